@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a task talks to whoever started it")]
 
 mod bench;
+mod docs;
 mod peers;
 mod peers_packs;
 mod project;
@@ -15,6 +16,7 @@ usage: cargo xtask test [--long] [ARGUMENTS OF cargo test…]
        cargo xtask bench [--quick] [--gate] [--json FILE] [NAME…]
        cargo xtask bench peers
        cargo xtask packs [--write]
+       cargo xtask docs
 
 test    sets up what the tests need, builds once, runs them all
           --long   model checks to the full depth, 20000 kills, 50 power cuts, real agents, a cut at
@@ -29,7 +31,8 @@ bench   prints one table of ratios, each with its goal and its aim
                    memory
 bench peers   compares with DBOS, Restate and agent-ledger, installed into target/bench/peers
 packs   asks the MCP servers that the packs are for, from npm, whether the packs' fixture still holds
-          --write  make it hold";
+          --write  make it hold
+docs    writes the generated pages: docs/catalogue.md, docs/policy.md and docs/cli.md";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -39,6 +42,7 @@ fn main() -> ExitCode {
         ["peers", rest @ ..] => peers::run(rest),
         ["bench", rest @ ..] => bench::run(rest),
         ["packs", rest @ ..] => peers_packs::run(rest),
+        ["docs"] => docs::run(),
         [bench::child::COMMAND, rest @ ..] => bench::child::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");

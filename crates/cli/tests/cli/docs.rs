@@ -17,7 +17,7 @@ struct Scene {
 impl Scene {
     fn new() -> Scene {
         let home = Home::new();
-        for name in ["charge.sh", "charged.sh", "ship.sh", "deploy.sh", "build.sh"] {
+        for name in ["charge.sh", "charged.sh", "ship.sh", "deploy.sh", "build.sh", "lost.sh"] {
             let path = home.file(name, "#!/bin/sh\necho \"$0 $*\"\n");
             fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a script is executable");
         }
@@ -74,7 +74,7 @@ fn root() -> PathBuf {
 
 fn documents() -> Vec<PathBuf> {
     let root = root();
-    let folders = ["", "docs", "docs/errors", "docs/decisions", "spec"];
+    let folders = ["", "docs", "docs/errors", "docs/guides", "docs/decisions", "spec"];
     let files =
         folders.iter().flat_map(|folder| fs::read_dir(root.join(folder)).expect("a folder of documents"));
     let mut files: Vec<PathBuf> = files.filter_map(|entry| Some(entry.ok()?.path())).collect();

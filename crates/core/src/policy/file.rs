@@ -23,7 +23,7 @@ pub struct File {
     /// Shipped sets of rules, such as `pack:kubectl`. They come after the rules of this file.
     #[serde(default)]
     pub include: Vec<Spot<String>>,
-    /// What holds where a rule is silent.
+    /// Settings for rules that do not say otherwise.
     #[serde(default)]
     pub defaults: Defaults,
     /// The rules. The first one that matches wins.
@@ -47,7 +47,7 @@ pub struct File {
     /// How `semel serve` listens.
     #[serde(default)]
     pub serve: ServeTable,
-    /// What models cost, by name; a name may end in `*`.
+    /// Prices of models, by name; a name may end in `*`.
     #[serde(default)]
     pub prices: Entries<Spot<PriceTable>>,
 }
@@ -116,7 +116,7 @@ pub struct McpTable {
     pub run: Option<Spot<String>>,
 }
 
-/// How `semel serve` listens, and whom it tells.
+/// How `semel serve` listens and reports.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct ServeTable {
@@ -124,39 +124,38 @@ pub struct ServeTable {
     pub listen: Option<Spot<String>>,
     /// Needed for an address that other machines can reach.
     pub allow_remote: Option<bool>,
-    /// Web pages that may ask, such as `https://app.example.com`.
+    /// Origins that may call, such as `https://app.example.com`.
     #[serde(default)]
     pub allowed_origins: Vec<Spot<String>>,
-    /// Host names under which the server may be asked, besides this machine's own.
+    /// Host names that clients may use, besides this machine's own.
     #[serde(default)]
     pub allowed_hosts: Vec<Spot<String>>,
-    /// Clients show semel's token: true unless given. Only a local server can do without, and then for what an
-    /// agent may do.
+    /// Clients must show a token: true unless given. Only a local server can do without, with an agent's rights.
     pub require_token: Option<bool>,
     /// Who may read `/metrics`: an operator unless given.
     pub metrics: Option<MetricsFor>,
     /// Where spans go: an OTLP collector, such as `http://127.0.0.1:4318`.
     pub otlp: Option<Spot<String>>,
-    /// Who is told of every new doubt.
+    /// Where new doubts are reported.
     pub webhook: Option<Spot<WebhookTable>>,
-    /// How long calls that were sent may take to settle once the server was told to stop: `25s` unless given.
+    /// How long sent calls may take to settle when the server stops: `25s` unless given.
     pub grace: Option<Spot<String>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MetricsFor {
-    /// Whoever shows a token of scope operator.
+    /// A token of scope operator.
     Operator,
-    /// Anybody who can reach the server.
+    /// Everybody who can reach the server.
     Open,
 }
 
-/// Where messages go, and what signs them.
+/// Where messages go and how they are signed.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table such as { url = \"https://example.com/hook\" }")]
 pub struct WebhookTable {
-    /// Where the messages are posted to.
+    /// The address for messages.
     pub url: Option<Spot<String>>,
     /// The environment variable that holds the secret, `whsec_` and base 64 or any text.
     pub secret_env: Option<Spot<String>>,
@@ -168,14 +167,14 @@ pub struct WebhookTable {
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table such as { url = \"https://api.example.com\" }")]
 pub struct UpstreamTable {
-    /// Where it is: scheme, host and, if all paths begin with one, a path.
+    /// Scheme, host and, if all paths begin with one, a path.
     pub url: Option<Spot<String>>,
     /// The pack whose preset and rules hold for it; found by the host unless given. `none` turns that off.
     pub preset: Option<Spot<String>>,
-    /// What stands for the host in the names of its actions: the preset's, or the host of `url`.
+    /// The host in the names of its actions: the preset's, or that of `url`, unless given.
     pub service: Option<Spot<String>>,
-    /// What stands for its address in the identity of its calls, which then outlives a change of that. Two upstreams of
-    /// one account are one; two at one address whose headers differ are told apart by it.
+    /// Stands for the address in the identity of calls, so that `url` may change. Two upstreams of one account are one;
+    /// two at one address with different headers need it.
     pub account: Option<Spot<String>>,
     /// The model API that it speaks, if it is one: the preset's unless given.
     pub speaks: Option<Speaks>,
@@ -189,7 +188,7 @@ pub struct UpstreamTable {
     pub private: Option<Spot<bool>>,
     /// The run that calls belong to where they name none.
     pub run: Option<Spot<String>>,
-    /// What clients get for their idempotency keys.
+    /// How clients' idempotency keys are answered.
     #[serde(default)]
     pub keys: KeysTable,
 }
@@ -230,7 +229,7 @@ pub struct PresetTable {
     pub keys: KeysTable,
 }
 
-/// What a client gets for its idempotency key.
+/// How a client's idempotency key is answered.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct KeysTable {
@@ -240,13 +239,13 @@ pub struct KeysTable {
     pub pattern: Option<Spot<String>>,
     /// A guarded request without a key is refused.
     pub required: Option<bool>,
-    /// Which answers of the upstream answer repeats under the same key.
+    /// Which upstream answers are repeated under the same key.
     pub stores: Option<Stores>,
-    /// What an answer of 500 to 599 means.
+    /// The meaning of 500 to 599.
     pub server_error: Option<ServerError>,
-    /// The status for a key that comes with another request: 422 unless given.
+    /// The status for a key with another request: 422 unless given.
     pub drift_status: Option<Spot<i64>>,
-    /// The status for a key whose request is under way: 409 unless given.
+    /// The status for a key whose request is still running: 409 unless given.
     pub in_flight_status: Option<Spot<i64>>,
     /// How long a key answers repeats: for ever unless given.
     pub life: Option<Spot<String>>,
@@ -297,19 +296,19 @@ pub enum Stores {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerError {
-    /// Nobody knows.
+    /// The outcome is unknown.
     #[default]
     InDoubt,
-    /// The upstream gives the same answer to every repeat of the key, so it is final: not applied.
+    /// The upstream repeats it for the same key, so it is final: not applied.
     Final,
-    /// The upstream runs a repeat of the key to its end: it is sent again, within the budget.
+    /// The upstream runs a repeat of the key to its end, so it is sent again, within the budget.
     Resend,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
-    /// Decisions go to the journal only: no claims, nothing blocked. Repeats are seen in all processes of a ledger.
+    /// Decisions go to the journal only: no claims, nothing blocked.
     Observe,
     /// Each action as its rule says.
     #[default]
@@ -318,19 +317,19 @@ pub enum Mode {
     Strict,
 }
 
-/// What holds where a rule is silent. Each means what it means in a rule.
+/// Settings for rules that do not say otherwise.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct Defaults {
-    /// Where two calls can be the same: `run` unless given.
+    /// Where equal calls are one: `run` unless given.
     pub scope: Option<ScopeChoice>,
-    /// What a key of the caller counts for: `decides` unless given.
+    /// The weight of a caller's key: `decides` unless given.
     pub caller_key: Option<CallerKey>,
     /// Who may repeat a finished effect on purpose: `agent` unless given.
     pub again: Option<Again>,
     /// Who may decide about a doubt: `person` unless given.
     pub rulings: Option<Rulings>,
-    /// What an error says about the effect: `table` unless given.
+    /// How errors are read: `table` unless given.
     pub failure: Option<Failure>,
     /// How many times semel itself may send again: at most 20, `2` unless given.
     pub budget: Option<Spot<i64>>,
@@ -345,7 +344,7 @@ pub struct Defaults {
     pub late_after: Option<Spot<String>>,
 }
 
-/// What is known of some actions. What a rule does not say, `[defaults]` say.
+/// Settings for the actions that it matches; `[defaults]` fill the gaps.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct RuleTable {
@@ -354,12 +353,12 @@ pub struct RuleTable {
     pub pattern: Option<Spot<String>>,
     /// A further condition: a table of path = value, or a CEL expression.
     pub when: Option<Spot<When>>,
-    /// What a repeat means. Unless given, the tool's own hints and its name decide.
+    /// What a repeat gets. Unless given, the tool's hints and its name decide.
     #[schemars(with = "Option<super::schema::ClassWord>")]
     pub class: Option<Class>,
-    /// What a success does: `created`, `updated`, `deleted`, `sent`, `noop`, or CEL over `reply` that yields one.
+    /// A success is `created`, `updated`, `deleted`, `sent`, `noop`, or CEL over `reply` for one of them.
     pub effect: Option<Spot<String>>,
-    /// Where two calls can be the same.
+    /// Where equal calls are one.
     pub scope: Option<ScopeChoice>,
     /// The paths that make two calls the same intent.
     #[serde(default)]
@@ -382,17 +381,17 @@ pub struct RuleTable {
     pub inject: Option<Spot<InjectTable>>,
     /// Without the key fields the call is refused before it is sent.
     pub key_required: Option<bool>,
-    /// What a key of the caller counts for.
+    /// The weight of a caller's key.
     pub caller_key: Option<CallerKey>,
     /// Who may repeat a finished effect on purpose.
     pub again: Option<Again>,
     /// Who may decide about a doubt.
     pub rulings: Option<Rulings>,
-    /// What an error says about the effect.
+    /// How errors are read.
     pub failure: Option<Failure>,
-    /// What becomes of a model's answer when whoever reads it goes away: `finish` unless given.
+    /// Whether a model's answer is finished when its reader goes away: `finish` unless given.
     pub on_disconnect: Option<OnDisconnect>,
-    /// What a tool's result counts as that only tells of an error, without being marked as one: `read` unless given.
+    /// How a result is read that only reports an error but is not marked as one: `read` unless given.
     pub unmarked: Option<Unmarked>,
     /// How many times semel itself may send again: at most 20.
     pub budget: Option<Spot<i64>>,
@@ -410,7 +409,7 @@ pub struct RuleTable {
     /// Exit codes that certainly mean "not applied".
     #[serde(default)]
     pub refused_exit: Vec<Spot<i64>>,
-    /// How the tool is asked what it would do.
+    /// How to ask the tool for a dry run.
     pub dry_run: Option<Spot<DryRunTable>>,
     /// Did it happen? Asked after an unclear outcome.
     pub probe: Option<Spot<ProbeTable>>,
@@ -427,7 +426,7 @@ pub struct RuleTable {
 pub struct InjectTable {
     /// A header of the request.
     pub header: Option<Spot<String>>,
-    /// An argument of the tool. What a caller puts there is overwritten, and makes no other effect of it.
+    /// An argument of the tool; a caller's value there is overwritten.
     pub arg: Option<Spot<String>>,
     /// A member of a JSON or form body, such as `idempotency_key` or `input.id`.
     pub body: Option<Spot<String>>,
@@ -460,7 +459,7 @@ pub enum KeyForm {
     Uuid,
 }
 
-/// How the tool is asked for its own dry run: exactly one of `flag`, `arg` and `header`.
+/// The tool's own dry run: exactly one of `flag`, `arg` and `header`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table such as { flag = \"--dry-run\" }")]
 pub struct DryRunTable {
@@ -480,15 +479,15 @@ pub struct DryRunTable {
 pub struct CallTable {
     /// The program and its arguments; `{path}` is filled in.
     pub cmd: Option<Spot<Vec<Spot<String>>>>,
-    /// `server/tool`, or `./tool` for a tool of the server that the action itself belongs to.
+    /// `server/tool`, or `./tool` for the action's own server.
     pub mcp: Option<Spot<String>>,
     /// The arguments of the `mcp` tool; `{path}` is filled in.
     pub args: Option<Spot<Entries<Any>>>,
     /// `METHOD https://…`; `{path}` is filled in.
     pub http: Option<Spot<String>>,
-    /// What the `http` request sends, as JSON; `{path}` is filled in.
+    /// The JSON body of `http`; `{path}` is filled in.
     pub body: Option<Spot<Entries<Any>>>,
-    /// What the `http` request sends, as a web form; `{path}` is filled in.
+    /// The form body of `http`; `{path}` is filled in.
     pub form: Option<Spot<Entries<Any>>>,
 }
 
@@ -498,7 +497,7 @@ pub struct CallTable {
 pub struct ProbeTable {
     /// The program and its arguments; `{path}` is filled in.
     pub cmd: Option<Spot<Vec<Spot<String>>>>,
-    /// `server/tool`, or `./tool` for a tool of the server that the action itself belongs to.
+    /// `server/tool`, or `./tool` for the action's own server.
     pub mcp: Option<Spot<String>>,
     /// The arguments of the `mcp` tool; `{path}` is filled in.
     pub args: Option<Spot<Entries<Any>>>,
@@ -508,8 +507,8 @@ pub struct ProbeTable {
     pub found: Option<Spot<String>>,
     /// CEL over `resp`: the reply that was lost.
     pub reply: Option<Spot<String>>,
-    /// How long after the last possible sending, and after the loss of the answer, a "no" begins to count: longer than
-    /// the upstream may still work by then. `5s` unless given.
+    /// How long after the last possible sending, and after the answer was lost, a "no" counts: `5s` unless given. Longer
+    /// than the upstream may still be working.
     pub quiet: Option<Spot<String>>,
     /// Ask before the first attempt, and skip what is already there.
     pub before: Option<bool>,
@@ -521,7 +520,7 @@ pub struct ProbeTable {
 pub struct ConfirmTable {
     /// The program and its arguments; `{path}` is filled in.
     pub cmd: Option<Spot<Vec<Spot<String>>>>,
-    /// `server/tool`, or `./tool` for a tool of the server that the action itself belongs to.
+    /// `server/tool`, or `./tool` for the action's own server.
     pub mcp: Option<Spot<String>>,
     /// The arguments of the `mcp` tool; `{path}` is filled in.
     pub args: Option<Spot<Entries<Any>>>,
@@ -533,15 +532,14 @@ pub struct ConfirmTable {
     pub within: Option<Spot<String>>,
 }
 
-/// How long what is kept, counted from settlement. Nothing is dropped while the clock is a week past the newest line.
+/// Counted from settlement. Nothing is dropped while the clock is a week past the journal's newest line.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
 pub struct Retention {
     /// How long replies are kept: `30d` unless given.
     pub replies: Option<Spot<String>>,
-    /// How long the fact that it happened is kept: `400d` unless given, and never less than the longest `window` or
-    /// `valid_for` of any policy that this ledger has served. Facts of effects that were made under a caller's key
-    /// stay, and of open ones.
+    /// How long the fact is kept: `400d` unless given, at least as long as any `window` or `valid_for` that this ledger
+    /// has served. Facts under a caller's key, and open effects, stay.
     pub facts: Option<Spot<String>>,
 }
 

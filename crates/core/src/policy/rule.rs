@@ -203,9 +203,9 @@ pub enum EffectWording {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ScopeChoice {
-    /// Within its run, if that has a name, else among all that have none.
+    /// In one named run, or among all calls without a run.
     Run,
-    /// Whatever the run.
+    /// In all runs.
     Global,
 }
 
@@ -222,7 +222,7 @@ pub enum CallerKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Again {
-    /// Whoever calls, by saying so.
+    /// The caller, with a reason.
     #[default]
     Agent,
     /// A person alone.
@@ -256,10 +256,10 @@ pub enum Failure {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unmarked {
-    /// It is read like a marked one.
+    /// Like a marked error.
     #[default]
     Read,
-    /// It is a success, as the tool says.
+    /// As the success that it claims.
     Trust,
 }
 
@@ -270,7 +270,7 @@ pub enum OnDisconnect {
     /// It is read to its end and kept for the retry.
     #[default]
     Finish,
-    /// It is ended, and a retry generates anew.
+    /// It is ended; a retry generates anew.
     Stop,
 }
 

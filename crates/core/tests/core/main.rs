@@ -1,6 +1,7 @@
 //! The one integration binary of this crate.
 
 mod answer;
+mod catalogue;
 mod decide;
 mod error_text;
 mod generate;
@@ -8,6 +9,7 @@ mod lifecycle;
 mod lifecycle_properties;
 mod packs;
 mod packs_http;
+mod page;
 mod policy_page;
 mod scene;
 mod tools;

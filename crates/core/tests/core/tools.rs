@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 const LIST: &str = include_str!("../fixtures/tools.tsv");
-const DOCUMENT: &str = include_str!("../../../../docs/classes.md");
+const DOCUMENT: &str = include_str!("../../../../docs/concepts.md");
 
 struct Tool {
     server: &'static str,
@@ -135,7 +135,7 @@ fn a_name_alone_makes_a_read_of_no_change_but_those_listed() {
     println!("act taken for consequential: {:#?}", matrix.wrong(Class::Act, Class::Consequential));
     let floors = Floors { read_recall: 80, precision: 91, recall: 97 };
     floors.hold(&matrix);
-    assert!(DOCUMENT.contains(&matrix.to_string()), "docs/classes.md states what was measured:\n{matrix}");
+    assert!(DOCUMENT.contains(&matrix.to_string()), "docs/concepts.md states what was measured:\n{matrix}");
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn no_change_is_a_read_unless_its_server_says_so() {
     assert_eq!(matrix.wrong(Class::Consequential, Class::Read), Vec::<&str>::new());
     let floors = Floors { read_recall: 85, precision: 91, recall: 97 };
     floors.hold(&matrix);
-    assert!(DOCUMENT.contains(&matrix.to_string()), "docs/classes.md states what was measured:\n{matrix}");
+    assert!(DOCUMENT.contains(&matrix.to_string()), "docs/concepts.md states what was measured:\n{matrix}");
 }
 
 /// What was measured, rounded down to whole percents: a change of the tables that loses something is seen.

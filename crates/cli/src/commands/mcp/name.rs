@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn the_documented_names_are_those_that_servers_get() {
         let page = include_str!("../../../../../docs/mcp.md");
-        let (_, section) = page.split_once("## What the server is called").expect("the section");
+        let (_, section) = page.split_once("## Server name").expect("the section");
         let section = section.split("\n## ").next().unwrap_or_default();
         let rows = section.lines().filter_map(|line| {
             let (how, name) = line.strip_prefix("| `")?.strip_suffix("` |")?.split_once("` | `")?;

@@ -1,4 +1,4 @@
-//! The requests and the program that `docs/api.md` shows, and the request of `docs/metrics.md`.
+//! The requests and the program that `docs/api.md` shows, and the request of `docs/operate.md`.
 
 use super::client::token;
 use crate::home::{Home, Ran};
@@ -71,7 +71,7 @@ impl Reader {
 
 #[test]
 fn every_request_that_the_documents_show_does_what_they_say() {
-    for (name, least) in [("api.md", 12), ("metrics.md", 1)] {
+    for (name, least) in [("api.md", 12), ("operate.md", 1)] {
         let (mut reader, mut asked, mut output) = (Reader::new(), 0, String::new());
         for line in blocks(&document(name), "console").iter().flat_map(|block| block.lines()) {
             match line.strip_prefix("$ ") {

@@ -1,4 +1,4 @@
-//! The requests that `docs/upstreams.md` shows, made with curl.
+//! The requests that `docs/http.md` shows, made with curl.
 
 use super::api::Api;
 use crate::home::Home;
@@ -13,7 +13,7 @@ struct Shown {
 }
 
 fn shown() -> Vec<Shown> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/upstreams.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/http.md");
     let text = std::fs::read_to_string(path).expect("the document is there");
     let mut all: Vec<Shown> = Vec::new();
     for block in text.split("```console\n").skip(1) {

@@ -1,4 +1,4 @@
-//! The words of tool names. Which of them says what was measured on real tools (`docs/classes.md`); a word that is
+//! The words of tool names. Which of them says what was measured on real tools (`docs/concepts.md`); a word that is
 //! added or taken away changes those numbers.
 
 pub(super) const CONJUNCTIONS: [&str; 3] = ["and", "or", "then"];

@@ -3,7 +3,6 @@
 mod classes;
 mod hosts;
 mod keys;
-mod page;
 mod prefixes;
 mod probes;
 mod refusals;
