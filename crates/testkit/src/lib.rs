@@ -2,6 +2,7 @@
 //! Nothing here is shipped.
 pub mod boundary;
 pub mod history;
+pub mod interrupt;
 pub mod model;
 pub mod random;
 pub mod simulation;

@@ -5,6 +5,7 @@ use crate::api::client::Client;
 use crate::home::{Home, Ran};
 use crate::run::TOUCH;
 use crate::serve::served::{Served, TOKEN};
+use semel_testkit::interrupt::interruptible;
 use std::process::Stdio;
 
 fn paid() -> Says {
@@ -106,7 +107,7 @@ fn a_process_that_died_while_it_asked_leaves_the_question_to_the_next() {
     let mut first =
         home.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     while api.heard().is_empty() {
-        std::hint::spin_loop();
+        std::thread::yield_now();
     }
     first.kill().expect("it is there");
     first.wait().expect("it is our child");
@@ -193,12 +194,12 @@ fn what_was_undone_meanwhile_is_not_refuted() {
 #[test]
 fn whoever_is_asked_to_end_stops_asking() {
     let (home, api) = stage("1h", [unpaid()]);
-    let mut command = home.command(["run", "--json", "--", "sh", "-c", TOUCH]);
+    let mut command = interruptible(&home.command(["run", "--json", "--", "sh", "-c", TOUCH]));
     let policy = std::fs::read_to_string(home.work().join("semel.toml")).expect("a policy");
     home.file("semel.toml", &policy.replace("{reply.id}", "ch_7"));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("semel starts");
     while api.heard().is_empty() {
-        std::hint::spin_loop();
+        std::thread::yield_now();
     }
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it is there");
