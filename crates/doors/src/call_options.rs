@@ -1,4 +1,4 @@
-//! What a request says to semel itself, in headers that go no further, at whichever door.
+//! The options of a request for semel itself, in headers that go no further, at every door.
 
 use crate::http::headers::all;
 use crate::mcp::call::run_in_baggage;

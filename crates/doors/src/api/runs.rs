@@ -9,7 +9,7 @@ use super::problem::Problem;
 use super::respond::{self, List};
 use crate::effect_json::EffectJson;
 use crate::known_run::{is_on_record, lists_effects};
-use crate::told::{self, OfRun, Sorted};
+use crate::run_summary::{self, OfRun, Sorted};
 use axum::response::Response;
 use schemars::JsonSchema;
 use semel_core::effect::State;
@@ -207,7 +207,8 @@ async fn markdown(api: &Api, who: &Who, run: &str, cancelled: bool) -> Result<Re
         sorted.push(key, effect);
     }
     let mut text =
-        told::markdown(Some(&api.gate()?.ledger), &sorted, Some(OfRun { tenant: &who.tenant, run })).await?;
+        run_summary::markdown(Some(&api.gate()?.ledger), &sorted, Some(OfRun { tenant: &who.tenant, run }))
+            .await?;
     if damaged > 0 {
         text.push_str(&format!("\nRecords of this run that cannot be read, and are left out: {damaged}\n"));
     }

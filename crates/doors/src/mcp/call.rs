@@ -35,11 +35,11 @@ const CALL_ID_CHARS_MAX: usize = 255;
 /// A name that is not known is told to whoever wrote it, and need not be told whole.
 const NAME_CHARS_TOLD: usize = 64;
 
-/// What a client of 2026-07-28 says with every request that it can do.
+/// The abilities that a client of 2026-07-28 states with every request.
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// What a client asked for.
+/// A call as a client made it.
 #[derive(Debug, Clone)]
 pub struct ToolCall {
     pub id: Id,
@@ -112,7 +112,7 @@ pub enum BadCall {
 /// All that a call may say to semel in its `_meta`. A receipt is semel's own, which a client may send back.
 const META_KNOWN: [&str; 3] = [META_RUN, META_DRY_RUN, META_RECEIPT];
 
-/// What becomes of `params.idempotencyKey` on its way to the server.
+/// The fate of `params.idempotencyKey` on its way to the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyUpstream<'a> {
     AsItCame,
@@ -157,10 +157,10 @@ impl ToolCall {
         let asked = taken(DRY_RUN).is_some_and(|value| asks(&value.canonical()));
         let meta = match params.get("_meta") {
             None | Some("null") => Members::default(),
-            // What cannot be read may hold the wish for a dry run.
+            // An unreadable one may ask for a dry run.
             Some(meta) => members_of("params._meta", meta)?,
         };
-        // Who misspells a dry run must not get the effect.
+        // A misspelt dry run must not have the effect.
         let unknown = |place, name: &str| Err(BadCall::Unknown { place, name: shortened(name) });
         if let Some(name) = meta.names().find(|name| is_for_semel(name) && !META_KNOWN.contains(name)) {
             return unknown("params._meta", name);
@@ -255,7 +255,7 @@ impl ToolCall {
         self.own.contains(&AGAIN)
     }
 
-    /// What a probe needs to speak to the same server in the same era.
+    /// The `_meta` with which a probe speaks to the same server in the same era.
     pub fn meta(&self) -> String {
         let params = Members::parse(self.params()).unwrap_or_default();
         let mut meta = params.object("_meta");

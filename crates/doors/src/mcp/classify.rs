@@ -1,4 +1,4 @@
-//! What a server's answer to `tools/call` means: one table, and which line of it applied.
+//! The meaning of a server's answer to `tools/call`: one table, and which line of it applied.
 
 use super::message::{Message, text};
 use super::word::structure;
@@ -216,7 +216,7 @@ fn failed(words: &str, says: Says, turned_away: Option<i64>, by: By<'_>) -> Read
     }
 }
 
-/// What all parts of an error say together: its texts, resources that it shows or links to, and its structure.
+/// The words of an error, all parts together: its texts, resources that it shows or links to, and its structure.
 fn said(result: &Members<'_>) -> Says {
     #[derive(serde::Deserialize)]
     struct Block<'a> {
@@ -344,7 +344,7 @@ fn ends(words: String) -> String {
     format!("{head} … {tail}")
 }
 
-/// What a result says about itself in `status`.
+/// The `status` of a result.
 fn status(result: &Members<'_>) -> Option<String> {
     let structured = result.object("structuredContent");
     match structured.text("status") {

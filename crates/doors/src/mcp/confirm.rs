@@ -12,7 +12,7 @@ use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
 use std::sync::Arc;
 
-/// What the tool answered, now or when it was done, as rules see it.
+/// The tool's answer, of now or of when it was done, as rules see it.
 pub fn reply(passed: &Passed, live: Option<&Message>) -> Json {
     let recorded = match &passed.reply {
         GivenReply::Recorded(bytes) => Message::parse(Bytes::copy_from_slice(bytes)).ok(),
@@ -30,7 +30,7 @@ pub fn follow(door: &Arc<Door>, guarded: &Arc<Guarded>, done: Found, reply: Json
     tokio::spawn(async move {
         if let (Ok(gate), Some(confirm)) = (&door.hall.gate, &guarded.rule.confirm) {
             let mut asks = Asks { door: &door, guarded: &guarded, reply };
-            // What cannot be written stays as it was reported.
+            // Where that cannot be written, it stays as it was reported.
             let _as_reported = gate.confirm(confirm, &done, &mut asks).await;
         }
         drop(followed);

@@ -1,12 +1,11 @@
-//! What a listing of tools gains: a sentence for guarded tools, an argument where repeats are answered from the record,
-//! a member in their structured results.
+//! Additions to a listing of tools: a sentence for guarded tools, and arguments for repeats on purpose and dry runs.
 
 use super::call::{AGAIN, DRY_RUN};
 use super::tools::page;
 use crate::wire::members::{Members, quoted};
 use serde_json::json;
 
-/// What is said about one guarded tool.
+/// The additions to one guarded tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Decoration {
     /// A repeat of a finished call is answered from the record.

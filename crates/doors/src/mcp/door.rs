@@ -45,7 +45,7 @@ pub struct Door {
     pub hall: Arc<Hall>,
 }
 
-/// What happens to a `tools/call`.
+/// The way of a `tools/call`.
 #[derive(Debug)]
 pub enum Route {
     /// As it came.
@@ -68,7 +68,7 @@ pub struct Guarded {
     pub waiter: Arc<Waiter>,
     /// Held until it has its answer.
     _room: Option<Place>,
-    /// What its caller showed, where that can be revoked.
+    /// The credential of its caller, where that can be revoked.
     pub token: Option<Revocable>,
 }
 
@@ -79,7 +79,7 @@ pub struct Given {
     /// Whether it is the answer of an effect that happened.
     pub is_success: bool,
     pub delivery: Option<Delivery>,
-    /// What is told with it beside its own effect.
+    /// The end of a task that it tells.
     pub telling: Option<Telling>,
 }
 
@@ -94,7 +94,7 @@ impl Door {
         Door { hall }
     }
 
-    /// What becomes of a `tools/call`, given the tools that the server has and what came with it. Within a runtime.
+    /// Finds the way of a `tools/call`, given the server's tools and the options that came with it. Within a runtime.
     pub fn route(
         self: &Arc<Self>,
         id: &Id,
@@ -112,7 +112,7 @@ impl Door {
             Err(_) if self.hall.observes() && !may_be_dry() => return Route::Pass,
             Err(bad) => return Route::Answer(refused(id, &bad)),
         };
-        // Whoever asks for a dry run must not get the effect, whatever the mode.
+        // A dry run must not have the effect, whatever the mode.
         if self.hall.observes() && !call.dry_run {
             self.observe(call, server, connection, tools);
             return Route::Pass;
@@ -332,7 +332,7 @@ impl Door {
         }
     }
 
-    /// What the tool's own dry run says, where the rule maps one.
+    /// Adds the tool's own dry run, where the rule maps one.
     async fn with_changes(&self, mut answer: Answer, upstream: &mut ToolUpstream<'_>) -> Passed {
         let would_run = |dry_run: &&mut answer::DryRun| dry_run.would == Would::Run;
         if let Some(dry_run) = answer.dry_run.as_mut().filter(would_run) {
@@ -351,7 +351,7 @@ impl Door {
     }
 }
 
-/// What a call came to.
+/// The end of a call.
 #[derive(Debug)]
 struct Ended {
     passed: Passed,

@@ -63,7 +63,7 @@ pub async fn supported(server: &Server) -> Option<Vec<String>> {
     serde_json::from_str(Members::parse(&result)?.get("supportedVersions")?).ok()
 }
 
-/// What a server answers to a greeting, unless it refuses it. What is not known of the server yet is known then.
+/// The answer of a server to a greeting, unless it refuses it. Its era and abilities are known then.
 async fn greeted(server: &Server, method: &str, params: String) -> Option<String> {
     let asked = tokio::time::timeout(MEETING_TAKES_MAX, server.ask(method, &params)).await;
     let answer = asked.ok()?.ok()?;
@@ -190,7 +190,7 @@ pub fn refusal(server: &Server, id: &Id, method: &str, params: &str) -> Option<F
     }
 }
 
-/// What a client of the stateless era is told by a server that has only the one of `initialize`.
+/// The refusal to a client of the stateless era by a server that has only the one of `initialize`.
 pub fn session_only(id: &Id, agreed: &str, asked: &str) -> Frame {
     let message = format!(
         "This client speaks MCP {asked}, the server behind semel speaks MCP {agreed} (with initialize); \
@@ -200,7 +200,7 @@ pub fn session_only(id: &Id, agreed: &str, asked: &str) -> Frame {
     Frame::refusal(id, UNSUPPORTED_VERSION, &message, Some(data))
 }
 
-/// What a client of the initialize era is told by a server that has only the stateless one.
+/// The refusal to a client of the initialize era by a server that has only the stateless one.
 pub fn stateless_only(id: &Id, supported: &[String], asked: &str) -> Frame {
     let versions = supported.join(", ");
     let message = format!(

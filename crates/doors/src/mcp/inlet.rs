@@ -1,6 +1,6 @@
 //! Pipes that one thread reads, whichever has something to read, so that a message wakes one thread and no other.
 //!
-//! Whoever started this process may share its pipes, so they stay as they are, and none is read before it has
+//! The process that started this one may share its pipes, so they stay as they are, and none is read before it has
 //! something: such a read does not wait.
 
 use super::lines::{Line, Pieces};
@@ -11,7 +11,7 @@ use std::fmt;
 use std::io;
 use tokio::runtime::Handle;
 
-/// What is done with the lines of a pipe. Dropped at its end.
+/// Takes the lines of a pipe. Dropped at its end.
 pub trait Hearer {
     fn line(&mut self, line: Line);
 

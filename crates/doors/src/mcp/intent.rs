@@ -27,7 +27,7 @@ pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Optio
     // A tool drops an argument that it does not know without a word, and a key that nobody reads protects nobody.
     let honoured = |inject: &Inject| match &inject.into {
         InjectInto::Arg(name) => definition.is_some_and(|definition| definition.has_argument(name)),
-        // Whoever calls a tool sends arguments and nothing else.
+        // A call of a tool has arguments and nothing else.
         _ => false,
     };
     rule.inject = rule.inject.filter(honoured);
@@ -49,7 +49,7 @@ pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Optio
     rule
 }
 
-/// What the policy is asked about.
+/// The facts that the policy is asked about.
 pub fn facts<'a>(
     action: &'a str,
     arguments: &'a Json,

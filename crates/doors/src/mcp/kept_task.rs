@@ -1,4 +1,4 @@
-//! What is kept of a task: its handle, for a repeat that wants a task, and beside it its end, for any other.
+//! The record of a task: its handle, for a repeat that wants a task, and beside it its end, for any other.
 
 use super::call::ToolCall;
 use super::classify::{Handle, TaskEra, handle_in};
@@ -18,7 +18,7 @@ pub fn with_end(handle: Vec<u8>, end: &[u8]) -> Vec<u8> {
     both.filter(|both| both.len() <= REPLY_BYTES_MAX).unwrap_or(handle)
 }
 
-/// What a call is given of a task on record.
+/// The part of a recorded task that a call is given.
 #[derive(Debug, PartialEq, Eq)]
 pub enum OnRecord {
     /// The handle of the task of this id: its end is still to be asked for.

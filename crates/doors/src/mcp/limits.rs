@@ -1,4 +1,4 @@
-//! What one client may have under way at one server. More is a storm, or a server that never answers.
+//! The limits of one client at one server. More is a storm, or a server that never answers.
 
 use super::guarded_calls::GuardedCalls;
 use super::message::MESSAGE_BYTES_MAX;
@@ -14,7 +14,7 @@ const PASSED_MAX: usize = 2_000;
 /// Streams that listen to what a server says of its own accord. Each may hold some of that for a slow reader.
 const LISTENING_MAX: usize = 1_000;
 
-/// What is held of large calls: as much as the largest message takes, so that each finds room once others have ended.
+/// Room for large calls: as much as the largest message takes, so that each finds room once others have ended.
 const ROOM_KIB: usize = MESSAGE_BYTES_MAX.div_ceil(1024);
 
 /// Smaller calls need no room: no large one stands in their way.
@@ -46,7 +46,7 @@ pub struct Limits {
     listening: Arc<Semaphore>,
     /// In KiB.
     room: Arc<Semaphore>,
-    /// What it has together with others.
+    /// Limits that it shares with others.
     all: Option<Arc<Limits>>,
     /// Guarded calls that are under way.
     pub guarded: GuardedCalls,

@@ -11,7 +11,7 @@ const ENDS: usize = 4 * 1024;
 const CHUNK: usize = 64 * 1024;
 const CHUNK_MIN: usize = 4 * 1024;
 
-/// What a line can be.
+/// One line of a pipe.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line {
     Text(Bytes),
@@ -21,7 +21,7 @@ pub enum Line {
     Cut(Bytes),
 }
 
-/// What has been read, until it makes a line.
+/// Bytes that were read, until they make a line.
 #[derive(Debug)]
 pub struct Pieces {
     buffer: BytesMut,
@@ -65,7 +65,7 @@ impl Pieces {
         None
     }
 
-    /// What there is when nothing more will come.
+    /// The rest, when nothing more will come.
     pub fn take_rest(&mut self) -> Option<Line> {
         let rest = self.buffer.split().freeze();
         self.searched = 0;

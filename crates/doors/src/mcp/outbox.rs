@@ -9,10 +9,10 @@ use std::fmt;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Whoever only passes messages on waits for room beyond this, and its own peer waits in turn.
+/// Beyond this, messages that only pass wait for room, and the peer that sends them waits in turn.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
-/// What became of a frame.
+/// The fate of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fate {
     /// The pipe took its last byte.
@@ -111,7 +111,7 @@ pub trait Pipe: Write + Send + 'static {
     fn wait_until_it_takes(&self);
 }
 
-/// What a pipe that polls as writable takes without blocking (POSIX `PIPE_BUF`).
+/// The bytes that a pipe which polls as writable takes without blocking (POSIX `PIPE_BUF`).
 pub const AT_ONCE: usize = 4096;
 
 impl<P: Write + AsFd + Send + 'static> Pipe for P {

@@ -143,7 +143,7 @@ async fn ledger(
             break false;
         }
     };
-    // What is open concerns whoever began it, on whichever connection.
+    // An open effect concerns the caller that began it, on every connection.
     let open = ledger.listing(By::Open, None, EFFECTS_MAX).await.map_err(cannot)?;
     for (key, known) in open.items {
         let mine = is_mine(&known.effect) && is_here(&known.effect);

@@ -10,7 +10,7 @@ use semel_core::json::Json;
 use semel_core::policy::rule::{Confirm, Probe};
 use semel_gate::upstream::ProbeAnswer;
 
-/// What was found, and the reply that was found with it, as rules see it.
+/// The finding, and the reply that was found with it, as rules see it.
 pub async fn ask(
     probe: &Probe,
     effect: Option<&Effect>,

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 /// for nobody could read it for secrets.
 pub const REPLY_BYTES_MAX: usize = json::TEXT_BYTES_MAX;
 
-/// What the ledger keeps of a response: its result or its error, as they came but for secrets.
+/// A response as the ledger keeps it: its result or its error, as they came but for secrets.
 pub fn recorded(answer: &Message, secrets: &Secrets) -> Option<Vec<u8>> {
     let body = answer.body.as_ref().filter(|body| body.len() <= REPLY_BYTES_MAX)?;
     let member = match answer.kind {
@@ -47,7 +47,7 @@ pub fn recorded_value(value: &Json, secrets: &Secrets) -> Vec<u8> {
         .into_bytes()
 }
 
-/// What surrounds an answer.
+/// The surroundings of an answer.
 #[derive(Debug)]
 pub struct Around<'a> {
     pub call: &'a ToolCall,
@@ -136,7 +136,7 @@ fn for_era(recorded: Message, call: &ToolCall) -> Message {
     recorded.with_body(body.into())
 }
 
-/// What the server itself said, as text.
+/// The server's own words.
 fn said(live: &Message) -> Option<String> {
     let members = Members::parse(text(live.body.as_ref()?))?;
     let words = match live.kind {
@@ -202,7 +202,7 @@ fn block(text: &str) -> String {
 }
 
 fn receipt(answer: &Answer) -> String {
-    // What the tool answered stands beside it.
+    // The tool's answer stands beside it.
     let answer = Answer { data: Value::Null, ..answer.clone() };
     serde_json::to_string(&answer).expect("an answer has string keys")
 }
@@ -312,7 +312,7 @@ fn dry_run_words(answer: &Answer) -> String {
     words
 }
 
-/// What a model can do here, where the general advice says less.
+/// Advice for a model at this door, where the general one says less.
 fn for_this_door(trouble: &mut Trouble, around: &Around<'_>) {
     if around.server_has_ended && matches!(trouble.code, Code::InDoubt | Code::BudgetSpent | Code::NotStarted)
     {

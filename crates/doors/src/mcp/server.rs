@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What the operator says about a server.
+/// The operator's settings of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Its annotations may take protection away.
@@ -35,7 +35,7 @@ impl Default for Settings {
 #[derive(Debug)]
 pub struct Server {
     pub name: String,
-    /// What tells two servers of one name apart: the origin of a remote one.
+    /// Tells two servers of one name apart: the origin of a remote one.
     pub authority: String,
     pub settings: Settings,
     pub link: Link,
@@ -43,13 +43,13 @@ pub struct Server {
     shared: Arc<Shared>,
 }
 
-/// What holds whichever way leads to the server.
+/// Shared by all ways to the server.
 #[derive(Debug)]
 struct Shared {
     ids: AtomicU64,
     /// Of this process alone, so that an id of an earlier one is not mistaken for ours.
     instance: String,
-    /// What others see of it, by who they are.
+    /// The server as each other caller sees it.
     others: Mutex<HashMap<String, Arc<Seen>>>,
 }
 
@@ -78,7 +78,7 @@ struct Known {
     spoken: Spoken,
 }
 
-/// What was heard of the server's protocol.
+/// The server's protocol, as far as it was heard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Spoken {
     pub era: Option<Era>,
@@ -94,7 +94,7 @@ pub enum Era {
     Stateless(Vec<String>),
 }
 
-/// What came of asking a server whether it is of the stateless era, on behalf of clients that come by many ways.
+/// The answer of a server that was asked whether it is of the stateless era, for clients that come by many ways.
 #[derive(Debug, Default)]
 pub enum Met {
     #[default]
@@ -183,7 +183,7 @@ impl Server {
         change(&mut self.lock().spoken);
     }
 
-    /// Whoever has this is the only one that asks.
+    /// The holder of this guard is the only one that asks.
     pub async fn met(&self) -> tokio::sync::MutexGuard<'_, Met> {
         self.seen.met.lock().await
     }

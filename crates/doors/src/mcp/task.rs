@@ -34,7 +34,7 @@ pub struct Followed<'a> {
 #[derive(Debug)]
 pub struct End {
     pub reading: Reading,
-    /// What the call would have been answered with, had it been none.
+    /// The answer that the call would have had without a task.
     pub response: Option<Message>,
 }
 
@@ -100,7 +100,7 @@ impl Followed<'_> {
                 let response = Message::parse(Bytes::from(error)).ok()?;
                 Some(End { reading: self.read(&response), response: Some(response) })
             }
-            // Whoever stops half-way may have done half.
+            // A task that stops half-way may have done half.
             "cancelled" => Some(ambiguous(format!("task {} was cancelled. {said}", handle.id))),
             _ => None,
         }

@@ -24,7 +24,7 @@ const OWNERS_MAX: usize = 100_000;
 #[derive(Debug, Default)]
 pub struct Tasks {
     followed: Mutex<VecDeque<(Name, Progress)>>,
-    /// Who was given which handle. A process that serves many takes them all for one.
+    /// The caller that was given each handle. A process that serves many takes them all for one.
     owners: Mutex<HashMap<String, String>>,
     running: Mutex<HashMap<EffectId, Running>>,
 }
@@ -135,7 +135,7 @@ impl Tasks {
         }
     }
 
-    /// What is on record of its end, if the client has not learnt that yet.
+    /// The record of its end, if the client has not learnt that yet.
     fn end_of(&self, name: &Name) -> Option<Found> {
         self.lock().iter().find_map(|(known, progress)| match progress {
             Progress::Ended(found) if known == name => Some(Found::clone(found)),
@@ -250,7 +250,7 @@ impl Question {
         Some(Question { task: Name { whose: whose(), id }, wants })
     }
 
-    /// What follows once its answer has left, if that tells the end; `Err` is an error.
+    /// To be run once its answer has left, if that tells the end; `Err` is an error.
     pub fn answered(
         self,
         hall: &Arc<Hall>,

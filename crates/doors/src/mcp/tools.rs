@@ -1,4 +1,4 @@
-//! What a server says of its tools.
+//! A server's tools, as it lists them.
 
 use super::own_key;
 use crate::wire::members::Members;
@@ -27,7 +27,7 @@ pub struct Definition {
     pub only_reads: OnceLock<bool>,
 }
 
-/// What a result must look like for a client to take it.
+/// The form of a result that a client takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     Free,

@@ -44,7 +44,7 @@ pub struct ToolUpstream<'a> {
     pub call: &'a ToolCall,
     pub rule: &'a Rule,
     pub clock: &'a RuntimeClock,
-    /// What its caller showed, where that can be revoked.
+    /// The credential of its caller, where that can be revoked.
     pub token: Option<&'a Revocable>,
     /// Gets a task's handle at once: the client polls with it while the effect is still in flight.
     pub asker: Option<Asker>,
@@ -58,11 +58,11 @@ pub struct ToolUpstream<'a> {
     pub has_handle: bool,
     /// The newest answer of the server.
     pub live: Option<Message>,
-    /// What a probe found of its reply.
+    /// The reply, as a probe found it.
     pub found: Option<Json>,
 }
 
-/// Who waits for the answer of a call.
+/// The client that waits for the answer of a call.
 #[derive(Debug)]
 pub struct Asker {
     pub whose: String,
@@ -165,7 +165,7 @@ impl ToolUpstream<'_> {
         (outcome, recorded)
     }
 
-    /// What an answer means, with a line that may be written: it is made of what may be kept of the answer.
+    /// The meaning of an answer, with a line that may be written: it is made of the answer without its secrets.
     fn told(&self, reading: Reading, answer: Option<&Message>) -> Reading {
         let secrets = self.secrets();
         if !secrets.has_parts() {
@@ -224,7 +224,7 @@ impl ToolUpstream<'_> {
 
 impl Upstream for ToolUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        // What was sent is finished for whoever comes again; what was not is not begun for nobody.
+        // A call that was sent is finished for the next caller; one that was not is not begun for nobody.
         if self.asker.as_ref().is_some_and(|asker| asker.waiter.gave_up()) {
             let why = "it was cancelled before anything was sent".to_owned();
             return Err(NotStarted { why, data: Value::Null });
@@ -237,7 +237,7 @@ impl Upstream for ToolUpstream<'_> {
         lets_send(self.token).await
     }
 
-    /// Whoever wants a task gets the one that is at work: its end is the answer of both.
+    /// A caller that wants a task gets the one that is at work: its end is the answer of both.
     fn join(&mut self, effect: &Effect, _: AttemptNo) {
         let handle = self.asker.as_ref().and_then(|asker| {
             self.server.tasks().handle_of(effect.id, &asker.whose, &asker.connection, self.call)
@@ -263,7 +263,7 @@ impl Upstream for ToolUpstream<'_> {
         };
         let (outcome, reply) = match exchanged {
             Exchanged::Reply(answer) => self.outcome(answer).await,
-            // Whoever lost its session sends the call again: one that can be known by that is not sent twice.
+            // A client that lost its session sends the call again: one that can be known by that is not sent twice.
             Exchanged::Unclear(why) if self.must_happen_once || self.call.is_known_again() => {
                 (Outcome::InDoubt { why, sender_gone: false }, None)
             }

@@ -1,4 +1,4 @@
-//! What a success did to the world, in one word.
+//! The effect of a success, in one word.
 
 use super::classify::{READ_BYTES_MAX, all_words, words};
 use super::message::{Message, text};
@@ -55,7 +55,7 @@ fn by_verb(tool: &str) -> EffectWord {
     }
 }
 
-/// What expressions see of a result: its structured content, else its text as JSON, else the text itself. A text
+/// A result as expressions see it: its structured content, else its text as JSON, else the text itself. A text
 /// that is one in JSON is taken out of its quotes.
 pub fn value(result: &Members<'_>) -> Json {
     structure(result).unwrap_or_else(|| of_words(&words(result)))

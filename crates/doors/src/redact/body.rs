@@ -83,7 +83,7 @@ fn is_secret(name: &HeaderName, value: &HeaderValue) -> bool {
     is_credential(name.as_str()) || value.is_sensitive() || named()
 }
 
-/// What of a header's value is secret: of `Bearer x` and `Basic x` not the scheme, of cookies each by itself.
+/// The secret parts of a header's value: of `Bearer x` and `Basic x` not the scheme, of cookies each by itself.
 fn within_header<'a>(name: &HeaderName, value: &'a str) -> impl Iterator<Item = &'a str> {
     let is_cookie = name == COOKIE;
     let pieces = value.split([' ', ';', ',']).filter(|piece| !piece.is_empty());

@@ -1,4 +1,4 @@
-//! What an answer says under names that say that it is secret: members of JSON, parameters of forms and addresses,
+//! Values under names that say that they are secret: members of JSON, parameters of forms and addresses,
 //! elements of XML, lines of text. All else stays byte for byte.
 
 use crate::wire::{form, members};

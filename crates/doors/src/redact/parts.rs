@@ -51,7 +51,7 @@ impl SecretParts {
         if let Ok(mut reply) = json::parse_bytes(text) {
             return Ok(self.out_of(&mut reply)?.then(|| reply.canonical()));
         }
-        // What is no JSON is `reply.text` for rules.
+        // Text that is no JSON is `reply.text` for rules.
         let mut reply = Json::object([("text", Json::str(&String::from_utf8_lossy(text)))]);
         if self.named_in(&mut reply) {
             let kept = reply.get("text").unwrap_or(&reply).as_str().unwrap_or(REDACTED);
@@ -63,7 +63,7 @@ impl SecretParts {
         Ok(None)
     }
 
-    /// What stands beside a reply and need not be there: a text that nobody can look through is hidden by itself.
+    /// For text beside a reply that need not be there: one that nobody can look through is hidden by itself.
     pub fn out_of_beside<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
         match self.out_of_text(text) {
             Ok(None) => Cow::Borrowed(text),

@@ -58,7 +58,7 @@ impl Secrets {
         self.out_of_json(&reply.canonical())
     }
 
-    /// What was said of an answer that is no result at all: a page of an error, perhaps behind its status.
+    /// A line about an answer that is no result at all: a page of an error, perhaps behind its status.
     pub fn out_of_page(&self, line: String) -> String {
         match self.parts.out_of_text(line.as_bytes()) {
             Ok(None) => line,

@@ -1,4 +1,4 @@
-//! What a request held and an upstream repeats, found in one pass over the answer however much of it there is.
+//! Secrets of a request that an upstream repeats, found in one pass over the answer however much of it there is.
 
 use crate::wire::form;
 use crate::wire::members::quoted;
@@ -50,7 +50,7 @@ impl KnownSecrets {
         if self.too_many {
             return Err(MayHoldSecret);
         }
-        // What is longer than the text cannot stand in it.
+        // A value longer than the text cannot stand in it.
         let fitting: Vec<&str> =
             self.spellings.iter().map(String::as_str).filter(|known| known.len() <= text.len()).collect();
         if fitting.is_empty() || is_clean(&fitting, text) {

@@ -10,7 +10,7 @@ pub const PAIRS_MAX: usize = 10_000;
 #[error("more than {PAIRS_MAX} parameters")]
 pub struct TooMany;
 
-/// What an escaped byte begins with.
+/// The beginning of an escaped byte.
 const ESCAPE: &str = "\u{FFFD}%";
 
 /// Bytes as text. UTF-8 stays as it is, and any other byte is written `\u{FFFD}%E9`. A text that has such a beginning

@@ -3,7 +3,7 @@
 use super::scan::{self, Which};
 use crate::commands::Context;
 use crate::open::TENANT;
-use semel_doors::told::{self, OfRun, Sorted};
+use semel_doors::run_summary::{self, OfRun, Sorted};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use std::ops::ControlFlow;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
         scan::say_left_out(context.output, damaged);
     }
     let of = run.map(|run| OfRun { tenant: TENANT, run });
-    let text = block_on(told::markdown(ledger.as_ref(), &sorted, of))?;
+    let text = block_on(run_summary::markdown(ledger.as_ref(), &sorted, of))?;
     if context.output.json {
         context.output.document(&serde_json::json!({"schema_version": 1, "run": run, "markdown": text}));
     } else {

@@ -28,7 +28,7 @@ use semel_core::ids::{Reason, Run};
 use semel_core::time::At;
 use semel_doors::command::render::Output as CommandOutput;
 use semel_doors::proxy::reply::Kept;
-use semel_doors::told::first_line;
+use semel_doors::run_summary::first_line;
 use std::process::ExitCode;
 
 pub fn run(context: &Context, args: &LedgerArgs) -> anyhow::Result<ExitCode> {

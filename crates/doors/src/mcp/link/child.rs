@@ -208,7 +208,7 @@ impl Waiting {
     }
 }
 
-/// What the server will say, before anybody listens.
+/// The server's output, before anybody listens.
 #[derive(Debug)]
 pub struct ChildOutput {
     waiting: Arc<Waiting>,
@@ -279,7 +279,7 @@ impl<L: Listener> Reader<L> {
         }
     }
 
-    /// Whoever asked something that was passed on would wait for ever.
+    /// A client whose request was passed on would wait for ever.
     fn told_unreadable(&mut self, line: &[u8], why: &str) -> Option<Outbox> {
         let id = Message::answered_by(line)?;
         let words = format!("semel did not pass the server's answer on: {why}");

@@ -20,7 +20,7 @@ pub struct Outgoing {
     pub last_moment: Option<At>,
 }
 
-/// What came of a request.
+/// The result of sending a request.
 #[derive(Debug)]
 pub enum Exchanged {
     Reply(Message),
@@ -34,7 +34,7 @@ pub enum Exchanged {
     Lost(String),
 }
 
-/// What a server says that is no answer to a request of semel's own. Dropped when nothing more will come.
+/// Takes a server's messages that answer no request of semel's own. Dropped when nothing more will come.
 ///
 /// Both say where it went on from here, if it may have to wait there: as long as that has no room, the server is not
 /// listened to.

@@ -363,7 +363,7 @@ impl Hearer for FromClient {
     }
 }
 
-/// What a server prints beside its messages is a banner or a log line. An answer that cannot be read is a stray line
+/// A line beside a server's messages is a banner or a log line. An answer that cannot be read is a stray line
 /// too, and may be of any length.
 const STRAY_BYTES_MAX: usize = 2_000;
 

@@ -34,7 +34,7 @@ impl Watch {
         true
     }
 
-    /// What an answer of this id was waited for as.
+    /// Takes the request that an answer of this id belongs to.
     pub fn answered(&mut self, id: &Id) -> Option<Watched> {
         match self.take(id, |waiting| *waiting != Expected::Unsent)? {
             Expected::Sent(watched) => Some(watched),
@@ -42,7 +42,7 @@ impl Watch {
         }
     }
 
-    /// What had to be asked first is known. `false`: the client has given up meanwhile.
+    /// Semel has asked what it had to ask first. `false`: the client has given up meanwhile.
     pub fn goes_on(&mut self, id: &Id) -> bool {
         self.take(id, |waiting| *waiting == Expected::Unsent).is_some()
     }

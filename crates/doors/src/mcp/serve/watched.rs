@@ -1,4 +1,4 @@
-//! Requests that pass, and what their answers are looked at for, whichever way a client came and whatever server it asked.
+//! Requests that pass, and how their answers are looked at, for every client and every server.
 
 use crate::mcp::door::Door;
 use crate::mcp::frame::Frame;
@@ -27,7 +27,7 @@ pub enum Watched {
 pub struct Inspection {
     /// The result that goes out instead. `None`: as it came.
     pub result: Option<String>,
-    /// What follows once it has left.
+    /// To be run once it has left.
     pub telling: Option<Telling>,
 }
 

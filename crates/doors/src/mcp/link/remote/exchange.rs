@@ -29,7 +29,7 @@ const RETRY_MAX: Duration = Duration::from_secs(60);
 /// So often in a row a server may fail to go on with a stream that it promised to go on with.
 const FAILURES_MAX: u32 = 10;
 
-/// What is known of a stream that may have to be taken up again.
+/// How far a stream was read that may have to be taken up again.
 #[derive(Debug)]
 struct Resume {
     last_event: Option<String>,
@@ -119,7 +119,7 @@ impl RemoteLink {
                 }
                 let heard = self.read(id, response, in_session).await;
                 match (&self.speaks, &heard.exchanged, number) {
-                    // What a new session does not know either is not for want of a session.
+                    // A request that a new session does not know either fails for another reason.
                     (Speaks::Session(session), _, Some(number)) if heard.forgot && try_is == Try::First => {
                         session.lose(number);
                     }
@@ -393,7 +393,7 @@ fn names_session(body: &[u8]) -> bool {
         && OF_A_SESSION.iter().any(|phrase| sentence.contains(phrase))
 }
 
-/// What certainly was turned away, as every door reads it: 4xx but the three that leave it open, 307 and 308.
+/// The statuses that turn a request away, as every door reads them: 4xx but the three that leave it open, 307 and 308.
 fn is_refusal(status: StatusCode) -> bool {
     let open = [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT, StatusCode::TOO_EARLY];
     let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];

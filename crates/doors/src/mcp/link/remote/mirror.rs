@@ -84,7 +84,7 @@ fn set(headers: &mut HeaderMap, header: &str, said: Option<String>) {
     }
 }
 
-/// What stands in an argument; `None` if nothing does, or nothing that can be mirrored.
+/// The text of an argument; `None` if there is none, or nothing that can be mirrored.
 fn said(arguments: &Members<'_>, way: &[String]) -> Option<String> {
     match way {
         [] => None,

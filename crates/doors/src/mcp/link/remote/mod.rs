@@ -27,7 +27,7 @@ pub const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The beginning of the headers that mirror single arguments.
 pub const PARAM: &str = "mcp-param-";
 
-/// Who hears what a server says while it works on a call.
+/// Hears a server while it works on a call.
 pub trait Told: Send + Sync + Debug {
     /// It answers with a stream.
     fn opened(&self, headers: &HeaderMap);

@@ -10,7 +10,7 @@ use http::HeaderValue;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What changes nothing but what the session itself holds: in a new session it may be asked again.
+/// Requests that change nothing outside their session: in a new one they may be asked again.
 pub const ASKS: [&str; 14] = [
     "ping",
     "tools/list",
@@ -37,7 +37,7 @@ const SUBSCRIPTIONS_MAX: usize = 1_000;
 /// A server that has not begun a session by then is said to begin none.
 const TAKES_MAX: Duration = Duration::from_secs(20);
 
-/// What a new session takes over from the one before.
+/// The state that a new session takes over from the one before.
 #[derive(Debug, Default)]
 pub struct Renewal {
     /// The params of the `initialize` that began it.
@@ -203,7 +203,7 @@ impl RemoteLink {
         let again = level.into_iter().map(|level| (SET_LEVEL, level));
         let again = again.chain(subscriptions.into_iter().map(|params| (SUBSCRIBE, params)));
         for ((method, params), n) in again.zip(1..) {
-            // What it does not offer any more is not there any more.
+            // A resource that it no longer offers is gone.
             let _not_any_more = self.request_anew(&Id::own(&name, n), method, &params).await;
         }
         Ok(result)

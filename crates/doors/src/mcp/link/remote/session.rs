@@ -39,7 +39,7 @@ pub struct Session {
     state: Mutex<State>,
     listener: Mutex<Option<Box<dyn Listener>>>,
     queue: mpsc::UnboundedSender<Passed>,
-    /// What was passed on and is not answered yet.
+    /// Requests that were passed on and are not answered yet.
     busy: Busy,
     /// The client has greeted the server, which has not answered yet.
     greets: watch::Sender<bool>,
@@ -50,9 +50,9 @@ pub struct Session {
 #[derive(Default)]
 pub(super) struct State {
     pub id: Option<HeaderValue>,
-    /// What `initialize` agreed on; absent in the stateless era.
+    /// The version that `initialize` agreed on; absent in the stateless era.
     pub version: Option<HeaderValue>,
-    /// What a new session needs that follows this one.
+    /// The state that the next session needs.
     pub renewal: Renewal,
     /// The stream for what the server says of its own accord.
     pub hearing: Option<AbortHandle>,
@@ -79,7 +79,7 @@ struct Passed {
     working: Working,
 }
 
-/// What the client has said and was not passed on yet.
+/// Messages of the client that were not passed on yet.
 #[derive(Debug)]
 pub struct Queue(mpsc::UnboundedReceiver<Passed>);
 
@@ -161,7 +161,7 @@ impl Session {
         }
     }
 
-    /// Whoever listens learns that the server may be another one now.
+    /// Tells the listener that the server may be another one now.
     pub(super) fn began_anew(&self, hello: &str) {
         let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(listener) = listener.as_mut() {
@@ -263,7 +263,7 @@ impl RemoteLink {
         while let Some(Passed { message, is_read, working }) = queue.recv().await {
             let method = message.method().map(str::to_owned);
             match (&message.kind, method.as_deref()) {
-                // What comes after it needs the session that it begins.
+                // Later messages need the session that it begins.
                 (Kind::Request { id, .. }, Some(INITIALIZE)) => {
                     self.clone().carry_request(id.clone(), message, false).await;
                     session.greets.send_replace(false);

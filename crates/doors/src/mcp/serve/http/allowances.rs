@@ -1,4 +1,4 @@
-//! What whoever asks may have under way at one server. A session has limits of its own; without one every request
+//! The limits of each caller at one server. A session has limits of its own; without one every request
 //! stands alone, and no limit of a single request would hold anybody. All of one principal's have limits together:
 //! whoever may begin one session may begin many.
 
@@ -111,7 +111,7 @@ mod tests {
         assert!(made_up.len() < 10 * first.len());
     }
 
-    /// Whoever has asked goes on to other things; its request is still under way.
+    /// The caller goes on to other things; its request is still under way.
     #[test]
     fn what_is_under_way_keeps_its_limits() {
         let allowances = Allowances::default();

@@ -37,7 +37,7 @@ use tokio::sync::broadcast::error::RecvError;
 /// How long a server may take until it can be spoken to: packages are fetched on the first start.
 const GREETING_TAKES_MAX: Duration = Duration::from_secs(120);
 
-/// What a stream that listens keeps for a slow reader: a thousand news. All that one client may have keep as much
+/// A listening stream keeps so much for a slow reader: a thousand news. All that one client may have keep as much
 /// together as its largest calls may take.
 const LISTENING_BYTES_MAX: usize = 128 << 10;
 
@@ -50,7 +50,7 @@ pub struct Child {
     relay: Arc<Relay>,
     sessions: Sessions,
     tongue: Tongue,
-    /// What it answered when semel introduced itself.
+    /// Its answer when semel introduced itself.
     hello: tokio::sync::OnceCell<Result<Hello, String>>,
 }
 
@@ -426,7 +426,7 @@ const UNTOLD: [&str; 3] =
 /// Requests that change what the server tells its one client, which is semel.
 const UNSHARED: [&str; 3] = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
 
-/// What a server says of itself, without what it cannot offer to many: its log, and subscriptions.
+/// A server's introduction, without the abilities that it cannot offer to many: its log, and subscriptions.
 fn offered(changed: Option<String>, result: &str) -> String {
     let result = changed.unwrap_or_else(|| result.to_owned());
     let without = |result: &str| {
@@ -481,7 +481,7 @@ fn unfinished(id: &Id) -> Frame {
     Frame::refusal(id, -32603, words, None)
 }
 
-/// What tells one client's requests from another's.
+/// A name for one client's requests.
 fn name_of(owner: &Owner) -> String {
     format!("{}/{}", owner.principal, owner.session.as_deref().unwrap_or_default())
 }

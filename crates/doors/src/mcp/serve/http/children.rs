@@ -73,7 +73,7 @@ impl Children {
             true => other,
             false => wanted,
         };
-        // What begins a session begins its limits.
+        // A session and its limits begin together.
         let limits = match message.as_ref().and_then(Message::method) == Some("initialize") {
             true => self.allowances.of_session(caller, &parts),
             false => self.allowances.of(caller, &parts),

@@ -32,7 +32,7 @@ use semel_core::ids::Run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Who asks, and what was said to semel itself.
+/// The caller, and its options for semel itself.
 #[derive(Debug)]
 pub struct Asks {
     pub caller: Caller,

@@ -1,4 +1,4 @@
-//! Who opened which session of a remote server: to know a session's id gives nobody else a right to it.
+//! The opener of each session of a remote server: to know a session's id gives nobody else a right to it.
 
 use super::owner::Owner;
 use std::collections::HashMap;

@@ -27,7 +27,7 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 #[derive(Debug)]
 pub struct Relay {
     live: Mutex<HashMap<Id, Live>>,
-    /// What the server tells everybody: that one of its listings has changed.
+    /// Announcements to everybody: that one of its listings has changed.
     pub news: broadcast::Sender<Bytes>,
     /// Set once the server is there; until then it has nobody to speak of.
     server: OnceLock<Arc<Server>>,

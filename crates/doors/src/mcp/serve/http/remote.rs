@@ -45,7 +45,7 @@ const ANSWER_PAUSE_MAX: Duration = Duration::from_secs(120);
 pub struct Remote {
     pub server: Arc<Server>,
     client: Client,
-    /// What the operator sends along; it wins over what clients send.
+    /// Headers of the operator; they win over those of clients.
     headers: HeaderMap,
     connections: Connections,
     allowances: Allowances,
@@ -63,7 +63,7 @@ struct Asked<'a> {
     method: Method,
     /// For the server.
     headers: HeaderMap,
-    /// What tells apart for whom the server acts.
+    /// Names the account for which the server acts.
     authority: String,
 }
 
@@ -151,7 +151,7 @@ impl Remote {
         [SESSION, VERSION, METHOD, NAME].iter().for_each(|name| drop(headers.remove(name)));
         if manner == Manner::Stateless {
             headers.insert(VERSION, HeaderValue::from_static(era::STATELESS));
-            // What goes out mirrors itself.
+            // Each request fills it in.
             headers.insert(METHOD, HeaderValue::from_static(""));
         }
         self.server_by(asked, self.link(asked, headers, None))
@@ -316,7 +316,7 @@ impl Watch {
     async fn not_initialized(&self, status: StatusCode, bytes: &Bytes) -> Option<Frame> {
         let Watched::Hello { method, params } = &self.watched else { return None };
         let credential = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-        // Who names a version of the stateless era is of that one, and hears what the server says to such a client.
+        // A client that names a version of the stateless era is of that one, and hears the server's own answer.
         let is_stateless = era::version_of(text(params)).is_some();
         if method != "initialize" || is_stateless || credential || self.door.hall.observes() {
             return None;

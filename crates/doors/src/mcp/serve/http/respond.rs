@@ -37,7 +37,7 @@ fn body_of(frame: &Frame) -> Body {
     Body::new(Parts::new(frame.to_sent()))
 }
 
-/// What could not be read is answered in the protocol's own words.
+/// A refusal, in the protocol's own words, of a body that could not be read.
 pub fn complaint(status: StatusCode, problem: &NotAMessage) -> Response {
     document(status, &problem.complaint())
 }

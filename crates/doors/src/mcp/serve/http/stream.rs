@@ -46,7 +46,7 @@ pub enum Begun {
     Whole { given: Option<Given>, answered: Option<Answered> },
 }
 
-/// What a reader gets next.
+/// The next thing that a reader gets.
 #[derive(Debug)]
 pub enum Next {
     Event(Bytes),

@@ -1,4 +1,4 @@
-//! What a server of the stateless era owes to HTTP: headers that agree with the body.
+//! The check that a server of the stateless era owes to HTTP: headers that agree with the body.
 
 use crate::mcp::link::remote::{METHOD, NAME};
 use crate::mcp::message::{Message, text};

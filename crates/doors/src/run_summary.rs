@@ -1,4 +1,4 @@
-//! What was done, in Markdown, for a model that has forgotten it.
+//! The effects of a run in Markdown, for a model that has forgotten them.
 
 use crate::command::render::Output as CommandOutput;
 use crate::proxy::reply::Kept;
