@@ -2,7 +2,7 @@
 
 use super::change;
 use crate::args::PolicyAccept;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::neutral;
 use crate::open::TENANT;
 use crate::operator::Operator;
