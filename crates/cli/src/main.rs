@@ -3,12 +3,15 @@
 mod args;
 mod commands;
 mod config;
+mod context;
 mod effect_json;
+mod mcp_servers;
 mod open;
 mod operator;
 mod output;
 mod policy_files;
 mod probe_access;
+mod server_identity;
 mod server_runtime;
 mod table;
 mod traces;
@@ -48,7 +51,7 @@ fn main() -> ExitCode {
     // A file that may grow no further is an error to hear of, not the end of a process that has something in flight.
     let unheard = std::sync::Arc::default();
     let _then_it_ends_us = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, unheard);
-    let context = commands::Context { global: cli.global, environment, output };
+    let context = context::Context { global: cli.global, environment, output };
     let done = match cli.command {
         Command::Run(run) => return ExitCode::from(commands::run::run(&context, &run)),
         Command::DrainOutput => {

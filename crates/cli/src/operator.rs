@@ -1,6 +1,6 @@
 //! Who may rule: a person who confirms it at a terminal, or somebody with an operator token. Nobody inside a run.
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::open::{LocalLedger, TENANT};
 use crate::output::{Hinted, stderr_is_terminal};
 use semel_gate::clock::{Clock, SystemClock, block_on};

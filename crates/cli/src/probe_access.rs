@@ -1,8 +1,8 @@
 //! What rules may ask with: the configured servers, their credentials, this machine's commands.
 
-use crate::commands::Context;
-use crate::commands::serve::offers;
 use crate::config::Environment;
+use crate::context::Context;
+use crate::mcp_servers;
 use semel_core::policy::servers::{McpServer, Reach};
 use semel_core::policy::{Mode, Policy};
 use semel_doors::ask::Means;
@@ -36,7 +36,7 @@ struct Configured {
 impl Starts for Configured {
     fn start(&self, name: &str) -> Option<Starting> {
         let configured = self.servers.get(name)?;
-        Some(match offers::ask(&self.context, name, configured, self.mode, &RuntimeClock::start()) {
+        Some(match mcp_servers::ask(&self.context, name, configured, self.mode, &RuntimeClock::start()) {
             Ok(starting) => starting,
             Err(error) => Box::pin(std::future::ready(Err(format!("[mcp.{name}]: {error:#}")))),
         })
@@ -70,7 +70,7 @@ fn origins(context: &Context, policy: &Policy) -> Origins {
     for (url, service, private, fixed, from_env) in apis.chain(servers) {
         // An address that is none is found where it is offered.
         let Ok(target) = Target::parse(url) else { continue };
-        let headers = offers::headers(context, fixed, from_env, offers::in_policy);
+        let headers = mcp_servers::headers(context, fixed, from_env, mcp_servers::in_policy);
         let headers = headers.map_err(|error| format!("{error:#}"));
         origins.add(&target, service, private, headers);
     }

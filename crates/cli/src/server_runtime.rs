@@ -1,6 +1,6 @@
 //! Puts the parts together for a program that serves many calls at once: runtime, ledger, gate.
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::output::{Output, counted};
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};

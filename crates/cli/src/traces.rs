@@ -1,7 +1,7 @@
 //! Where spans go, from the policy and OpenTelemetry's own variables.
 
-use crate::commands::Context;
 use crate::config::Otel;
+use crate::context::Context;
 use anyhow::Context as _;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use semel_core::policy::Policy;

@@ -1,7 +1,7 @@
 //! `semel cancel`: nothing more starts in a run.
 
-use super::Context;
 use crate::args::CancelArgs;
+use crate::context::Context;
 use crate::effect_json::{self, EffectJson};
 use crate::neutral;
 use crate::open::TENANT;

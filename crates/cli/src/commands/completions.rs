@@ -1,7 +1,7 @@
 //! `semel completions`: for a shell to read.
 
-use super::Context;
 use crate::args::{Cli, CompletionsArgs};
+use crate::context::Context;
 use clap::CommandFactory;
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 //! `semel doctor`: is everything in its place? It changes nothing.
 
-use super::{Context, EXIT_FINDINGS};
 use crate::args::DoctorArgs;
+use crate::context::{Context, EXIT_FINDINGS};
 use crate::neutral;
 use crate::open::{self, LocalLedger};
 use crate::output::{RESTORE, counted, hint, ledger_hint};

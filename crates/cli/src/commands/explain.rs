@@ -1,7 +1,7 @@
 //! `semel explain`: the page of an error code.
 
-use super::Context;
 use crate::args::ExplainArgs;
+use crate::context::Context;
 use crate::output::Hinted;
 use crate::table;
 use semel_core::answer::{Code, Retry};

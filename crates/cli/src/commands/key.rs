@@ -1,7 +1,7 @@
 //! `semel key`: the idempotency key of an action with its arguments.
 
-use super::Context;
 use crate::args::KeyArgs;
+use crate::context::Context;
 use crate::output::Hinted;
 use anyhow::Context as _;
 use semel_core::identity::{self, IntentDigest};

@@ -1,7 +1,7 @@
 //! `semel man`: a page for every command.
 
-use super::Context;
 use crate::args::{Cli, ManArgs};
+use crate::context::Context;
 use anyhow::Context as _;
 use clap::CommandFactory;
 use std::fs;

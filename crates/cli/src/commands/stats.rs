@@ -1,7 +1,7 @@
 //! `semel stats`: what was asked, sent, done and saved.
 
-use super::Context;
 use crate::args::StatsArgs;
+use crate::context::Context;
 use crate::table;
 use semel_doors::stats::{Line, Stats, stats};
 use semel_gate::clock::{Clock, SystemClock, block_on};

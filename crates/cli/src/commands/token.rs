@@ -1,7 +1,7 @@
 //! `semel token`: who may use `semel serve`, and for what.
 
-use super::Context;
 use crate::args::{TokenArgs, TokenCommand, TokenCreate, TokenScope};
+use crate::context::Context;
 use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::Hinted;

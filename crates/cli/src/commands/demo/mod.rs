@@ -9,8 +9,8 @@ mod pay;
 mod stage;
 mod world;
 
-use super::Context;
 use crate::args::{DemoArgs, DemoPart};
+use crate::context::Context;
 use anyhow::Context as _;
 use judge::{Act, DemoVerdict};
 use owo_colors::OwoColorize;

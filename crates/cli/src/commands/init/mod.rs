@@ -24,8 +24,8 @@ mod resolve;
 mod verify;
 mod write;
 
-use super::Context;
 use crate::args::{ClientChoice, InitArgs};
+use crate::context::Context;
 use crate::neutral;
 use crate::output::Hinted;
 use backups::Backups;

@@ -2,7 +2,7 @@
 
 use super::plan::{ServerRow, Treatment};
 use super::report::FileOutcome;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::policy_files;
 use std::path::{Path, PathBuf};
 

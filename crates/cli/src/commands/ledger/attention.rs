@@ -1,7 +1,7 @@
 //! `semel ledger` alone: what needs a person.
 
 use super::scan::{self, Which};
-use crate::commands::Context;
+use crate::context::Context;
 use crate::effect_json;
 use crate::open::TENANT;
 use crate::{neutral, table};

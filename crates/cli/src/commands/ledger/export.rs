@@ -2,7 +2,7 @@
 
 use super::reply_data;
 use super::scan::{self, Which};
-use crate::commands::Context;
+use crate::context::Context;
 use crate::effect_json::{self, EffectJson};
 use semel_gate::clock::{Clock, SystemClock};
 use serde::Serialize;

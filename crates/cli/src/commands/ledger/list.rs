@@ -3,7 +3,7 @@
 use super::named;
 use super::scan::{self, Which};
 use crate::args::{ListArgs, StateChoice};
-use crate::commands::Context;
+use crate::context::Context;
 use crate::effect_json::{self, EffectJson};
 use crate::table;
 use semel_core::digest::Digest;

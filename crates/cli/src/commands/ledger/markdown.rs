@@ -1,7 +1,7 @@
 //! `semel ledger --markdown`: what was done, for a model that has forgotten it.
 
 use super::scan::{self, Which};
-use crate::commands::Context;
+use crate::context::Context;
 use crate::open::TENANT;
 use semel_doors::run_summary::{self, OfRun, Sorted};
 use semel_gate::clock::{Clock, SystemClock, block_on};

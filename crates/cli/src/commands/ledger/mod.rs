@@ -18,8 +18,8 @@ mod show;
 mod tail;
 mod undo;
 
-use super::Context;
 use crate::args::{LedgerArgs, LedgerCommand};
+use crate::context::Context;
 use crate::neutral;
 use crate::output::Hinted;
 use anyhow::Context as _;

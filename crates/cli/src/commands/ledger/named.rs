@@ -2,7 +2,7 @@
 
 use super::scan::{self, Which};
 use crate::args::EffectName;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::open::{LocalLedger, TENANT};
 use crate::output::{Hinted, counted, hint};
 use semel_core::digest::Digest;

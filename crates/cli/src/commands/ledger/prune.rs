@@ -1,6 +1,6 @@
 //! `semel ledger prune`: retention, now instead of by itself.
 
-use crate::commands::Context;
+use crate::context::Context;
 use semel_core::policy::Retention;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::prune::PruneReport;

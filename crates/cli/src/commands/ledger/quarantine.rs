@@ -1,7 +1,7 @@
 //! The quarantine of a ledger that may have forgotten claims: how it is seen, begun and ended.
 
 use crate::args::OperatorArgs;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::neutral;
 use crate::open::{self, TENANT};
 use crate::operator::Operator;

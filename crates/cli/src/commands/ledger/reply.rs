@@ -2,7 +2,7 @@
 
 use super::{named, reply_data, scan};
 use crate::args::EffectName;
-use crate::commands::{Context, EXIT_FINDINGS};
+use crate::context::{Context, EXIT_FINDINGS};
 use crate::effect_json::{self, ReplyKept};
 use crate::output::Hinted;
 use semel_doors::command::render::Output as CommandOutput;

@@ -2,7 +2,7 @@
 
 use super::{named, recognisable, ruling};
 use crate::args::BecauseArgs;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::effect_json;
 use crate::open::LocalLedger;
 use crate::operator::Operator;

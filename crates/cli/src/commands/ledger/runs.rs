@@ -2,7 +2,7 @@
 
 use super::scan::{self, Which};
 use crate::args::RunsArgs;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::{neutral, table};
 use semel_core::effect::State;
 use semel_core::time::{At, in_words};

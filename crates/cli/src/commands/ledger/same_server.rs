@@ -1,12 +1,12 @@
 //! `semel ledger same-server`: a server on stdio that is started otherwise than before is still the same one.
 
 use crate::args::OperatorArgs;
-use crate::commands::Context;
-use crate::commands::mcp::server_identity::described;
+use crate::context::Context;
 use crate::neutral;
 use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::Hinted;
+use crate::server_identity::described;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use std::process::ExitCode;
 

@@ -3,7 +3,7 @@
 use super::journal::{self, LineJson};
 use super::{first_line, named, scan};
 use crate::args::EffectName;
-use crate::commands::{Context, EXIT_FINDINGS};
+use crate::context::{Context, EXIT_FINDINGS};
 use crate::effect_json::{self, EffectJson, ReplyKept};
 use crate::neutral;
 use crate::open::LocalLedger;

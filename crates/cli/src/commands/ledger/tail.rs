@@ -2,7 +2,7 @@
 
 use super::journal::LineJson;
 use crate::args::TailArgs;
-use crate::commands::Context;
+use crate::context::Context;
 use crate::open::{self, LocalLedger};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use semel_gate::clock::{SystemClock, block_on};

@@ -2,8 +2,8 @@
 
 use super::{named, recognisable};
 use crate::args::UndoArgs;
-use crate::commands::Context;
 use crate::commands::run::respond;
+use crate::context::Context;
 use crate::neutral;
 use crate::open::TENANT;
 use crate::operator::Operator;

@@ -1,15 +1,15 @@
 //! `semel mcp`: one MCP server, guarded, in front of one client.
 
 pub mod name;
-pub mod server_identity;
 mod session;
 
-use super::Context;
-use super::serve::offers;
 use crate::args::McpArgs;
+use crate::context::Context;
+use crate::mcp_servers;
 use crate::open::TENANT;
 use crate::policy_files;
 use crate::probe_access;
+use crate::server_identity::{self, STDIO, Start};
 use crate::{server_runtime, traces};
 use anyhow::{Context as _, bail};
 use semel_core::ids::Run;
@@ -25,8 +25,7 @@ use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
-use server_identity::{STDIO, Start};
-use session::{Hears, Session};
+use session::{ServerMessages, StdioSession};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 
@@ -59,7 +58,7 @@ pub fn run(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
         caller.surrounding_run = Some(Run::named(run).context("run")?);
     }
     say(context, &server.name, &policy);
-    let servers = offers::asked(context, &policy, &server.name, &clock)?;
+    let servers = mcp_servers::asked(context, &policy, &server.name, &clock)?;
     let means = probe_access::serving(context, &policy, servers);
     let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
     runtime.spawn(server_runtime::keep_retention(Arc::clone(&hall)));
@@ -67,7 +66,7 @@ pub fn run(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
     runtime.spawn(server_runtime::keep_settling(Arc::clone(&hall)));
     let door = Arc::new(Door::new(Arc::clone(&hall)));
     let connection = Arc::new(Connection::new(caller));
-    let session = Session { door, server: Arc::new(server), connection };
+    let session = StdioSession { door, server: Arc::new(server), connection };
     let code = runtime.block_on(session.run(hears))?;
     runtime.block_on(async {
         server_runtime::write_counts(&hall).await;
@@ -111,7 +110,7 @@ fn say(context: &Context, name: &str, policy: &Policy) {
 
 /// What the policy says of a server of this name, and what the flags add.
 fn settings(args: &McpArgs, configured: Option<&McpServer>) -> Settings {
-    let said = configured.map_or_else(Settings::default, offers::settings);
+    let said = configured.map_or_else(Settings::default, mcp_servers::settings);
     Settings {
         trusted: said.trusted || args.trust_annotations,
         decorate: said.decorate && !args.no_decoration,
@@ -125,11 +124,13 @@ fn child(
     args: &McpArgs,
     policy: &Policy,
     clock: &RuntimeClock,
-) -> anyhow::Result<(Server, Hears)> {
+) -> anyhow::Result<(Server, ServerMessages)> {
     let name = name::checked(args.name.clone().unwrap_or_else(|| name::of(&args.command)))?;
     let configured = policy.mcp.get(&name);
     let mut command = match (&*args.command, configured.map(|configured| &configured.reach)) {
-        ([], Some(Reach::Command { argv, env, cwd })) => offers::command(context, argv, env, cwd.as_deref()),
+        ([], Some(Reach::Command { argv, env, cwd })) => {
+            mcp_servers::command(context, argv, env, cwd.as_deref())
+        }
         ([], Some(Reach::Url { .. })) => {
             bail!("[mcp.{name}] has a url; semel serve offers it, or give --url")
         }
@@ -146,7 +147,7 @@ fn child(
     let settings = settings(args, configured);
     let link = Link::Child(link);
     let server = Server::new(name, STDIO.to_owned(), settings, link, server_runtime::instance());
-    Ok((server, Hears::Child(output)))
+    Ok((server, ServerMessages::Child(output)))
 }
 
 fn remote(
@@ -155,19 +156,19 @@ fn remote(
     url: &str,
     policy: &Policy,
     clock: &RuntimeClock,
-) -> anyhow::Result<(Server, Hears)> {
+) -> anyhow::Result<(Server, ServerMessages)> {
     let target = Target::parse(url).context("--url")?;
     let name = name::checked(args.name.clone().unwrap_or_else(|| name::of_host(target.host())))?;
-    let authority = offers::authority(&target);
+    let authority = mcp_servers::authority(&target);
     let from_env = args.header_env.iter().map(|pair| match pair.split_once('=') {
         Some((header, variable)) => Ok((header.to_owned(), variable.to_owned())),
         None => bail!("--header-env {pair}: it has the form NAME=VARIABLE"),
     });
     let from_env: Vec<_> = from_env.collect::<anyhow::Result<_>>()?;
     let said = |name: &str, variable: &str| format!("--header-env {name}={variable}");
-    let (session, queue) = RemoteSession::new(offers::headers(context, &[], &from_env, said)?);
+    let (session, queue) = RemoteSession::new(mcp_servers::headers(context, &[], &from_env, said)?);
     let link = RemoteLink::for_stdio(Client::to(target)?, session, clock.clone());
     let settings = settings(args, policy.mcp.get(&name));
     let server = Server::new(name, authority, settings, Link::Remote(link), server_runtime::instance());
-    Ok((server, Hears::Remote(queue)))
+    Ok((server, ServerMessages::Remote(queue)))
 }

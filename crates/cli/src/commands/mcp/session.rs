@@ -31,7 +31,7 @@ const HEEDS_SIGNAL_WITHIN: Duration = Duration::from_secs(1);
 const LAST_WORDS_TAKE_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub struct Session {
+pub struct StdioSession {
     pub door: Arc<Door>,
     pub server: Arc<Server>,
     pub connection: Arc<Connection>,
@@ -39,14 +39,14 @@ pub struct Session {
 
 /// Where the server's messages come from.
 #[derive(Debug)]
-pub enum Hears {
+pub enum ServerMessages {
     Child(ChildOutput),
     Remote(Queue),
 }
 
-impl Session {
+impl StdioSession {
     /// The exit code: the server's own; a remote one has none.
-    pub async fn run(self, hears: Hears) -> anyhow::Result<u8> {
+    pub async fn run(self, hears: ServerMessages) -> anyhow::Result<u8> {
         let stdout = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
         let (door, server) = (Arc::clone(&self.door), Arc::clone(&self.server));
         let stdio = Stdio::new(door, server, self.connection.clone(), stdout, Handle::current())?;
@@ -57,9 +57,9 @@ impl Session {
         let mut inlets =
             vec![Inlet::new(stdin, FromClient { stdio: Arc::clone(&stdio), ended: client_leaves })];
         match (hears, &self.server.link) {
-            (Hears::Child(output), _) => inlets.push(output.inlet(listener)),
-            (Hears::Remote(queue), Link::Remote(remote)) => remote.listen(queue, listener),
-            (Hears::Remote(_), Link::Child(_)) => {}
+            (ServerMessages::Child(output), _) => inlets.push(output.inlet(listener)),
+            (ServerMessages::Remote(queue), Link::Remote(remote)) => remote.listen(queue, listener),
+            (ServerMessages::Remote(_), Link::Child(_)) => {}
         }
         let runtime = Handle::current();
         let pipes = std::thread::Builder::new().name("pipes".into());

@@ -1,8 +1,8 @@
 //! `semel policy explain`: which rule an action has, and what it means for a call.
 
 use crate::args::PolicyExplain;
-use crate::commands::Context;
 use crate::commands::key::{action, arguments};
+use crate::context::Context;
 use semel_core::class::{Class, Tier};
 use semel_core::json::Json;
 use semel_core::policy::ActionFacts;

@@ -3,8 +3,8 @@
 mod explain;
 mod presets;
 
-use super::{Context, EXIT_FINDINGS};
 use crate::args::{PolicyArgs, PolicyCommand};
+use crate::context::{Context, EXIT_FINDINGS};
 use crate::output::counted;
 use crate::policy_files;
 use semel_core::policy::diagnostic::Severity;

@@ -1,6 +1,6 @@
 //! `semel policy presets`: the HTTP APIs that packs know, and what each does against duplicates by itself.
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::output::Hinted;
 use crate::table;
 use semel_core::policy::duration;

@@ -4,8 +4,8 @@ mod piped;
 mod request;
 pub mod respond;
 
-use super::Context;
 use crate::args::{DRAIN_OUTPUT, RunArgs};
+use crate::context::Context;
 use crate::open::{self, LocalGate, LocalLedger};
 use crate::output::{ledger_hint, stderr_is_terminal};
 use crate::policy_files;

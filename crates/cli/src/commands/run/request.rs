@@ -2,7 +2,7 @@
 
 use super::piped::{self, PipedInput};
 use crate::args::{RefusedExit, RunArgs, StdinChoice};
-use crate::commands::Context;
+use crate::context::Context;
 use crate::open::TENANT;
 use semel_core::answer::EffectWord;
 use semel_core::class::Class;

@@ -1,6 +1,6 @@
 //! The answer on its way out: streams, exit code, and what people and models read beside it.
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::neutral;
 use crate::output::stderr_is_terminal;
 use crate::policy_files::Unusable;

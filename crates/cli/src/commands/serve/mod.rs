@@ -1,17 +1,16 @@
 //! `semel serve`: the configured servers, guarded, over HTTP.
 
 mod front;
-pub mod offers;
 mod token;
 mod upstreams;
 mod webhook;
 
-use super::Context;
 use crate::args::ServeArgs;
+use crate::context::Context;
 use crate::output::Hinted;
 use crate::policy_files;
 use crate::probe_access;
-use crate::{server_runtime, traces};
+use crate::{mcp_servers, server_runtime, traces};
 use anyhow::Context as _;
 use axum::Router;
 use axum::routing::get;
@@ -57,7 +56,8 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
         context.output.warn(policy.warnings.render(false).trim_end());
     }
     let (token, token_file) = token(context, &policy.serve)?;
-    let offers::Prepared { servers, all, offers } = offers::prepare(context, &policy, &clock)?;
+    let mcp_servers::PreparedServers { servers, all, offers } =
+        mcp_servers::prepare(context, &policy, &clock)?;
     let apis = upstreams::prepare(context, &policy)?;
     let mcp = offers.keys().map(|name| format!("mcp/{name}"));
     let paths: Vec<String> = mcp.chain(apis.keys().map(|name| format!("p/{name}/"))).collect();

@@ -1,7 +1,7 @@
 //! From `[upstream.NAME]` to APIs that can be offered.
 
-use super::offers::{authority, headers, in_policy};
-use crate::commands::Context;
+use crate::context::Context;
+use crate::mcp_servers::{authority, headers, in_policy};
 use anyhow::Context as _;
 use http::HeaderMap;
 use semel_core::identity::is_secret_name;

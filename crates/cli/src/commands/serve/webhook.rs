@@ -1,6 +1,6 @@
 //! From `[serve.webhook]` to whoever is told.
 
-use crate::commands::Context;
+use crate::context::Context;
 use anyhow::Context as _;
 use semel_core::policy::servers::Serve;
 use semel_doors::http::client::Client;

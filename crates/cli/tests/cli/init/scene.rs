@@ -203,7 +203,10 @@ pub const CONFIGS: [Config; 8] = [
         "crm": {
             "command": "SEMEL",
             "args": ["mcp", "--name", "crm", "--url", "https://crm.example/mcp", "--header-env", "X-Api-Key={}_HEADER_1", "--header-env", "X-Team={}_HEADER_2"],
-            "env": { "{}_HEADER_1": "hunter2", "{}_HEADER_2": "blue" },
+            "env": {
+                "{}_HEADER_1": "hunter2",
+                "{}_HEADER_2": "blue"
+            },
             "disabled": false
         }
     }
@@ -230,7 +233,9 @@ pub const CONFIGS: [Config; 8] = [
     "slack": {
       "command": "SEMEL",
       "args": ["mcp", "--name", "slack", "--url", "https://mcp.slack.com/mcp", "--header-env", "Authorization={}_HEADER_1"],
-      "env": {"{}_HEADER_1": "hunter2"},
+      "env": {
+        "{}_HEADER_1": "hunter2"
+      },
       "timeout": 5000
     },
     "db": { "command": "SEMEL", "args": ["mcp", "--name", "db", "--any-directory", "--", "HOME/bin/docker", "run", "-i", "--rm", "-e", "DATABASE_URI", "crystaldba/postgres-mcp"], "trust": false }

@@ -1,8 +1,8 @@
 //! From `[mcp.NAME]` to servers that can be offered.
 
-use crate::commands::Context;
-use crate::commands::mcp::server_identity::{self, STDIO, Start};
+use crate::context::Context;
 use crate::output::Output;
+use crate::server_identity::{self, STDIO, Start};
 use crate::server_runtime;
 use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 /// The servers as the door knows them, and as they are offered.
 #[derive(Debug)]
-pub struct Prepared {
+pub struct PreparedServers {
     /// Those that run: what semel itself asks. With remote ones it begins a session of its own.
     pub servers: Servers,
     /// Every server there is to end.
@@ -37,17 +37,17 @@ pub struct Prepared {
 }
 
 /// One of them; a server on stdio has a process for each era.
-struct Offered {
+struct OfferedServer {
     server: Arc<Server>,
     also: Option<Arc<Server>>,
     offer: Offer,
 }
 
-pub fn prepare(context: &Context, policy: &Policy, clock: &RuntimeClock) -> anyhow::Result<Prepared> {
-    let mut prepared = Prepared { servers: Servers::new(), all: Vec::new(), offers: BTreeMap::new() };
+pub fn prepare(context: &Context, policy: &Policy, clock: &RuntimeClock) -> anyhow::Result<PreparedServers> {
+    let mut prepared = PreparedServers { servers: Servers::new(), all: Vec::new(), offers: BTreeMap::new() };
     for (name, configured) in &policy.mcp {
         let place = || format!("{}:{}: [mcp.{name}]", configured.path.display(), configured.line);
-        let Offered { server, also, offer } =
+        let OfferedServer { server, also, offer } =
             offer(context, name, configured, policy.mode, clock).with_context(place)?;
         prepared.all.extend([Arc::clone(&server)].into_iter().chain(also));
         if let Link::Child(_) = server.link {
@@ -159,7 +159,7 @@ fn offer(
     configured: &McpServer,
     mode: Mode,
     clock: &RuntimeClock,
-) -> anyhow::Result<Offered> {
+) -> anyhow::Result<OfferedServer> {
     let settings = settings(configured);
     let run = configured.run.as_deref().map(Run::named).transpose().context("run")?;
     match &configured.reach {
@@ -178,7 +178,7 @@ fn offer(
             );
             let server = Arc::new(server);
             let way = Way::Remote(Box::new(Remote::new(Arc::clone(&server), client, headers)));
-            Ok(Offered { server, also: None, offer: Offer { way, run } })
+            Ok(OfferedServer { server, also: None, offer: Offer { way, run } })
         }
         Reach::Command { .. } => {
             let start = |tongue| start(context, name, configured, mode, clock, tongue);
@@ -187,7 +187,7 @@ fn offer(
             let also = Some(Arc::clone(stateless.server()));
             let children = Arc::new(Children::new(session, stateless));
             greet(context, name, Arc::clone(&children));
-            Ok(Offered { server, also, offer: Offer { way: Way::Child(children), run } })
+            Ok(OfferedServer { server, also, offer: Offer { way: Way::Child(children), run } })
         }
     }
 }

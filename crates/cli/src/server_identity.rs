@@ -1,6 +1,6 @@
 //! One name, one server: how a server on stdio is started is compared with the start that its name is known for.
 
-use crate::commands::Context;
+use crate::context::Context;
 use crate::neutral;
 use crate::output::Hinted;
 use anyhow::{Context as _, bail};

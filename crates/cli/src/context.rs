@@ -1,0 +1,49 @@
+//! The surroundings of every command.
+
+use crate::args::Global;
+use crate::config::Environment;
+use crate::open::{self, LocalLedger};
+use crate::output::{Hinted, Output, counted, stderr_is_terminal};
+use crate::policy_files::{self, Unusable};
+use semel_core::policy::Policy;
+use semel_gate::clock::SystemClock;
+
+/// The command line's global flags, the environment and the way out, for every command.
+#[derive(Debug, Clone)]
+pub struct Context {
+    pub global: Global,
+    pub environment: Environment,
+    pub output: Output,
+}
+
+/// A check found something; nothing went wrong with the checking.
+pub const EXIT_FINDINGS: u8 = 1;
+
+impl Context {
+    /// The ledger, founded if there is none.
+    pub fn ledger(&self, clock: &SystemClock) -> anyhow::Result<LocalLedger> {
+        let file = self.environment.ledger_file(self.global.ledger.as_deref())?;
+        Ok(open::ledger(&file, &self.environment, clock)?)
+    }
+
+    /// The ledger, if there is one.
+    pub fn existing_ledger(&self, clock: &SystemClock) -> anyhow::Result<Option<LocalLedger>> {
+        let file = self.environment.ledger_file(self.global.ledger.as_deref())?;
+        Ok(open::existing(&file, &self.environment, clock)?)
+    }
+
+    pub fn policy(&self) -> anyhow::Result<Policy> {
+        match policy_files::load(&self.environment, self.global.policy.as_deref()) {
+            Ok(policy) => Ok(policy),
+            Err(Unusable::File(error)) => Err(error),
+            Err(Unusable::Content(found)) => {
+                if !self.output.json {
+                    self.output.warn(found.render(stderr_is_terminal()));
+                }
+                let count = counted(found.len(), "finding", "findings");
+                let what = format!("the policy does not hold together ({count})");
+                Err(Hinted::error(what, "semel policy check"))
+            }
+        }
+    }
+}
