@@ -3,8 +3,8 @@
 use super::problem::Problem;
 use super::routes::Route;
 use crate::hall::Hall;
-use crate::http::beside;
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
+use crate::http::client_hints;
 use crate::http::server::{Revocable, caller};
 use crate::wishes::Wishes;
 use axum::body::Body;
@@ -99,7 +99,7 @@ impl Asked {
         let mark = hall.secret().map(|secret| principal_mark(secret, &tenant, &principal));
         let who = Who { tenant, principal, scope, mark };
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-        let beside = beside(&parts.headers, false);
+        let beside = client_hints(&parts.headers, false);
         let (run, token, came) = (caller.run, caller.token, hall.clock.elapsed());
         Ok(Asked { who, run, wishes, came, beside, token, params, parts, body })
     }

@@ -3,8 +3,8 @@
 use super::api::Api;
 use super::live::Form;
 use crate::caller::Caller;
-use crate::http::beside;
 use crate::http::body::unshared;
+use crate::http::client_hints;
 use crate::http::headers::unshare;
 use crate::proxy::Offer;
 use crate::proxy::headers::{self, is_read_as_it_is};
@@ -119,7 +119,7 @@ pub fn read(
     // A step is the agent's own name for what it does.
     let names_step = headers.contains_key(&STEP);
     let mints_key = key.is_some() && !names_step;
-    let beside = Beside { model, ..beside(&headers, mints_key) };
+    let beside = Beside { model, ..client_hints(&headers, mints_key) };
     let asked = Asked {
         api,
         form: if wants_events { Form::Events } else { Form::Document },

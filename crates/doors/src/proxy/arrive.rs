@@ -15,17 +15,18 @@ use super::relay::outgoing;
 use super::serve::{Offers, nothing_here};
 use super::take::{self, Whole};
 use crate::caller::Caller;
-use crate::http::beside;
-use crate::http::client::Unsent;
+use crate::http::client::{Client, Payload};
+use crate::http::client_hints;
 use crate::http::headers::{named, without_named};
+use crate::http::large_body_permits::LargeBodyPermit;
 use crate::http::server::{Credential, caller};
-use crate::http::turns::Turn;
 use crate::llm::{self, STEP};
 use crate::wishes::Wishes;
 use axum::body::Body;
+use bytes::Bytes;
 use http::header::UPGRADE;
 use http::request::Parts;
-use http::{Method, StatusCode};
+use http::{Method, Request, StatusCode};
 use http_body::Body as _;
 use semel_core::class::Class;
 use semel_core::wording;
@@ -39,7 +40,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub enum Way<'a> {
     /// On to its upstream: it changes nothing. With its place among the large ones, if it is one.
-    Passes(&'a Offer, Unsent, Option<Turn>),
+    Passes { offer: &'a Offer, client: Client, outgoing: Request<Payload>, permit: Option<LargeBodyPermit> },
     /// To a model.
     Generates(Generation<'a>),
     /// On to its upstream, and what would have been decided into the journal.
@@ -121,9 +122,10 @@ pub fn arrive<'a>(offers: &'a Offers, mut parts: Parts, body: &mut Body) -> Resu
     if only_reads && !wishes.dry_run {
         let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
         hall.passed_through(credential.tenant(), counts::Door::Http);
+        let client = offer.client.for_principal(&credential.whose(hall.secret()));
         let headers = headers::upward(parts.headers, offer);
-        let outgoing = outgoing(parts.method, place.uri, headers, std::mem::take(body));
-        return Ok(Arrived::Known(Way::Passes(offer, outgoing, None)));
+        let outgoing = outgoing(parts.method, place.uri, headers, Bytes::new());
+        return Ok(Arrived::Known(Way::Passes { offer, client, outgoing, permit: None }));
     }
     let came = hall.clock.elapsed();
     let caller = caller(hall.secret(), offer.run.as_ref(), &mut parts)?;
@@ -162,7 +164,8 @@ impl<'a> Unread<'a> {
             hall.passed_through(&caller.tenant, counts::Door::Http);
             let headers = headers::upward(parts.headers, offer);
             let outgoing = outgoing(parts.method, place.uri, headers, whole.bytes);
-            return Ok(Way::Passes(offer, outgoing, whole.turn));
+            let client = offer.client.for_principal(&caller.whose());
+            return Ok(Way::Passes { offer, client, outgoing, permit: whole.turn });
         }
         let refuse = |what| trouble(&understood.rule, offer, what);
         let gate = hall.gate.as_ref().map_err(|why| refuse(wording::ledger_unavailable(why)))?;
@@ -172,10 +175,11 @@ impl<'a> Unread<'a> {
         let secret = gate.ledger.secret();
         let intent = intent::intent(&understood, offer, &caller, &wishes, &parts.headers, secret);
         let mut intent = intent.map_err(|missing| refuse(wording::key_required(&missing)))?;
-        intent.beside = beside(&parts.headers, understood.key.is_some());
+        intent.beside = client_hints(&parts.headers, understood.key.is_some());
         let guarded = Arc::new(Guarded {
             hall: Arc::clone(hall),
             offer: Arc::clone(offer),
+            client: offer.client.for_principal(&caller.whose()),
             method: parts.method,
             uri: place.uri,
             path: place.path,

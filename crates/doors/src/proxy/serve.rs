@@ -59,7 +59,9 @@ pub async fn serve(offers: &Offers, parts: Parts, mut body: Body) -> Response {
         Err(refused) => Err(refused),
     };
     let answered = match way {
-        Ok(Way::Passes(offer, outgoing, _turn)) => Ok(relay(offer, outgoing).await),
+        Ok(Way::Passes { offer, client, outgoing, permit: _until_answered }) => {
+            Ok(relay(offer, client, outgoing).await)
+        }
         Ok(Way::IsGuarded(guarded)) => Ok(guard(guarded).await),
         Ok(Way::Generates(Generation { offer, caller, parts })) => {
             let body = std::mem::take(&mut body);

@@ -1,9 +1,16 @@
+use super::super::on_sent::OnSent;
+use super::super::problem;
+use super::super::socket::TAKES_NOTHING_MAX;
 use super::*;
 use crate::http::body::{PAUSE_MAX, Piped, read};
+use bytes::Bytes;
 use http_body_util::BodyExt;
+use std::io;
+use std::pin::Pin;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use tokio::io::AsyncReadExt;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -31,7 +38,7 @@ impl Talk {
                 let response = answer(request);
                 async move { Answered { response: response.await, held: () } }
             };
-            talk(stream, answer, stopped).await;
+            serve(stream, answer, stopped).await;
         });
         Talk { client, talking, stop }
     }
@@ -165,7 +172,7 @@ async fn leaves(client_does: impl AsyncFnOnce(TcpStream) -> Option<TcpStream>) -
             // Not heard by whoever makes the answer, as where that takes all of its thread's time.
             let _told = tokio::task::block_in_place(|| gone.blocking_recv());
             let mut response = text("an answer");
-            response.extensions_mut().insert(Departure::then(move || seen.store(true, Ordering::SeqCst)));
+            response.extensions_mut().insert(OnSent::new(move || seen.store(true, Ordering::SeqCst)));
             response
         }
     })
@@ -536,7 +543,7 @@ async fn who_takes_a_little_every_second_is_not_cut() {
 
 /// A body that says all with its first part, and ends once it is told to.
 struct Terminal {
-    departure: Departure,
+    on_sent: OnSent,
     has_left: Arc<AtomicBool>,
     said: bool,
     end: oneshot::Receiver<()>,
@@ -552,7 +559,7 @@ impl http_body::Body for Terminal {
     ) -> Poll<Option<io::Result<http_body::Frame<Bytes>>>> {
         if !std::mem::replace(&mut self.said, true) {
             let has_left = Arc::clone(&self.has_left);
-            self.departure.leaves_with_this_part(move || has_left.store(true, Ordering::SeqCst));
+            self.on_sent.set_for_this_part(move || has_left.store(true, Ordering::SeqCst));
             return Poll::Ready(Some(Ok(http_body::Frame::data(Bytes::from_static(b"data: [DONE]\n\n")))));
         }
         Pin::new(&mut self.end).poll(context).map(|_| None)
@@ -566,12 +573,12 @@ async fn an_answer_has_left_with_the_part_that_says_all_though_its_client_closes
     let left = Arc::<AtomicBool>::default();
     let has_left = Arc::clone(&left);
     let mut talk = Talk::with(move |_| {
-        let departure = Departure::default();
+        let on_sent = OnSent::default();
         let end = ended.lock().unwrap().take().expect("one request");
         let (has_left, said) = (Arc::clone(&has_left), false);
-        let body = Terminal { departure: departure.clone(), has_left, said, end };
+        let body = Terminal { on_sent: on_sent.clone(), has_left, said, end };
         let mut response = Response::new(Body::new(body));
-        response.extensions_mut().insert(departure);
+        response.extensions_mut().insert(on_sent);
         async move { response }
     })
     .await;

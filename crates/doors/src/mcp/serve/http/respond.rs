@@ -4,7 +4,7 @@ use super::stream::{Begun, Next, Reader};
 use crate::delivery::Delivery;
 use crate::http::body::{Parts, Piped};
 use crate::http::headers::end_to_end;
-use crate::http::server::departure::Departure;
+use crate::http::server::on_sent::OnSent;
 use crate::http::server::problem;
 use crate::http::sse;
 use crate::mcp::door::Given;
@@ -112,7 +112,7 @@ fn whole(given: &Given, answered: Option<Answered>) -> Response {
                 _ => (StatusCode::OK, HeaderMap::new()),
             };
             let mut response = with_status(status, headers, body_of(&given.frame));
-            response.extensions_mut().insert(Departure::then(Parting::of(given)));
+            response.extensions_mut().insert(OnSent::new(Parting::of(given)));
             response
         }
     }
@@ -121,8 +121,8 @@ fn whole(given: &Given, answered: Option<Answered>) -> Response {
 /// Gives a reader's events on, until its end or until nobody reads them. While there are none it says so now and then.
 pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
     let (writer, body) = Piped::new();
-    let departure = Departure::default();
-    let parting = departure.clone();
+    let on_sent = OnSent::default();
+    let parting = on_sent.clone();
     tokio::spawn(async move {
         loop {
             let next = tokio::select! {
@@ -138,7 +138,7 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
                 }
                 Next::Last(raw, given) => {
                     // First: with the last part the connection may have everything.
-                    parting.is_followed_by(Parting::of(&given));
+                    parting.set(Parting::of(&given));
                     for part in raw.to_sent() {
                         let _gone = writer.send(part).await;
                     }
@@ -150,7 +150,7 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
     });
     let mut response = Response::new(Body::new(body));
     *response.headers_mut() = stream_headers(headers);
-    response.extensions_mut().insert(departure);
+    response.extensions_mut().insert(on_sent);
     response
 }
 

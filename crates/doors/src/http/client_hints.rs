@@ -1,4 +1,4 @@
-//! What a request's headers say beside what it asks for.
+//! Hints that a client library puts into the headers beside its request.
 
 use super::headers::all;
 use http::HeaderMap;
@@ -9,7 +9,7 @@ const RETRY_COUNT: &str = "x-stainless-retry-count";
 const TRACEPARENT: &str = "traceparent";
 
 /// `mints_key`: it has a key as libraries mint them.
-pub fn beside(headers: &HeaderMap, mints_key: bool) -> Beside {
+pub fn client_hints(headers: &HeaderMap, mints_key: bool) -> Beside {
     let text = |name: &str| all(headers, name).next().and_then(|value| value.to_str().ok());
     let retries = text(RETRY_COUNT).and_then(|count| count.parse().ok()).unwrap_or_default();
     Beside {
