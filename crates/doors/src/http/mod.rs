@@ -14,3 +14,17 @@ pub use client_hints::client_hints;
 /// The headers of a message, all together: a page of cookies fits, a flood does not. It bounds also how much of a body
 /// is read or written at once.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
+
+/// An error with its causes, in one line.
+fn describe(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let said = next.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = next.source();
+    }
+    text
+}

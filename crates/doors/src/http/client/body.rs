@@ -1,8 +1,8 @@
 //! The body of a response, as it arrives.
 
 use super::connection::Connection;
-use super::describe;
 use super::pool::Pool;
+use crate::http::body::BodyError;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::response::Parts;
@@ -21,11 +21,6 @@ pub struct Incoming {
     return_to: Option<(Pool, Arc<str>)>,
     has_end: bool,
 }
-
-/// Why a body broke off.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct BodyError(String);
 
 impl Incoming {
     pub(super) fn new(
@@ -103,7 +98,7 @@ impl Body for Incoming {
             Poll::Ready(Some(Err(_))) => self.connection = None,
             Poll::Ready(Some(Ok(_))) | Poll::Pending => {}
         }
-        polled.map_err(|error| BodyError(describe(&error)))
+        polled.map_err(BodyError::from)
     }
 
     fn is_end_stream(&self) -> bool {

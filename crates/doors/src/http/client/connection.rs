@@ -72,7 +72,7 @@ impl Connection {
             (Sender::Http2(sender), Driver::Http2(Box::new(driver)))
         } else {
             let mut builder = http1::Builder::new();
-            builder.max_buf_size(HEADER_BYTES_MAX);
+            builder.max_buf_size(HEADER_BYTES_MAX).max_header_size(HEADER_BYTES_MAX);
             let (sender, driver) = builder.handshake(stream).await?;
             (Sender::Http1(sender), Driver::Http1(Box::new(driver)))
         };

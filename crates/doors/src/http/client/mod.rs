@@ -13,11 +13,11 @@ mod monitor;
 mod payload;
 mod pool;
 
-pub use body::{BodyError, Incoming};
+pub use body::Incoming;
 pub use payload::Payload;
 
-use super::HEADER_BYTES_MAX;
 use super::target::Target;
+use super::{HEADER_BYTES_MAX, describe};
 use crate::runtime::RuntimeClock;
 use body::Framing;
 use connect::{Connector, Names, OfThisMachine};
@@ -258,20 +258,6 @@ fn try_clone(request: &Request<Payload>) -> Option<Request<Payload>> {
     *clone.uri_mut() = request.uri().clone();
     *clone.headers_mut() = request.headers().clone();
     Some(clone)
-}
-
-/// An error with its causes, in one line.
-fn describe(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let said = next.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
-        }
-        cause = next.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -57,11 +57,13 @@ pub async fn serve<H, F>(
         })
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME_MAX).max_buf_size(HEADER_BYTES_MAX);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIME_MAX);
+    builder.max_buf_size(HEADER_BYTES_MAX).max_header_size(HEADER_BYTES_MAX);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(socket), service));
     // An error ends the connection, and its client knows by that.
     tokio::select! {
         biased;
+        // First: a request that has come is not turned away by the stop.
         _ended = connection.as_mut() => {}
         () = async { drop(stopped.wait_for(|stopped| *stopped).await) } => {
             connection.as_mut().graceful_shutdown();

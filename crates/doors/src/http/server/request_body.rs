@@ -1,6 +1,7 @@
 //! The body of a request, as it arrives.
 
 use super::socket::Departures;
+use crate::http::body::BodyError;
 use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -28,17 +29,21 @@ impl RequestBody {
 
 impl http_body::Body for RequestBody {
     type Data = Bytes;
-    type Error = hyper::Error;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        // Hyper does not tell the end of a body that is read behind its response.
+        if self.body.is_end_stream() {
+            return Poll::Ready(None);
+        }
         let polled = Pin::new(&mut self.body).poll_frame(context);
         if matches!(polled, Poll::Ready(None)) || self.body.is_end_stream() {
             self.departures.note_unread(false);
         }
-        polled
+        polled.map_err(BodyError::from)
     }
 
     fn is_end_stream(&self) -> bool {
