@@ -147,7 +147,7 @@ impl AsyncWrite for ClientSocket {
         let this = &mut *self;
         if this.lingers.is_none() {
             ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
-            if !this.departures.lock().has_unread {
+            if !this.departures.lock().has_unread && !socket::has_bytes(&this.stream) {
                 return Poll::Ready(Ok(()));
             }
         }
