@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long something large waits for its turn, and how long it may take until it is whole: whoever trickles keeps
+/// How long a large body waits for a permit, and how long it may take until it is whole: a client that trickles keeps
 /// others from theirs.
 pub const WAIT_MAX: Duration = Duration::from_secs(5);
 pub const TIME_MAX: Duration = Duration::from_secs(300);
@@ -30,7 +30,7 @@ impl LargeBodyPermits {
         LargeBodyPermits { all: Arc::new(Semaphore::new(for_all)), of_one, of_each: Mutex::default() }
     }
 
-    /// Waits for one. The own comes first: whoever waits for that stands in nobody's way.
+    /// Waits for one. The caller's own comes first: a caller that waits for that is in nobody's way.
     pub async fn take(&self, whose: &str) -> Option<LargeBodyPermit> {
         let own = self.of(whose).acquire_owned().await.ok()?;
         let of_all = Arc::clone(&self.all).acquire_owned().await.ok()?;

@@ -39,8 +39,8 @@ use std::time::Duration;
 /// Where a request goes.
 #[derive(Debug)]
 pub enum Way<'a> {
-    /// On to its upstream: it changes nothing. With its place among the large ones, if it is one.
-    Passes { offer: &'a Offer, client: Client, outgoing: Request<Payload>, permit: Option<LargeBodyPermit> },
+    /// On to its upstream: it changes nothing.
+    Passes(Box<Passing<'a>>),
     /// To a model.
     Generates(Generation<'a>),
     /// On to its upstream, and what would have been decided into the journal.
@@ -49,6 +49,17 @@ pub enum Way<'a> {
     IsGuarded(Arc<Guarded>),
     /// Nowhere: it is told what it would do.
     IsDryRun(Arc<Guarded>),
+}
+
+/// A request that passes as it came.
+#[derive(Debug)]
+pub struct Passing<'a> {
+    pub offer: &'a Offer,
+    /// To the upstream, for its caller.
+    pub client: Client,
+    pub outgoing: Request<Payload>,
+    /// Held until it is answered, if it is large.
+    pub permit: Option<LargeBodyPermit>,
 }
 
 /// A request for an answer of a model.
@@ -125,7 +136,7 @@ pub fn arrive<'a>(offers: &'a Offers, mut parts: Parts, body: &mut Body) -> Resu
         let client = offer.client.for_principal(&credential.whose(hall.secret()));
         let headers = headers::upward(parts.headers, offer);
         let outgoing = outgoing(parts.method, place.uri, headers, Bytes::new());
-        return Ok(Arrived::Known(Way::Passes { offer, client, outgoing, permit: None }));
+        return Ok(Arrived::Known(Way::Passes(Box::new(Passing { offer, client, outgoing, permit: None }))));
     }
     let came = hall.clock.elapsed();
     let caller = caller(hall.secret(), offer.run.as_ref(), &mut parts)?;
@@ -165,7 +176,7 @@ impl<'a> Unread<'a> {
             let headers = headers::upward(parts.headers, offer);
             let outgoing = outgoing(parts.method, place.uri, headers, whole.bytes);
             let client = offer.client.for_principal(&caller.whose());
-            return Ok(Way::Passes { offer, client, outgoing, permit: whole.turn });
+            return Ok(Way::Passes(Box::new(Passing { offer, client, outgoing, permit: whole.turn })));
         }
         let refuse = |what| trouble(&understood.rule, offer, what);
         let gate = hall.gate.as_ref().map_err(|why| refuse(wording::ledger_unavailable(why)))?;

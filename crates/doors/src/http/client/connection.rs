@@ -79,7 +79,7 @@ impl Connection {
         let (driver, home) = (Mutex::new(Some(driver)), runtime::Handle::current().id());
         let mut connection = Connection { sender, driver, monitor, is_tls, is_used: false, home };
         // An HTTP/2 connection has a greeting of its own, which belongs to no request.
-        poll_fn(|context| Poll::Ready(connection.drive(context))).await;
+        connection.drive_once().await;
         Ok(connection)
     }
 
@@ -146,6 +146,14 @@ impl Connection {
         !self.monitor.is_broken() && self.is_ready()
     }
 
+    async fn drive_once(&mut self) {
+        poll_fn(|context| {
+            self.drive(context);
+            Poll::Ready(())
+        })
+        .await;
+    }
+
     /// Moves bytes in both directions, as far as they go now.
     pub fn drive(&mut self, context: &mut Context<'_>) {
         poll_driver(self.driver(), context);
@@ -162,7 +170,7 @@ impl Connection {
         mut request: Request<Payload>,
         last_moment: Option<LastMoment>,
     ) -> Result<Response<Incoming>, Unanswered> {
-        poll_fn(|context| Poll::Ready(self.drive(context))).await;
+        self.drive_once().await;
         if !self.is_at_rest() {
             return Err(Unanswered::NeverSent(CLOSED.into()));
         }

@@ -145,7 +145,7 @@ pub async fn serve(
                     // It moves to the runtime that is to serve it.
                     let Ok(stream) = stream.into_std() else { continue };
                     let (served, stopped) = (Arc::clone(&served), stopped.clone());
-                    let (counted, place) = (served.load.opens(), served.workers.place());
+                    let (counted, place) = (served.load.opens(), served.workers.assign());
                     let runtime = place.runtime.clone();
                     open.spawn_on(
                         async move {

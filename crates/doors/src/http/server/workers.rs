@@ -26,12 +26,12 @@ struct Worker {
 
 /// A connection with one worker, for as long as that serves it.
 #[derive(Debug)]
-pub struct Place {
+pub struct Assignment {
     pub runtime: Handle,
     serving: Arc<AtomicUsize>,
 }
 
-impl Drop for Place {
+impl Drop for Assignment {
     fn drop(&mut self) {
         self.serving.fetch_sub(1, Ordering::Relaxed);
     }
@@ -46,16 +46,15 @@ impl Workers {
         Ok(Workers { workers, aside: Worker::spawn()? })
     }
 
-    /// With whoever serves the fewest.
-    pub fn place(&self) -> Place {
+    /// To the worker that serves the fewest.
+    pub fn assign(&self) -> Assignment {
         let idlest = self.workers.iter().min_by_key(|worker| worker.serving.load(Ordering::Relaxed));
         let Worker { runtime, serving, .. } = idlest.expect("there is always one");
         serving.fetch_add(1, Ordering::Relaxed);
-        Place { runtime: runtime.clone(), serving: Arc::clone(serving) }
+        Assignment { runtime: runtime.clone(), serving: Arc::clone(serving) }
     }
 
-    /// Has something done by the thread for what takes long, unless whoever waits for it goes away. `None`: it
-    /// panicked.
+    /// Runs long work on its own thread, and ends it when the caller goes away. `None`: it panicked.
     pub async fn aside<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -84,7 +83,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_takes_long_is_done_by_another_thread_and_ends_with_whoever_waits() {
+    async fn long_work_is_done_by_another_thread_and_ends_with_its_caller() {
         let workers = Workers::with(0).unwrap();
         let there = workers.aside(async { std::thread::current().id() }).await;
         assert!(there.is_some_and(|there| there != std::thread::current().id()));
@@ -101,7 +100,7 @@ mod tests {
     #[tokio::test]
     async fn connections_are_shared_out_evenly_and_each_thread_serves_its_own() {
         let workers = Workers::with(1).unwrap();
-        let places: Vec<Place> = (0..4).map(|_| workers.place()).collect();
+        let places: Vec<Assignment> = (0..4).map(|_| workers.assign()).collect();
         let mut threads = Vec::new();
         for place in &places {
             threads.push(place.runtime.spawn(async { std::thread::current().id() }).await.unwrap());
@@ -111,6 +110,6 @@ mod tests {
         let other = threads.iter().find(|thread| **thread != here).unwrap();
         assert_eq!(threads.iter().filter(|thread| *thread == other).count(), 2);
         drop(places);
-        assert_eq!(workers.place().runtime.id(), Handle::current().id(), "of equals the first");
+        assert_eq!(workers.assign().runtime.id(), Handle::current().id(), "of equals the first");
     }
 }
