@@ -1,7 +1,7 @@
 //! An answer about an effect: once it has left, it counts as delivered.
 
 use crate::hall::Hall;
-use crate::http::server::departure::Departure;
+use crate::http::server::on_sent::OnSent;
 use crate::marks::Marks;
 use axum::response::Response;
 use semel_gate::clock::Clock;
@@ -37,7 +37,7 @@ impl Delivery {
 
     /// Has it marked once the response has left.
     pub fn of_response(self, response: &mut Response) {
-        response.extensions_mut().insert(Departure::then(|| self.mark()));
+        response.extensions_mut().insert(OnSent::new(|| self.mark()));
     }
 
     /// It has left just now, and is marked by and by, unless it was late. Within a runtime.

@@ -25,7 +25,7 @@ pub use problem::{Problem, problem_of};
 pub use routes::{BASE, Route, routes};
 
 use crate::hall::Hall;
-use crate::http::turns::{self, Turn, Turns};
+use crate::http::large_body_permits::{self, LargeBodyPermit, LargeBodyPermits};
 use crate::runtime::ServedGate;
 use asked::{Asked, Who};
 use axum::Router;
@@ -40,7 +40,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Api {
     pub hall: Arc<Hall>,
-    large: Turns,
+    large: LargeBodyPermits,
 }
 
 /// CallOptions with larger arguments are understood and kept waiting a few at a time: in memory they take ten times their
@@ -51,16 +51,16 @@ const LARGE_OF_ONE: usize = 4;
 
 impl Api {
     pub fn new(hall: Arc<Hall>) -> Api {
-        Api { hall, large: Turns::new(LARGE_AT_ONCE, LARGE_OF_ONE) }
+        Api { hall, large: LargeBodyPermits::new(LARGE_AT_ONCE, LARGE_OF_ONE) }
     }
 
     /// The turn of a wish that is large, or does not say how large it is.
-    async fn turn(&self, who: &Who, bytes_max: Option<u64>) -> Result<Option<Turn>, Problem> {
+    async fn turn(&self, who: &Who, bytes_max: Option<u64>) -> Result<Option<LargeBodyPermit>, Problem> {
         if bytes_max.is_some_and(|bytes| bytes <= LARGE_BYTES) {
             return Ok(None);
         }
         let whose = format!("{}\n{}", who.tenant, who.principal);
-        let turn = tokio::time::timeout(turns::WAIT_MAX, self.large.take(&whose)).await;
+        let turn = tokio::time::timeout(large_body_permits::WAIT_MAX, self.large.take(&whose)).await;
         let crowded = "too many large requests at once; nothing was begun";
         turn.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, crowded))
     }

@@ -18,7 +18,7 @@ pub async fn ask(method: &str, url: &str, asker: &Asker<'_>) -> Result<Heard, St
     let about = target.to_string();
     let client = Client::to(target).map_err(|error| error.to_string())?;
     let asked = tokio::time::timeout(TAKES_MAX, async {
-        let prepared = client.prepare().await.map_err(|error| error.to_string())?;
+        let prepared = client.prepare_read().await.map_err(|error| error.to_string())?;
         let response = client.send(prepared, request).await.map_err(|error| error.to_string())?;
         let (head, body) = response.into_parts();
         let body = body::read(body, ANSWER_BYTES_MAX, TAKES_MAX).await.map_err(|error| error.to_string())?;

@@ -23,6 +23,17 @@ pub enum Unreadable {
     Broken(String),
 }
 
+/// Why a body broke off.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BodyError(String);
+
+impl From<hyper::Error> for BodyError {
+    fn from(error: hyper::Error) -> BodyError {
+        BodyError(super::describe(&error))
+    }
+}
+
 /// What has come of a body. Most bodies come in one piece, which is then not copied.
 #[derive(Debug, Default)]
 pub struct Gathered {

@@ -5,7 +5,7 @@ use super::live::{Ended, Next, Reader};
 use super::meter::Meter;
 use super::usage::Tokens;
 use crate::hall::Hall;
-use crate::http::server::departure::Departure;
+use crate::http::server::on_sent::OnSent;
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use std::pin::Pin;
@@ -21,7 +21,7 @@ pub struct Following {
     /// It has joined a stream of chat that says what it cost, and did not ask for that.
     hides_usage: bool,
     /// Of the response.
-    departure: Departure,
+    on_sent: OnSent,
     /// The event that ends the stream was given.
     has_terminal: bool,
     last: Last,
@@ -42,14 +42,14 @@ enum Last {
 pub struct BrokenOff;
 
 impl Following {
-    pub fn new(reader: Reader, hall: Arc<Hall>, saves: Option<Meter>, departure: Departure) -> Following {
+    pub fn new(reader: Reader, hall: Arc<Hall>, saves: Option<Meter>, on_sent: OnSent) -> Following {
         let saves = saves.map(Box::new);
         Following {
             reader,
             hall,
             saves,
             hides_usage: false,
-            departure,
+            on_sent,
             has_terminal: false,
             last: Last::NotYet,
         }
@@ -91,7 +91,7 @@ impl Body for Following {
             Next::Terminal { piece, delivery, cost } => {
                 self.saves(cost);
                 if let Some(delivery) = delivery {
-                    self.departure.leaves_with_this_part(|| delivery.mark());
+                    self.on_sent.set_for_this_part(|| delivery.mark());
                 }
                 self.has_terminal = true;
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
@@ -99,7 +99,7 @@ impl Body for Following {
             Next::End(Ended::Answer { delivery, cost }) => {
                 self.saves(cost);
                 if let Some(delivery) = delivery.filter(|_| !self.has_terminal) {
-                    self.departure.is_followed_by(|| delivery.mark());
+                    self.on_sent.set(|| delivery.mark());
                 }
             }
             Next::End(Ended::Error) => {}

@@ -11,6 +11,7 @@ use super::upstream::Model;
 use crate::caller::Caller;
 use crate::delivery::Delivery;
 use crate::hall::Hall;
+use crate::http::client::Client;
 use crate::http::server::{Revocable, problem};
 use crate::proxy::{self, Offer};
 use axum::body::Body;
@@ -42,6 +43,8 @@ pub struct Call {
     /// What its caller showed, where that can be revoked.
     pub token: Option<Revocable>,
     pub meter: Meter,
+    /// To the upstream, for its caller.
+    client: Client,
 }
 
 /// Answers a request for a generation.
@@ -72,9 +75,10 @@ pub async fn answer(
         intent::intent(&asked, &arguments, &rule, &authority, &caller, secret)
     });
     drop(arguments);
+    let client = offer.client.for_principal(&caller.whose());
     let meter = Meter { tenant: caller.tenant, model: metadata.model.clone().unwrap_or_default() };
     let (hall, offer) = (Arc::clone(hall), Arc::clone(offer));
-    let call = Arc::new(Call { hall, offer, asked, rule, came, token: caller.token, meter });
+    let call = Arc::new(Call { hall, offer, asked, rule, came, token: caller.token, meter, client });
     match intent.transpose() {
         Ok(intent) => {
             let intent = intent.map(|intent| Box::new(Intent { metadata, ..intent }));
@@ -138,6 +142,7 @@ impl Call {
             token: token.as_ref(),
             outgoing,
             tell,
+            client: self.client.clone(),
             prepared: None,
             own: None,
             cancelled: false,
@@ -170,7 +175,7 @@ impl Call {
 /// is given back.
 fn finish(call: &Call, mut model: Model<'_>, mut passed: Passed) -> Passed {
     if let Some(prepared) = model.prepared.take() {
-        model.offer.client.keep(prepared);
+        model.client.keep(prepared);
     }
     if let (true, Some(run)) = (model.cancelled, &call.asked.run) {
         passed.answer.trouble = passed.answer.trouble.map(|_| wording::ended(&run.id));

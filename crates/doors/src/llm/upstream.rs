@@ -11,7 +11,7 @@ use super::stop::{Stop, stops};
 use super::usage::{self, Tokens};
 use crate::delivery::Delivery;
 use crate::hall::Hall;
-use crate::http::client::{Failed, Incoming, Prepared};
+use crate::http::client::{Client, Failed, Incoming, Prepared};
 use crate::http::server::{Revocable, lets_send};
 use crate::proxy::Offer;
 use crate::redact::Secrets;
@@ -45,6 +45,8 @@ pub struct Model<'a> {
     /// What is sent, until it is; a generation is sent once by one call.
     pub outgoing: Option<Outgoing>,
     pub tell: Tell,
+    /// To the upstream, for its caller.
+    pub client: Client,
     pub prepared: Option<Prepared>,
     /// The answer of the newest attempt of this call's own.
     pub own: Option<Own>,
@@ -104,12 +106,12 @@ impl Model<'_> {
         let prepared = match self.prepared.take().and_then(Prepared::fresh) {
             Some(prepared) => prepared,
             None => {
-                let prepared = Box::pin(self.offer.client.prepare()).await;
+                let prepared = Box::pin(self.client.prepare()).await;
                 prepared.map_err(|error| never(error.to_string()))?
             }
         };
         let request = self.request(sending).ok_or_else(|| never("it was sent by this call before".into()))?;
-        match tokio::time::timeout(read::SILENCE_MAX, self.offer.client.send(prepared, request)).await {
+        match tokio::time::timeout(read::SILENCE_MAX, self.client.send(prepared, request)).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(Failed::NeverSent(why))) => Err(never(why)),
             Ok(Err(Failed::Lost(why))) => Err(Outcome::InDoubt { why, sender_gone: true }),
@@ -210,8 +212,9 @@ impl Model<'_> {
 
 impl Upstream for Model<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        if !self.offer.client.is_at_hand(&mut self.prepared) {
-            let prepared = self.offer.client.prepare().await;
+        self.prepared = self.prepared.take().and_then(Prepared::fresh);
+        if self.prepared.is_none() {
+            let prepared = self.client.prepare().await;
             self.prepared =
                 Some(prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?);
         }

@@ -17,15 +17,16 @@ use super::take::{self, Whole};
 use crate::call_options::CallOptions;
 use crate::caller::Caller;
 use crate::http::call_metadata;
-use crate::http::client::Unsent;
+use crate::http::client::{Client, Payload};
 use crate::http::headers::{named, without_named};
+use crate::http::large_body_permits::LargeBodyPermit;
 use crate::http::server::{Credential, caller};
-use crate::http::turns::Turn;
 use crate::llm::{self, STEP};
 use axum::body::Body;
+use bytes::Bytes;
 use http::header::UPGRADE;
 use http::request::Parts;
-use http::{Method, StatusCode};
+use http::{Method, Request, StatusCode};
 use http_body::Body as _;
 use semel_core::class::Class;
 use semel_core::wording;
@@ -37,8 +38,8 @@ use std::time::Duration;
 /// Where a request goes.
 #[derive(Debug)]
 pub enum Way<'a> {
-    /// On to its upstream: it changes nothing. With its place among the large ones, if it is one.
-    Passes(&'a Offer, Unsent, Option<Turn>),
+    /// On to its upstream: it changes nothing.
+    Passes(Box<Passing<'a>>),
     /// To a model.
     Generates(Generation<'a>),
     /// On to its upstream, and what would have been decided into the journal.
@@ -47,6 +48,17 @@ pub enum Way<'a> {
     IsGuarded(Arc<Guarded>),
     /// Nowhere: it is told what it would do.
     IsDryRun(Arc<Guarded>),
+}
+
+/// A request that passes as it came.
+#[derive(Debug)]
+pub struct Passing<'a> {
+    pub offer: &'a Offer,
+    /// To the upstream, for its caller.
+    pub client: Client,
+    pub outgoing: Request<Payload>,
+    /// Held until it is answered, if it is large.
+    pub permit: Option<LargeBodyPermit>,
 }
 
 /// A request for an answer of a model.
@@ -120,9 +132,10 @@ pub fn arrive<'a>(offers: &'a Offers, mut parts: Parts, body: &mut Body) -> Resu
     if only_reads && !options.dry_run {
         let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
         hall.passed_through(credential.tenant(), counts::Door::Http);
+        let client = offer.client.for_principal(&credential.whose(hall.secret()));
         let headers = headers::upward(parts.headers, offer);
-        let outgoing = outgoing(parts.method, place.uri, headers, std::mem::take(body));
-        return Ok(Arrived::Known(Way::Passes(offer, outgoing, None)));
+        let outgoing = outgoing(parts.method, place.uri, headers, Bytes::new());
+        return Ok(Arrived::Known(Way::Passes(Box::new(Passing { offer, client, outgoing, permit: None }))));
     }
     let came = hall.clock.elapsed();
     let caller = caller(hall.secret(), offer.run.as_ref(), &mut parts)?;
@@ -161,7 +174,8 @@ impl<'a> Unread<'a> {
             hall.passed_through(&caller.tenant, counts::Door::Http);
             let headers = headers::upward(parts.headers, offer);
             let outgoing = outgoing(parts.method, place.uri, headers, whole.bytes);
-            return Ok(Way::Passes(offer, outgoing, whole.turn));
+            let client = offer.client.for_principal(&caller.whose());
+            return Ok(Way::Passes(Box::new(Passing { offer, client, outgoing, permit: whole.turn })));
         }
         let refuse = |what| trouble(&understood.rule, offer, what);
         let gate = hall.gate.as_ref().map_err(|why| refuse(wording::ledger_unavailable(why)))?;
@@ -176,6 +190,7 @@ impl<'a> Unread<'a> {
         let guarded = Arc::new(Guarded {
             hall: Arc::clone(hall),
             offer: Arc::clone(offer),
+            client: offer.client.for_principal(&caller.whose()),
             method: parts.method,
             uri: place.uri,
             path: place.path,

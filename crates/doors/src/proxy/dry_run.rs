@@ -108,8 +108,8 @@ fn request(guarded: &Guarded, own: &DryRun) -> Result<Request<bytes::Bytes>, Not
 }
 
 async fn ask(guarded: &Guarded, request: Request<bytes::Bytes>) -> Result<Value, String> {
-    let client = &guarded.offer.client;
-    let prepared = client.prepare().await.map_err(|error| error.to_string())?;
+    let client = &guarded.client;
+    let prepared = client.prepare_read().await.map_err(|error| error.to_string())?;
     let response = client.send(prepared, request).await.map_err(|error| error.to_string())?;
     let (head, body) = response.into_parts();
     let body = body::read(body, ANSWER_BYTES_MAX, TAKES_MAX).await.map_err(|error| error.to_string())?;

@@ -8,8 +8,9 @@ use super::streamed::Begun;
 use super::upstream::{HttpUpstream, Live, LiveBody};
 use crate::delivery::Delivery;
 use crate::hall::Hall;
+use crate::http::client::Client;
+use crate::http::large_body_permits::LargeBodyPermit;
 use crate::http::server::Revocable;
-use crate::http::turns::Turn;
 use crate::unstoppable::Unstoppable;
 use axum::response::Response;
 use bytes::Bytes;
@@ -28,6 +29,8 @@ use tokio::sync::oneshot;
 pub struct Guarded {
     pub hall: Arc<Hall>,
     pub offer: Arc<Offer>,
+    /// To the upstream, for its caller.
+    pub client: Client,
     pub method: Method,
     /// What the upstream is asked for, and what rules call it.
     pub uri: Uri,
@@ -36,7 +39,7 @@ pub struct Guarded {
     pub headers: HeaderMap,
     pub body: Bytes,
     /// Its place among the large ones, if it is one.
-    pub turn: Option<Turn>,
+    pub turn: Option<LargeBodyPermit>,
     pub understood: Understood,
     pub intent: Intent,
     /// When it came, on the monotonic clock.

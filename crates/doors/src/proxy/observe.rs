@@ -51,7 +51,8 @@ impl Observed<'_> {
         let Observed { hall, caller, offer, place, parts, .. } = self;
         hall.passed_through(&caller.tenant, counts::Door::Http);
         let headers = headers::upward(parts.headers, offer);
-        let response = relay(offer, outgoing(parts.method, place.uri, headers, payload)).await;
+        let client = offer.client.for_principal(&caller.whose());
+        let response = relay(offer, client, outgoing(parts.method, place.uri, headers, payload)).await;
         drop(turn);
         Ok(response)
     }

@@ -1,8 +1,9 @@
 //! A request that changes nothing: it passes as it came, and its answer as it comes.
 
 use super::headers;
+use super::method::is_safe;
 use super::offer::Offer;
-use crate::http::client::{Failed, Incoming, Payload, Unsent};
+use crate::http::client::{Client, Failed, Incoming, Payload};
 use crate::http::server::problem;
 use axum::body::Body;
 use axum::response::Response;
@@ -11,7 +12,12 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body::Body as _;
 
 /// What goes to the upstream, with headers as it gets them.
-pub fn outgoing(method: Method, uri: Uri, mut headers: HeaderMap, body: impl Into<Payload>) -> Unsent {
+pub fn outgoing(
+    method: Method,
+    uri: Uri,
+    mut headers: HeaderMap,
+    body: impl Into<Payload>,
+) -> Request<Payload> {
     let body = body.into();
     if !body.is_end_stream() && body.size_hint().exact().is_none() {
         // A read has no body unless it says so.
@@ -21,13 +27,16 @@ pub fn outgoing(method: Method, uri: Uri, mut headers: HeaderMap, body: impl Int
     *request.method_mut() = method;
     *request.uri_mut() = uri;
     *request.headers_mut() = headers;
-    Unsent::from(request)
+    request
 }
 
-pub async fn relay(offer: &Offer, outgoing: Unsent) -> Response {
+/// Passes a request on, for one principal.
+pub async fn relay(offer: &Offer, client: Client, outgoing: Request<Payload>) -> Response {
     let method = outgoing.method().clone();
-    let client = &offer.client;
-    let prepared = match client.prepare().await {
+    // What could not be sent once more, or had better not, does not meet a connection that is being closed.
+    let reuses = is_safe(&method) && matches!(outgoing.body(), Payload::Whole(_));
+    let prepared = if reuses { client.prepare_read().await } else { client.prepare().await };
+    let prepared = match prepared {
         Ok(prepared) => prepared,
         Err(error) => return unreachable(&error.to_string()),
     };

@@ -5,7 +5,7 @@ use super::offer::Offer;
 use super::reply::Kept;
 use super::streamed::{Begun, Streamed};
 use crate::delivery::Delivery;
-use crate::http::server::departure::Departure;
+use crate::http::server::on_sent::OnSent;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -102,9 +102,9 @@ pub fn streaming(begun: Begun, offer: &Offer) -> Response {
     put(&mut headers, EFFECT_ID, &effect.to_string());
     headers.insert(OUTCOME, HeaderValue::from_static(OutcomeWord::Ran.word()));
     headers.insert(ATTEMPT, HeaderValue::from(attempt.0));
-    let departure = Departure::default();
-    let mut response = response(status, headers, Body::new(Streamed::new(parts, length, departure.clone())));
-    response.extensions_mut().insert(departure);
+    let on_sent = OnSent::default();
+    let mut response = response(status, headers, Body::new(Streamed::new(parts, length, on_sent.clone())));
+    response.extensions_mut().insert(on_sent);
     response
 }
 

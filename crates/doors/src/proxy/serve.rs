@@ -1,6 +1,6 @@
 //! From a request at `/p/NAME/…` to its answer.
 
-use super::arrive::{Arrived, Generation, Way, arrive};
+use super::arrive::{Arrived, Generation, Passing, Way, arrive};
 use super::dry_run;
 use super::guard::{Guarded, guard};
 use super::offer::Offer;
@@ -59,7 +59,10 @@ pub async fn serve(offers: &Offers, parts: Parts, mut body: Body) -> Response {
         Err(refused) => Err(refused),
     };
     let answered = match way {
-        Ok(Way::Passes(offer, outgoing, _turn)) => Ok(relay(offer, outgoing).await),
+        Ok(Way::Passes(passing)) => {
+            let Passing { offer, client, outgoing, permit: _until_answered } = *passing;
+            Ok(relay(offer, client, outgoing).await)
+        }
         Ok(Way::IsGuarded(guarded)) => Ok(guard(guarded).await),
         Ok(Way::Generates(Generation { offer, caller, parts })) => {
             let body = std::mem::take(&mut body);

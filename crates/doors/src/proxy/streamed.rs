@@ -4,7 +4,7 @@
 use crate::delivery::Delivery;
 use crate::http::body::{self, Gathered, Unreadable};
 use crate::http::client::Incoming;
-use crate::http::server::departure::Departure;
+use crate::http::server::on_sent::OnSent;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body::{Body, Frame, SizeHint};
@@ -153,7 +153,7 @@ pub struct Streamed {
     /// What is still to come, where the upstream said how much it is.
     length: Option<u64>,
     ended: bool,
-    departure: Departure,
+    on_sent: OnSent,
 }
 
 /// The answer broke off, or could not be settled: its end is never sent.
@@ -162,9 +162,9 @@ pub struct Streamed {
 pub struct Endless;
 
 impl Streamed {
-    /// `length`: how many bytes the upstream promised. `departure`: of the response.
-    pub fn new(parts: mpsc::Receiver<Part>, length: Option<u64>, departure: Departure) -> Streamed {
-        Streamed { parts, length, ended: false, departure }
+    /// `length`: how many bytes the upstream promised. `on_sent`: of the response.
+    pub fn new(parts: mpsc::Receiver<Part>, length: Option<u64>, on_sent: OnSent) -> Streamed {
+        Streamed { parts, length, ended: false, on_sent }
     }
 }
 
@@ -184,7 +184,7 @@ impl Body for Streamed {
             Some(Part::Last(bytes, delivery)) => {
                 self.ended = true;
                 if let Some(delivery) = delivery {
-                    self.departure.is_followed_by(|| delivery.mark());
+                    self.on_sent.set(|| delivery.mark());
                 }
                 bytes
             }
@@ -209,7 +209,7 @@ mod tests {
 
     fn giving() -> (Giving, Streamed) {
         let (giving, parts) = Giving::new();
-        (giving, Streamed::new(parts, Some(4), Departure::default()))
+        (giving, Streamed::new(parts, Some(4), OnSent::default()))
     }
 
     async fn taken(body: &mut Streamed) -> Option<Result<Bytes, Endless>> {

@@ -3,7 +3,7 @@
 use super::refused::{Refused, malformed, refuse};
 use crate::caller::Caller;
 use crate::http::body::{self, Gathered, PAUSE_MAX, Unreadable};
-use crate::http::turns::{self, Turn, Turns};
+use crate::http::large_body_permits::{self, LargeBodyPermit, LargeBodyPermits};
 use axum::body::Body;
 use bytes::Bytes;
 use http::header::{EXPECT, RETRY_AFTER};
@@ -23,12 +23,12 @@ const LARGE_OF_ONE: usize = 8;
 
 #[derive(Debug)]
 pub struct Intake {
-    large: Turns,
+    large: LargeBodyPermits,
 }
 
 impl Default for Intake {
     fn default() -> Self {
-        Intake { large: Turns::new(LARGE_AT_ONCE, LARGE_OF_ONE) }
+        Intake { large: LargeBodyPermits::new(LARGE_AT_ONCE, LARGE_OF_ONE) }
     }
 }
 
@@ -36,7 +36,7 @@ impl Default for Intake {
 #[derive(Debug)]
 pub struct Whole {
     pub bytes: Bytes,
-    pub turn: Option<Turn>,
+    pub turn: Option<LargeBodyPermit>,
 }
 
 /// What there is of a body that is not whole.
@@ -67,11 +67,13 @@ impl Intake {
                 return part(gathered.bytes(), Unreadable::TooLarge(BODY_BYTES_MAX));
             }
             if turn.is_none() && gathered.len() > SMALL_BYTES_MAX {
-                match tokio::time::timeout(turns::WAIT_MAX, self.large.take(&caller.whose())).await {
+                match tokio::time::timeout(large_body_permits::WAIT_MAX, self.large.take(&caller.whose()))
+                    .await
+                {
                     Ok(taken) => turn = taken,
                     Err(_) => return part(gathered.bytes(), Unreadable::Crowded),
                 }
-                late_from = Some(crate::runtime::moment() + turns::TIME_MAX);
+                late_from = Some(crate::runtime::moment() + large_body_permits::TIME_MAX);
             }
             // Whoever trickles keeps others from their turn.
             if late_from.is_some_and(|late| crate::runtime::moment() > late) {

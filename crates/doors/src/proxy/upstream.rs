@@ -10,7 +10,7 @@ use super::key;
 use super::reply::{self, JUDGED_BYTES_MAX, REPLY_BYTES_MAX};
 use super::streamed::{Begun, Collected, Giving, Held, collect};
 use crate::http::body;
-use crate::http::client::{Failed, Incoming, Prepared};
+use crate::http::client::{Failed, Incoming, LastMoment, Prepared};
 use crate::http::server::lets_send;
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
@@ -26,7 +26,6 @@ use semel_core::json::Json;
 use semel_core::judgement::evidence;
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Probe;
-use semel_gate::clock::Clock;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Recorded, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::pin::pin;
@@ -69,7 +68,7 @@ impl<'a> HttpUpstream<'a> {
     /// The newest answer. A connection that was not used is given back.
     pub fn finish(mut self) -> Option<Live> {
         if let Some(prepared) = self.prepared.take() {
-            self.guarded.offer.client.keep(prepared);
+            self.guarded.client.keep(prepared);
         }
         self.live
     }
@@ -106,17 +105,17 @@ impl<'a> HttpUpstream<'a> {
 
     /// Sends once. What certainly did not leave on an old connection may leave on a new one.
     async fn exchange(&mut self, recorded: Option<&Recorded<'_>>) -> Result<Response<Incoming>, Failed> {
-        let client = &self.guarded.offer.client;
+        let client = &self.guarded.client;
         let attempt = recorded.and_then(|recorded| recorded.effect.attempt(recorded.attempt));
-        let in_time = || match attempt.map(|attempt| attempt.last_send) {
-            Some(LastSend::By(last)) => self.guarded.hall.clock.now() <= last,
-            Some(LastSend::WhileAlive) | None => true,
+        let last_moment = match attempt.map(|attempt| attempt.last_send) {
+            Some(LastSend::By(at)) => Some(LastMoment { clock: self.guarded.hall.clock.clone(), at }),
+            Some(LastSend::WhileAlive) | None => None,
         };
         let prepared = match self.prepared.take().and_then(Prepared::fresh) {
             Some(prepared) => prepared,
             None => client.prepare().await.map_err(|error| Failed::NeverSent(error.to_string()))?,
         };
-        client.send_while(in_time, prepared, self.request(recorded).into()).await
+        client.send_before(last_moment, prepared, self.request(recorded)).await
     }
 
     /// Reads an answer to its end, and says what it means.
@@ -293,11 +292,11 @@ fn shown_as(status: StatusCode, body: &[u8]) -> Value {
 
 impl Upstream for HttpUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        if !self.guarded.offer.client.is_at_hand(&mut self.prepared) {
-            let prepared = self.guarded.offer.client.prepare().await;
-            let prepared =
-                prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?;
-            self.prepared = Some(prepared);
+        self.prepared = self.prepared.take().and_then(Prepared::fresh);
+        if self.prepared.is_none() {
+            let prepared = self.guarded.client.prepare().await;
+            self.prepared =
+                Some(prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?);
         }
         lets_send(self.guarded.token.as_ref()).await
     }

@@ -16,7 +16,7 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Posts JSON. Whether and when to try again is the caller's matter.
 pub async fn post(client: &Client, headers: &HeaderMap, body: Bytes) -> Result<StatusCode, String> {
     let exchange = async {
-        let prepared = client.prepare().await.map_err(|error| error.to_string())?;
+        let prepared = client.prepare_read().await.map_err(|error| error.to_string())?;
         let target = client.target();
         let path = target.uri().path_and_query().map_or("/", |path| path.as_str());
         let mut request = Request::new(Payload::from(body));

@@ -175,7 +175,8 @@ enum Lost {
 
 impl Upstream for RequestUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        if !self.client.is_at_hand(&mut self.prepared) {
+        self.prepared = self.prepared.take().and_then(Prepared::fresh);
+        if self.prepared.is_none() {
             let prepared = self.client.prepare().await;
             self.prepared =
                 Some(prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?);

@@ -1,6 +1,6 @@
 //! `semel serve`: the configured servers, guarded, over HTTP.
 
-mod front;
+mod admission;
 mod token;
 mod upstreams;
 mod webhook;
@@ -19,7 +19,7 @@ use semel_core::policy::servers::{LISTEN, Serve};
 use semel_doors::api::{self, Api};
 use semel_doors::entrance::Entrance;
 use semel_doors::hall::Hall;
-use semel_doors::http::server::{self, Crew, Load, Room, Served, Token};
+use semel_doors::http::server::{self, Load, Room, Served, Token, Workers};
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http as mcp;
@@ -71,7 +71,7 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
         let output = context.output;
         runtime.spawn(webhook.keep(Arc::clone(&hall), move |said| output.warn(said)));
     }
-    let front = front::front(&hall, token, address);
+    let admission = admission::admission(&hall, token, address);
     let door = Arc::new(Door::new(Arc::clone(&hall)));
     let load = Load::within(Room::for_files(server_runtime::open_files()));
     let router = Router::new()
@@ -93,8 +93,8 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
         let stop = async { drop(signalled.await) };
         let grace = hall.policy.serve.grace.unwrap_or(server::GRACE);
         let apis = proxy::Offers::new(Arc::clone(&hall), apis);
-        let crew = Crew::with(THREADS_MORE).context("another thread")?;
-        let served = Served { front, doors: Entrance { apis, router }, load, crew, grace };
+        let workers = Workers::with(THREADS_MORE).context("another thread")?;
+        let served = Served { admission, doors: Entrance { apis, router }, load, workers, grace };
         let settled = async || hall.busy.rest().await;
         server::serve(listener, served, stop, settled, || hall.busy.give_up()).await;
         server_runtime::lapse_rest(&hall, context.output).await;

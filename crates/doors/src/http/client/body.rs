@@ -1,58 +1,111 @@
 //! The body of a response, as it arrives.
 
 use super::connection::Connection;
-use super::idle::Idle;
-use crate::http::reading::Broken;
-use crate::http::wire::Framing;
+use super::pool::Pool;
+use crate::http::body::BodyError;
 use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::response::Parts;
+use http::{Method, StatusCode, Version};
 use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 
-/// Whoever reads it moves its connection. Once it was read to its end, that may be used again.
+/// The reader drives the connection. Once the body was read to its end, the connection may be used again.
 #[derive(Debug)]
-pub struct Incoming(Option<(Connection, Idle)>);
+pub struct Incoming {
+    body: hyper::body::Incoming,
+    /// `None`: the body is over.
+    connection: Option<Connection>,
+    return_to: Option<(Pool, Arc<str>)>,
+    has_end: bool,
+}
 
 impl Incoming {
-    pub(super) fn new(connection: Connection, idle: Idle) -> Incoming {
-        let mut incoming = Incoming(Some((connection, idle)));
-        incoming.finish_if_over();
+    pub(super) fn new(
+        body: hyper::body::Incoming,
+        framing: Framing,
+        connection: Connection,
+        return_to: (Pool, Arc<str>),
+    ) -> Incoming {
+        let return_to = (framing == Framing::Clear).then_some(return_to);
+        let has_end = framing != Framing::UntilClosed;
+        let mut incoming = Incoming { body, connection: Some(connection), return_to, has_end };
+        if incoming.body.is_end_stream() {
+            incoming.finish();
+        }
         incoming
     }
 
     /// Whether it says itself where it ends, and not by its connection's end alone.
     pub fn has_end(&self) -> bool {
-        self.0.as_ref().is_none_or(|(connection, _)| connection.framing() != Framing::UntilClosed)
+        self.has_end
     }
 
-    /// Whoever knows how much there is does not ask for the end.
-    fn finish_if_over(&mut self) {
-        if let Some((connection, idle)) = self.0.take_if(|(connection, _)| connection.framing().is_over()) {
-            idle.put(connection);
+    fn finish(&mut self) {
+        if let (Some(connection), Some((pool, owner))) = (self.connection.take(), self.return_to.take()) {
+            pool.put(connection, owner);
+        }
+    }
+}
+
+/// How a response says where it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    Clear,
+    /// It has no body, and some servers send one all the same: it would be taken for the next response.
+    NoBody,
+    UntilClosed,
+}
+
+impl Framing {
+    pub fn of(head: &Parts, method: &Method) -> Framing {
+        let is_chunked = || {
+            let last = head.headers.get_all(TRANSFER_ENCODING).iter().next_back();
+            last.is_some_and(|codings| codings.as_bytes().to_ascii_lowercase().ends_with(b"chunked"))
+        };
+        let has_length =
+            || head.headers.contains_key(CONTENT_LENGTH) && !head.headers.contains_key(TRANSFER_ENCODING);
+        match head.status {
+            _ if head.version == Version::HTTP_2 => Framing::Clear,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => Framing::NoBody,
+            _ if *method == Method::HEAD => Framing::NoBody,
+            _ if is_chunked() || has_length() => Framing::Clear,
+            _ => Framing::UntilClosed,
         }
     }
 }
 
 impl Body for Incoming {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BodyError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        let Some((connection, _)) = &mut self.0 else { return Poll::Ready(None) };
-        let frame = ready!(connection.poll_frame(context));
-        self.finish_if_over();
-        Poll::Ready(frame)
+    ) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let mut polled = Pin::new(&mut self.body).poll_frame(context);
+        if polled.is_pending()
+            && let Some(connection) = &mut self.connection
+        {
+            connection.drive(context);
+            polled = Pin::new(&mut self.body).poll_frame(context);
+        }
+        match &polled {
+            Poll::Ready(Some(Ok(_))) if self.body.is_end_stream() => self.finish(),
+            Poll::Ready(None) => self.finish(),
+            Poll::Ready(Some(Err(_))) => self.connection = None,
+            Poll::Ready(Some(Ok(_))) | Poll::Pending => {}
+        }
+        polled.map_err(BodyError::from)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_none()
+        self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let left = self.0.as_ref().map_or(Some(0), |(connection, _)| connection.framing().left());
-        left.map_or_else(SizeHint::default, SizeHint::with_exact)
+        self.body.size_hint()
     }
 }

@@ -1,9 +1,10 @@
 //! From an address to a connection on which nothing has been sent yet.
 
 use super::Error;
-use super::counted::Counting;
+use super::counted::{Counted, Counting};
+use super::monitor::SendMonitor;
 use crate::http::target::Target;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
 use rustls::{ClientConfig, RootCertStore};
@@ -22,6 +23,30 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 
 pub type Connector = HttpsConnector<Counting>;
 
+pub type Stream = MaybeHttpsStream<Counted>;
+
+/// The facts that a connection needs to know of its stream.
+#[derive(Debug)]
+pub struct Nature {
+    pub monitor: Arc<SendMonitor>,
+    pub is_tls: bool,
+    /// Both sides have agreed on HTTP/2.
+    pub is_http2: bool,
+}
+
+pub fn nature(stream: &Stream) -> Nature {
+    match stream {
+        MaybeHttpsStream::Http(plain) => {
+            Nature { monitor: Arc::clone(plain.monitor()), is_tls: false, is_http2: false }
+        }
+        MaybeHttpsStream::Https(tls) => {
+            let (below, session) = tls.inner().get_ref();
+            let is_http2 = session.alpn_protocol() == Some(b"h2");
+            Nature { monitor: Arc::clone(below.inner().monitor()), is_tls: true, is_http2 }
+        }
+    }
+}
+
 pub fn connector(
     target: &Target,
     names: Arc<dyn Names>,
@@ -34,8 +59,8 @@ pub fn connector(
     http.set_nodelay(true);
     http.set_keepalive(Some(KEEPALIVE));
     http.set_connect_timeout(Some(timeout));
-    // HTTP/1.1 alone: one request at a time on a connection is what makes "zero bytes were written" provable.
-    let connector = HttpsConnectorBuilder::new().with_tls_config(tls(roots)?).https_or_http().enable_http1();
+    let connector =
+        HttpsConnectorBuilder::new().with_tls_config(tls(roots)?).https_or_http().enable_all_versions();
     Ok(connector.wrap_connector(Counting(http)))
 }
 

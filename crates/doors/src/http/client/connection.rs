@@ -1,219 +1,274 @@
-//! A connection to an upstream. It has no task of its own: whoever waits for an answer moves its bytes, which spares
-//! changes of task on the way of every request; and it holds no buffers while nothing comes.
+//! A connection to an upstream, spoken by hyper. It has no task of its own: the caller that waits for a response, or
+//! reads its body, drives it. One request at a time is under way.
 
-use super::counted::Counted;
-use super::io::Io;
-use super::{Payload, Unanswered, Unsent, plain};
-use crate::http::outgoing::{Outgoing, Unwritten};
-use crate::http::reading::{self, Broken};
-use crate::http::wire::{Framing, Head, Malformed, Piece, read_answer};
-use bytes::Bytes;
-use http::Method;
-use http::response::Parts;
-use http_body::Frame;
+use super::connect::{Nature, Stream, nature};
+use super::http2_tasks::Http2Driver;
+use super::monitor::{Check, Refusal, SendMonitor};
+use super::{HEADER_BYTES_MAX, LastMoment, Payload, describe};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{Request, Response, StatusCode, Uri, header};
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
 use std::fmt;
 use std::future::poll_fn;
-use std::io;
-use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
-use std::task::{Context, Poll, Waker, ready};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 use tokio::runtime;
 
-/// Words before an answer (`100 Continue` and its like) have an end.
-const BEFORE_HEAD_BYTES_MAX: usize = 1 << 20;
+/// Of an answer that nobody reads yet, so much is taken from an HTTP/2 upstream.
+const WINDOW_BYTES: u32 = 256 * 1024;
 
 pub struct Connection {
-    io: Io,
-    /// What came and was not taken yet.
-    came: Bytes,
-    /// Where the answer ends that is being read.
-    framing: Framing,
-    /// What is left of a request when its answer comes early. Never locked: it is used through `&mut` alone, and so can
-    /// be part of what is shared.
-    outgoing: Mutex<Option<Box<Outgoing<Payload>>>>,
-    keeps_open: bool,
+    sender: Sender,
+    /// `None`: it is closed. Never locked: it is used through `&mut` alone, and so can be part of shared values.
+    driver: Mutex<Option<Driver>>,
+    monitor: Arc<SendMonitor>,
+    is_tls: bool,
     is_used: bool,
     home: runtime::Id,
 }
 
+enum Sender {
+    Http1(http1::SendRequest<Payload>),
+    Http2(http2::SendRequest<Payload>),
+}
+
+enum Driver {
+    Http1(Box<http1::Connection<Stream, Payload>>),
+    Http2(Box<Http2Driver>),
+}
+
+/// A request that got no response.
+#[derive(Debug)]
+pub enum Unanswered {
+    /// Its last moment had passed before its first byte.
+    TooLate,
+    /// Not one byte was written, or the upstream's protocol says that it was not looked at.
+    NeverSent(String),
+    Lost(String),
+}
+
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Connection").field("keeps_open", &self.keeps_open).finish_non_exhaustive()
+        f.debug_struct("Connection").field("is_used", &self.is_used).finish_non_exhaustive()
     }
 }
 
 impl Connection {
-    pub fn new(io: Io) -> Connection {
-        let home = runtime::Handle::current().id();
-        let (came, outgoing) = (Bytes::new(), Mutex::new(None));
-        Connection { io, came, framing: Framing::Length(0), outgoing, keeps_open: true, is_used: false, home }
+    pub async fn open(stream: Stream) -> hyper::Result<Connection> {
+        let Nature { monitor, is_tls, is_http2 } = nature(&stream);
+        let (sender, driver) = if is_http2 {
+            let (sender, driver) = Http2Driver::open(stream, |executor| {
+                let mut builder = http2::Builder::new(executor);
+                builder
+                    .max_header_list_size(HEADER_BYTES_MAX as u32)
+                    .initial_stream_window_size(WINDOW_BYTES)
+                    .initial_connection_window_size(WINDOW_BYTES);
+                builder
+            })
+            .await?;
+            (Sender::Http2(sender), Driver::Http2(Box::new(driver)))
+        } else {
+            let mut builder = http1::Builder::new();
+            builder.max_buf_size(HEADER_BYTES_MAX).max_header_size(HEADER_BYTES_MAX);
+            let (sender, driver) = builder.handshake(stream).await?;
+            (Sender::Http1(sender), Driver::Http1(Box::new(driver)))
+        };
+        let (driver, home) = (Mutex::new(Some(driver)), runtime::Handle::current().id());
+        let mut connection = Connection { sender, driver, monitor, is_tls, is_used: false, home };
+        // An HTTP/2 connection has a greeting of its own, which belongs to no request.
+        connection.drive_once().await;
+        Ok(connection)
     }
 
-    /// The runtime that hears its peer, and that has the fewest wake-ups with it therefore.
+    /// The runtime that hears its peer.
     pub fn home(&self) -> runtime::Id {
         self.home
     }
 
-    /// Whether a request can be sent on it, as far as its peer has been heard.
+    /// Whether it has carried a request.
+    pub fn is_used(&self) -> bool {
+        self.is_used
+    }
+
+    pub fn is_http2(&self) -> bool {
+        matches!(self.sender, Sender::Http2(_))
+    }
+
+    /// Whether a request can be sent on it, as far as its peer was heard.
     pub fn is_ready(&mut self) -> bool {
-        self.framing.is_over() && self.outgoing().is_none() && self.is_quiet()
-    }
-
-    /// Whether it is open and nothing comes that nobody asked for.
-    fn is_quiet(&mut self) -> bool {
         // Nobody waits for it while it is idle.
-        let mut quietly = Context::from_waker(Waker::noop());
-        self.keeps_open =
-            self.keeps_open && self.came.is_empty() && self.poll_read(&mut quietly).is_pending();
-        self.keeps_open
+        self.drive(&mut Context::from_waker(Waker::noop()));
+        self.is_at_rest()
     }
 
-    /// Whether some of a request is still to be written.
-    pub fn is_writing(&mut self) -> bool {
-        self.outgoing().is_some()
+    /// Whether everything was written and read that belongs to its last request.
+    fn is_at_rest(&mut self) -> bool {
+        let sender_is_ready = match &self.sender {
+            Sender::Http1(sender) => sender.is_ready(),
+            Sender::Http2(sender) => sender.is_ready(),
+        };
+        match self.driver() {
+            Some(Driver::Http1(_)) => sender_is_ready,
+            Some(Driver::Http2(driver)) => sender_is_ready && driver.is_at_rest(),
+            None => false,
+        }
     }
 
-    /// Writes what is left to be written. `false`: it cannot be used again. Whoever takes nothing for this long takes
-    /// nothing more.
-    pub async fn comes_to_rest(&mut self, patience: Duration) -> bool {
+    pub fn is_open(&mut self) -> bool {
+        self.driver().is_some()
+    }
+
+    /// Writes the rest of a request that was answered early. `false`: it cannot be used again. A peer that takes nothing
+    /// for so long takes nothing more.
+    pub async fn finish(&mut self, patience: Duration) -> bool {
         loop {
-            let before = self.below().written();
-            match tokio::time::timeout(patience, poll_fn(|context| self.poll_write(context))).await {
-                Ok(()) => return self.is_ready(),
-                Err(_) if self.below().written() > before => {}
+            let before = self.monitor.written();
+            let resting = poll_fn(|context| {
+                self.drive(context);
+                match self.is_open() && !self.is_at_rest() && !self.monitor.is_broken() {
+                    true => Poll::Pending,
+                    false => Poll::Ready(()),
+                }
+            });
+            match tokio::time::timeout(patience, resting).await {
+                Ok(()) => return self.is_reusable(),
+                Err(_) if self.monitor.written() > before => {}
                 Err(_) => return false,
             }
         }
     }
 
-    /// Sends a request, and reads the head of its answer.
-    pub async fn send(&mut self, request: Unsent) -> Result<Parts, Unanswered> {
-        // What comes before it was asked for is not its answer, but perhaps somebody else's.
-        if !self.is_quiet() || self.has_come() {
-            let why = "the upstream has closed the connection".into();
-            return Err(Unanswered::NeverSent(Box::new(request), why));
-        }
-        self.is_used = true;
-        // Until its answer says so.
-        self.keeps_open = false;
-        let Unsent { method, mut outgoing } = request;
-        let before = self.below().written();
-        let begun = poll_fn(|context| outgoing.poll_write_some(Pin::new(&mut self.io), context)).await;
-        if let Err(error) = begun {
-            if self.below().written() > before {
-                return Err(Unanswered::Lost(plain(&error)));
-            }
-            return Err(Unanswered::NeverSent(Box::new(Unsent { method, outgoing }), plain(&error)));
-        }
-        let mut outgoing = Some(outgoing);
-        // Whoever does not read to the end may have answered all the same.
-        let mut unwritten = None;
-        let mut bytes = 0;
-        let answered = poll_fn(|context| {
-            if let Some(rest) = &mut outgoing
-                && let Poll::Ready(written) = rest.poll_write_all(Pin::new(&mut self.io), context)
-            {
-                outgoing = None;
-                match written {
-                    Ok(()) => {}
-                    Err(Unwritten::NotTaken(error)) => unwritten = Some(error),
-                    Err(broke_off @ Unwritten::BrokeOff(_)) => return Poll::Ready(Err(plain(&broke_off))),
-                }
-            }
-            self.poll_head(&method, &mut bytes, context).map_err(|error| plain(&error))
-        });
-        match answered.await {
-            Ok(Head { parts, framing, keeps_open }) => {
-                (self.framing, self.keeps_open) = (framing, keeps_open && unwritten.is_none());
-                *self.outgoing() = outgoing.map(Box::new);
-                Ok(parts)
-            }
-            Err(error) => Err(Unanswered::Lost(match unwritten {
-                Some(before) => plain(&before),
-                None => error,
-            })),
-        }
+    /// Whether another request may follow. Behind a write that failed there is none.
+    pub fn is_reusable(&mut self) -> bool {
+        !self.monitor.is_broken() && self.is_ready()
     }
 
-    fn below(&self) -> &Counted {
-        self.io.below()
+    async fn drive_once(&mut self) {
+        poll_fn(|context| {
+            self.drive(context);
+            Poll::Ready(())
+        })
+        .await;
     }
 
-    /// Whether something has come by now. Behind its handshake TLS has some more to say.
-    fn has_come(&self) -> bool {
-        let still_greets = !self.is_used && self.io.is_tls();
-        !still_greets && self.below().has_come()
+    /// Moves bytes in both directions, as far as they go now.
+    pub fn drive(&mut self, context: &mut Context<'_>) {
+        poll_driver(self.driver(), context);
     }
 
-    /// The head, with how many bytes came until now.
-    fn poll_head(
+    fn driver(&mut self) -> &mut Option<Driver> {
+        self.driver.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends a request, and waits for the head of its response.
+    pub async fn send(
         &mut self,
-        method: &Method,
-        bytes: &mut usize,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<Head, Broken>> {
-        loop {
-            if let Some(head) = read_answer(&mut self.came, method)? {
-                return Poll::Ready(Ok(head));
+        origin: &Uri,
+        mut request: Request<Payload>,
+        last_moment: Option<LastMoment>,
+    ) -> Result<Response<Incoming>, Unanswered> {
+        self.drive_once().await;
+        if !self.is_at_rest() {
+            return Err(Unanswered::NeverSent(CLOSED.into()));
+        }
+        // Behind its handshake TLS has more to say, and HTTP/2 says something whenever it likes.
+        let greets = self.is_tls && !self.is_used;
+        let expects_silence = !self.is_http2() && !greets;
+        self.is_used = true;
+        self.monitor.begin(Check { last_moment, expects_silence });
+        let answered = match &mut self.sender {
+            Sender::Http1(sender) => {
+                let response = sender.try_send_request(request);
+                drive_until(&mut self.driver, response).await
             }
-            match ready!(self.poll_read(context))? {
-                0 => return Poll::Ready(Err(Broken::Closed)),
-                more => *bytes += more,
+            Sender::Http2(sender) => {
+                address(&mut request, origin);
+                let response = sender.try_send_request(request);
+                drive_until(&mut self.driver, response).await
             }
-            if *bytes > BEFORE_HEAD_BYTES_MAX {
-                return Poll::Ready(Err(Malformed::HeadersTooLong.into()));
+        };
+        self.monitor.end();
+        match answered {
+            Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
+                Err(Unanswered::Lost("it switches to another protocol, which nobody asked for".into()))
             }
+            Ok(response) => Ok(response),
+            Err(failed) => Err(self.explain(failed)),
         }
     }
 
-    /// The next part of the answer's body.
-    pub fn poll_frame(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
-        let _is_written_meanwhile = self.poll_write(context);
-        let next = ready!(self.poll_piece(context));
-        if next.is_err() {
-            (self.framing, self.keeps_open) = (Framing::Length(0), false);
-        }
-        Poll::Ready(next.transpose())
-    }
-
-    fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, Broken>> {
-        loop {
-            match self.framing.take(&mut self.came)? {
-                Piece::Data(data) => return Poll::Ready(Ok(Some(Frame::data(data)))),
-                Piece::Trailers(trailers) => return Poll::Ready(Ok(Some(Frame::trailers(trailers)))),
-                Piece::End => return Poll::Ready(Ok(None)),
-                Piece::Missing => {}
+    /// The connection is dropped first: after that the count says all.
+    fn explain(&mut self, mut failed: TrySendError<Request<Payload>>) -> Unanswered {
+        *self.driver() = None;
+        let was_taken = failed.take_message().is_none();
+        let error = failed.into_error();
+        let why = self.monitor.why_broken().unwrap_or_else(|| describe(&error));
+        match self.monitor.refusal() {
+            Some(Refusal::TooLate) => Unanswered::TooLate,
+            Some(Refusal::PeerClosed) => Unanswered::NeverSent(CLOSED.into()),
+            None if !was_taken || !self.monitor.has_begun() || is_refused(&error) => {
+                Unanswered::NeverSent(why)
             }
-            if ready!(self.poll_read(context))? == 0 {
-                let ended = std::mem::replace(&mut self.framing, Framing::Length(0));
-                let whole = ended == Framing::UntilClosed;
-                return Poll::Ready(if whole { Ok(None) } else { Err(Broken::Closed) });
-            }
+            None => Unanswered::Lost(why),
         }
     }
+}
 
-    /// Where the answer ends that is being read.
-    pub fn framing(&self) -> Framing {
-        self.framing
-    }
+const CLOSED: &str = "the upstream has closed the connection";
 
-    fn poll_read(&mut self, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        reading::poll_read(Pin::new(&mut self.io), &mut self.came, context)
-    }
-
-    /// Writes what is left of a request that was answered early.
-    fn poll_write(&mut self, context: &mut Context<'_>) -> Poll<()> {
-        let outgoing = self.outgoing.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(rest) = outgoing {
-            let written = ready!(rest.poll_write_all(Pin::new(&mut self.io), context));
-            *outgoing = None;
-            self.keeps_open = self.keeps_open && written.is_ok();
+/// Drives a connection until it has a response, or will have none.
+async fn drive_until<T>(driver: &mut Mutex<Option<Driver>>, response: impl Future<Output = T>) -> T {
+    let mut response = pin!(response);
+    let driver = driver.get_mut().unwrap_or_else(PoisonError::into_inner);
+    poll_fn(|context| {
+        if let Poll::Ready(response) = response.as_mut().poll(context) {
+            return Poll::Ready(response);
         }
-        Poll::Ready(())
-    }
+        poll_driver(driver, context);
+        response.as_mut().poll(context)
+    })
+    .await
+}
 
-    fn outgoing(&mut self) -> &mut Option<Box<Outgoing<Payload>>> {
-        self.outgoing.get_mut().unwrap_or_else(PoisonError::into_inner)
+/// One that has ended is dropped, so that a response that will not come is known not to.
+fn poll_driver(driver: &mut Option<Driver>, context: &mut Context<'_>) {
+    let ended = match driver {
+        Some(Driver::Http1(driver)) => Pin::new(driver).poll(context).is_ready(),
+        Some(Driver::Http2(driver)) => driver.poll(context).is_ready(),
+        None => return,
+    };
+    if ended {
+        *driver = None;
     }
+}
+
+/// HTTP/2 has the host in the address.
+fn address(request: &mut Request<Payload>, origin: &Uri) {
+    let host = request.headers_mut().remove(header::HOST);
+    let named = host.and_then(|host| Authority::try_from(host.as_bytes()).ok());
+    let mut parts = http::uri::Parts::default();
+    parts.scheme = Some(Scheme::HTTPS);
+    parts.authority = named.or_else(|| origin.authority().cloned());
+    let path = request.uri().path_and_query().cloned();
+    parts.path_and_query = Some(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+    if let Ok(uri) = Uri::from_parts(parts) {
+        *request.uri_mut() = uri;
+    }
+}
+
+/// The protocol's own word that a request was not looked at: its stream was refused, or is behind the last one that a
+/// closing upstream has taken.
+fn is_refused(error: &hyper::Error) -> bool {
+    let mut cause = std::error::Error::source(error);
+    while let Some(next) = cause {
+        if let Some(error) = next.downcast_ref::<h2::Error>() {
+            let refused = error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM);
+            return error.is_remote() && (refused || error.is_go_away());
+        }
+        cause = next.source();
+    }
+    false
 }

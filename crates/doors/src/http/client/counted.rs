@@ -1,15 +1,16 @@
-//! A connection below TLS. It counts the bytes that it was given to carry: what none of was written was not sent,
-//! whatever went wrong above. And it asks the kernel itself whether its peer has said something.
+//! A connection below TLS. It counts the bytes that the kernel took: a request of which none was written was not sent,
+//! whatever failed above. Before the first byte of a request it looks at the peer and at the clock.
 
 use super::connect::CheckedResolver;
+use super::monitor::SendMonitor;
+use crate::http::socket;
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::rt::TokioIo;
-use rustix::io::Errno;
-use rustix::net::{RecvFlags, recv};
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use tokio::net::TcpStream;
 use tower_service::Service;
@@ -17,19 +18,37 @@ use tower_service::Service;
 #[derive(Debug)]
 pub struct Counted {
     stream: TokioIo<TcpStream>,
-    written: u64,
+    monitor: Arc<SendMonitor>,
 }
 
 impl Counted {
-    pub fn written(&self) -> u64 {
-        self.written
+    pub fn monitor(&self) -> &Arc<SendMonitor> {
+        &self.monitor
     }
 
-    /// Whether its peer has said something, or hung up, that nobody has read. A runtime hears of that only when it has
-    /// nothing else to do.
-    pub fn has_come(&self) -> bool {
-        let look = RecvFlags::PEEK | RecvFlags::DONTWAIT;
-        !matches!(recv(self.stream.inner(), &mut [0; 1], look), Err(Errno::AGAIN))
+    /// One write of `length` bytes, watched from both sides.
+    fn poll_counted(
+        &mut self,
+        length: usize,
+        write: impl FnOnce(Pin<&mut TokioIo<TcpStream>>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let stream = self.stream.inner();
+        self.monitor.check(|| socket::has_hung_up(stream), || socket::has_bytes(stream))?;
+        if self.monitor.is_broken() {
+            return Poll::Ready(Ok(length));
+        }
+        match ready!(write(Pin::new(&mut self.stream))) {
+            Ok(written) => {
+                self.monitor.count(written);
+                Poll::Ready(Ok(written))
+            }
+            // The upstream may have answered before it stopped reading, so its answer is still read.
+            Err(error) if self.monitor.has_begun() => {
+                self.monitor.breaks(&error);
+                Poll::Ready(Ok(length))
+            }
+            Err(error) => Poll::Ready(Err(error)),
+        }
     }
 }
 
@@ -49,9 +68,7 @@ impl Write for Counted {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write(context, bytes))?;
-        self.written += written as u64;
-        Poll::Ready(Ok(written))
+        self.poll_counted(bytes.len(), |stream| stream.poll_write(context, bytes))
     }
 
     fn poll_write_vectored(
@@ -59,9 +76,8 @@ impl Write for Counted {
         context: &mut Context<'_>,
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(Pin::new(&mut self.stream).poll_write_vectored(context, parts))?;
-        self.written += written as u64;
-        Poll::Ready(Ok(written))
+        let length = parts.iter().map(|part| part.len()).sum();
+        self.poll_counted(length, |stream| stream.poll_write_vectored(context, parts))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -98,6 +114,6 @@ impl Service<Uri> for Counting {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connecting = self.0.call(uri);
-        Box::pin(async move { Ok(Counted { stream: connecting.await?, written: 0 }) })
+        Box::pin(async move { Ok(Counted { stream: connecting.await?, monitor: Arc::default() }) })
     }
 }

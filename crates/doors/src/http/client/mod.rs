@@ -8,21 +8,25 @@ mod body;
 mod connect;
 mod connection;
 mod counted;
-mod idle;
-mod io;
+mod http2_tasks;
+mod monitor;
 mod payload;
-mod unsent;
+mod pool;
 
 pub use body::Incoming;
 pub use payload::Payload;
-pub use unsent::Unsent;
 
 use super::target::Target;
+use super::{HEADER_BYTES_MAX, describe};
+use crate::runtime::RuntimeClock;
+use body::Framing;
 use connect::{Connector, Names, OfThisMachine};
-use connection::Connection;
-use http::Response;
-use idle::Idle;
+use connection::{Connection, Unanswered};
+use http::{Request, Response};
+use pool::Pool;
 use rustls::RootCertStore;
+use semel_core::time::At;
+use semel_gate::clock::Clock;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -59,19 +63,26 @@ pub enum Failed {
     Lost(String),
 }
 
-/// The same, with what can be sent again without a doubt.
-#[derive(Debug)]
-enum Unanswered {
-    NeverSent(Box<Unsent>, String),
-    Lost(String),
+/// After it nothing of a request may begin to leave.
+#[derive(Debug, Clone)]
+pub struct LastMoment {
+    pub clock: RuntimeClock,
+    pub at: At,
 }
 
-/// One upstream.
+impl LastMoment {
+    fn has_passed(&self) -> bool {
+        self.at < self.clock.now()
+    }
+}
+
+/// One upstream, for one principal: connections that were used are never shared between two.
 #[derive(Debug, Clone)]
 pub struct Client {
     target: Arc<Target>,
     connector: Connector,
-    idle: Idle,
+    pool: Pool,
+    principal: Arc<str>,
 }
 
 /// A connection on which nothing of this request has been sent yet.
@@ -88,11 +99,12 @@ impl Prepared {
 
     /// Itself, if it may still be sent on. One that waited for long may meet the server's closing it.
     pub fn fresh(mut self) -> Option<Prepared> {
-        (self.since.elapsed() < idle::IDLE_TIME_MAX && self.connection.is_ready()).then_some(self)
+        (self.since.elapsed() < pool::IDLE_TIME_MAX && self.connection.is_ready()).then_some(self)
     }
 }
 
 impl Client {
+    /// For semel itself.
     pub fn to(target: Target) -> Result<Client, Error> {
         Client::by(target, Arc::new(OfThisMachine))
     }
@@ -106,34 +118,43 @@ impl Client {
     /// Known by certificates that these roots vouch for.
     fn trusting(target: Target, names: Arc<dyn Names>, roots: RootCertStore) -> Result<Client, Error> {
         let connector = connect::connector(&target, names, roots, CONNECT_TIME)?;
-        Ok(Client { target: Arc::new(target), connector, idle: Idle::default() })
+        Ok(Client { target: Arc::new(target), connector, pool: Pool::default(), principal: "".into() })
+    }
+
+    /// The same upstream for another principal.
+    pub fn for_principal(&self, principal: &str) -> Client {
+        Client { principal: principal.into(), ..self.clone() }
     }
 
     pub fn target(&self) -> &Target {
         &self.target
     }
 
-    /// A connection that is open now: one that was just used, or a new one.
+    /// A connection for a request that must not be confused with another: one that has carried nothing, or one on which
+    /// responses cannot be confused (HTTP/2).
     pub async fn prepare(&self) -> Result<Prepared, NotReached> {
-        match self.idle.take() {
+        let prepared = match self.pool.take(&self.principal, false) {
+            Some(connection) => Prepared::now(connection),
+            None => self.connect().await?,
+        };
+        self.warm(&prepared);
+        Ok(prepared)
+    }
+
+    /// A connection for a request that changes nothing: perhaps one that was just used by the same principal.
+    pub async fn prepare_read(&self) -> Result<Prepared, NotReached> {
+        match self.pool.take(&self.principal, true) {
             Some(connection) => Ok(Prepared::now(connection)),
             None => self.connect().await,
         }
-    }
-
-    /// Whether there is a connection without a wait: the one at hand, while it is fresh, or one that was just used.
-    pub fn is_at_hand(&self, prepared: &mut Option<Prepared>) -> bool {
-        let kept = prepared.take().and_then(Prepared::fresh);
-        *prepared = kept.or_else(|| self.idle.take().map(Prepared::now));
-        prepared.is_some()
     }
 
     /// A new connection.
     pub async fn connect(&self) -> Result<Prepared, NotReached> {
         let connecting = async {
             let stream = self.connector.clone().call(self.target.uri().clone()).await;
-            let stream = stream.map_err(|error| plain(error.as_ref()))?;
-            Ok(Connection::new(stream.into()))
+            let stream = stream.map_err(|error| describe(error.as_ref()))?;
+            Connection::open(stream).await.map_err(|error| describe(&error))
         };
         let connection = match tokio::time::timeout(CONNECT_TIME, connecting).await {
             Ok(connected) => connected,
@@ -142,80 +163,101 @@ impl Client {
         connection.map(Prepared::now).map_err(|why| NotReached { target: self.target.to_string(), why })
     }
 
+    /// Opens a connection ahead where the next call would wait for a handshake. Without TLS it would wait for one round
+    /// trip, and servers that serve one connection at a time would be kept by it.
+    fn warm(&self, prepared: &Prepared) {
+        if self.target.is_tls() && !prepared.connection.is_http2() && self.pool.begin_warming() {
+            let client = self.clone();
+            tokio::spawn(async move {
+                let opened = client.connect().await.ok();
+                client.pool.warmed(opened.map(|prepared| prepared.connection));
+            });
+        }
+    }
+
     /// Takes back a connection on which nothing was sent.
     pub fn keep(&self, prepared: Prepared) {
-        if let Some(prepared) = prepared.fresh() {
-            self.idle.put(prepared.connection);
+        if let Some(Prepared { connection, .. }) = prepared.fresh() {
+            match connection.is_used() {
+                true => self.pool.put(connection, Arc::clone(&self.principal)),
+                false => self.pool.put_spare(connection),
+            }
         }
     }
 
-    /// Sends on a prepared connection. The response's body is read by whoever gets it.
-    pub fn send(
+    /// Sends on a prepared connection. The reader of the response's body drives the connection.
+    pub async fn send(
         &self,
         prepared: Prepared,
-        request: impl Into<Unsent>,
-    ) -> impl Future<Output = Result<Response<Incoming>, Failed>> {
-        self.send_while(|| true, prepared, request.into())
-    }
-
-    /// The same, as long as there is time. What did not leave on a connection that its peer had closed leaves on a new
-    /// one: servers close idle connections whenever they like.
-    pub async fn send_while(
-        &self,
-        in_time: impl Fn() -> bool,
-        prepared: Prepared,
-        request: Unsent,
+        request: Request<impl Into<Payload>>,
     ) -> Result<Response<Incoming>, Failed> {
-        if !in_time() {
-            return Err(too_late());
-        }
-        match self.try_send(prepared, request).await {
-            Ok(response) => Ok(response),
-            Err(Unanswered::Lost(why)) => Err(Failed::Lost(why)),
+        self.send_before(None, prepared, request).await
+    }
+
+    /// The same, if its first byte leaves before a last moment. A request that was proven not to have left is sent once
+    /// more, on a new connection: servers close connections whenever they like.
+    pub async fn send_before(
+        &self,
+        last_moment: Option<LastMoment>,
+        prepared: Prepared,
+        request: Request<impl Into<Payload>>,
+    ) -> Result<Response<Incoming>, Failed> {
+        let request = request.map(Into::into);
+        let again = try_clone(&request);
+        let unanswered = match self.try_send(last_moment.clone(), prepared, request).await {
+            Ok(response) => return Ok(response),
+            Err(unanswered) => unanswered,
+        };
+        match (unanswered, again) {
             // Boxed, since it seldom happens and would have its room in every request.
-            Err(Unanswered::NeverSent(request, _)) => Box::pin(self.send_anew(in_time, *request)).await,
+            (Unanswered::NeverSent(_), Some(request)) => Box::pin(self.send_anew(last_moment, request)).await,
+            (unanswered, _) => Err(unanswered.into()),
         }
     }
 
     async fn send_anew(
         &self,
-        in_time: impl Fn() -> bool,
-        request: Unsent,
+        last_moment: Option<LastMoment>,
+        request: Request<Payload>,
     ) -> Result<Response<Incoming>, Failed> {
         let prepared = self.connect().await.map_err(|error| Failed::NeverSent(error.to_string()))?;
-        if !in_time() {
-            return Err(too_late());
-        }
-        self.try_send(prepared, request).await.map_err(|unanswered| match unanswered {
-            Unanswered::NeverSent(_, why) => Failed::NeverSent(why),
-            Unanswered::Lost(why) => Failed::Lost(why),
-        })
+        Ok(self.try_send(last_moment, prepared, request).await?)
     }
 
-    /// Once, with the request back if none of it was written.
-    async fn try_send(&self, prepared: Prepared, request: Unsent) -> Result<Response<Incoming>, Unanswered> {
+    /// Once.
+    async fn try_send(
+        &self,
+        last_moment: Option<LastMoment>,
+        prepared: Prepared,
+        request: Request<Payload>,
+    ) -> Result<Response<Incoming>, Unanswered> {
         let Prepared { mut connection, .. } = prepared;
-        let parts = connection.send(request).await?;
-        Ok(Response::from_parts(parts, Incoming::new(connection, self.idle.clone())))
+        let method = request.method().clone();
+        let response = connection.send(self.target.uri(), request, last_moment).await?;
+        let (head, body) = response.into_parts();
+        let framing = Framing::of(&head, &method);
+        let return_to = (self.pool.clone(), Arc::clone(&self.principal));
+        Ok(Response::from_parts(head, Incoming::new(body, framing, connection, return_to)))
     }
 }
 
-fn too_late() -> Failed {
-    Failed::NeverSent("the last moment for sending has passed".into())
-}
-
-/// An error with its causes, in one line.
-fn plain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let said = next.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
+impl From<Unanswered> for Failed {
+    fn from(unanswered: Unanswered) -> Failed {
+        match unanswered {
+            Unanswered::TooLate => Failed::NeverSent("the last moment for sending has passed".into()),
+            Unanswered::NeverSent(why) => Failed::NeverSent(why),
+            Unanswered::Lost(why) => Failed::Lost(why),
         }
-        cause = next.source();
     }
-    text
+}
+
+/// The same request, if its body is at hand.
+fn try_clone(request: &Request<Payload>) -> Option<Request<Payload>> {
+    let mut clone = Request::new(request.body().try_clone()?);
+    *clone.method_mut() = request.method().clone();
+    *clone.uri_mut() = request.uri().clone();
+    *clone.headers_mut() = request.headers().clone();
+    Some(clone)
 }
 
 #[cfg(test)]

@@ -12,6 +12,16 @@ pub enum Payload {
     Streamed(Arriving),
 }
 
+impl Payload {
+    /// The same once more, if it is at hand.
+    pub fn try_clone(&self) -> Option<Payload> {
+        match self {
+            Payload::Whole(whole) => Some(Payload::Whole(whole.clone())),
+            Payload::Streamed(_) => None,
+        }
+    }
+}
+
 impl From<Bytes> for Payload {
     fn from(bytes: Bytes) -> Payload {
         Payload::Whole(bytes)

@@ -6,6 +6,7 @@ use semel_core::digest::Secret;
 use semel_core::identity::is_secret_name;
 use semel_core::policy::upstreams::CREDENTIALS;
 use semel_ledger::tokens::Scope;
+use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::fmt;
 
@@ -59,6 +60,17 @@ impl Credential {
         match self {
             Credential::Holder(holder) => &holder.tenant,
             Credential::Passed(_) | Credential::None => LOCAL,
+        }
+    }
+
+    /// A name that two credentials have only if they are the same principal's; as [`Caller::whose`] says it, where there
+    /// is a ledger.
+    ///
+    /// [`Caller::whose`]: crate::caller::Caller::whose
+    pub fn whose(&self, secret: Option<&Secret>) -> String {
+        match (self, secret) {
+            (Credential::Passed(bytes), None) => format!("{:x?}", Sha256::digest(bytes)),
+            _ => format!("{}/{}", self.tenant(), self.principal(secret)),
         }
     }
 

@@ -1,33 +1,34 @@
 //! An HTTP server with a limit on everything.
 //!
-//! It knows nothing of what it serves: a router gets what the `front` let in, together with whose it is.
+//! It knows nothing of what it serves: a router gets what the admission let in, together with whose it is.
 
+mod admission;
 mod caller;
 mod connection;
 mod credential;
-mod crew;
 mod cross_origin;
-pub mod departure;
-mod front;
-mod incoming;
 mod keyring;
-mod line;
 mod listen;
+pub mod on_sent;
 mod problem;
+mod request_body;
+mod response_body;
 mod revocable;
 mod room;
 mod shares;
+mod socket;
+mod workers;
 
+pub use admission::{Admission, OWN_TOKEN};
 pub use caller::caller;
 pub use credential::{Credential, Holder, LOCAL, is_no_credential, shown};
-pub use crew::Crew;
-pub use front::{Front, OWN_TOKEN};
 pub use keyring::{Keyring, ReadTokens, Token};
 pub use listen::listen;
 pub use problem::problem;
 pub use revocable::{Revocable, lets_send};
 pub use room::Room;
 pub use shares::Share;
+pub use workers::Workers;
 
 use axum::body::Body;
 use axum::response::Response;
@@ -64,10 +65,10 @@ pub trait Answers: Send + Sync + 'static {
 /// What a server serves, and to whom.
 #[derive(Debug)]
 pub struct Served<A> {
-    pub front: Front,
+    pub admission: Admission,
     pub doors: A,
     pub load: Load,
-    pub crew: Crew,
+    pub workers: Workers,
     /// How long what was sent may take to settle once the server was told to stop.
     pub grace: Duration,
 }
@@ -144,7 +145,7 @@ pub async fn serve(
                     // It moves to the runtime that is to serve it.
                     let Ok(stream) = stream.into_std() else { continue };
                     let (served, stopped) = (Arc::clone(&served), stopped.clone());
-                    let (counted, place) = (served.load.opens(), served.crew.place());
+                    let (counted, place) = (served.load.opens(), served.workers.assign());
                     let runtime = place.runtime.clone();
                     open.spawn_on(
                         async move {
@@ -182,7 +183,7 @@ pub async fn serve(
 }
 
 async fn connection(stream: TcpStream, served: Arc<Served<impl Answers>>, stopped: watch::Receiver<bool>) {
-    connection::talk(stream, |request| answer(request, Arc::clone(&served)), stopped).await;
+    connection::serve(stream, |request| answer(request, Arc::clone(&served)), stopped).await;
 }
 
 /// A request's place among all, and among those of whoever asks.
@@ -192,7 +193,7 @@ async fn answer(request: Request<Body>, served: Arc<Served<impl Answers>>) -> An
     let permit = Arc::clone(&served.load.requests).try_acquire_owned().ok();
     let mut place = (permit, None);
     let (mut parts, body) = request.into_parts();
-    let beginning = served.front.lead(&mut parts).map(str::to_owned);
+    let beginning = served.admission.lead(&mut parts).map(str::to_owned);
     let mut response = answer_in(&mut place, Request::from_parts(parts, body), served).await;
     no_sniffing(response.headers_mut());
     if let Some(beginning) = beginning {
@@ -218,13 +219,13 @@ async fn answer_in(
     // Whoever asks whether it lives must not be told by a crowd that it does not, and whoever brings what was done must
     // not be kept out by a crowd that waits for just that. There are more connections than requests for them.
     let path = request.uri().path();
-    let always_has_room = front::HEALTH.contains(&path) || path == front::SETTLE;
+    let always_has_room = admission::HEALTH.contains(&path) || path == admission::SETTLE;
     if permit.is_none() && !always_has_room {
         return crowded("too many requests at once");
     }
     let (mut parts, body) = request.into_parts();
     let page = CrossOrigin::of(&parts);
-    let mut response = match served.front.admit(&mut parts).await {
+    let mut response = match served.admission.admit(&mut parts).await {
         Ok(_) if page.asks_permission() => page.permission(),
         Ok(revocable) => {
             // Only what was made for somebody can be revoked.
@@ -274,7 +275,7 @@ fn may_be_large(headers: &http::HeaderMap) -> bool {
 
 async fn answer_aside(served: Arc<Served<impl Answers>>, request: Request<Body>) -> Response {
     let there = Arc::clone(&served);
-    let answered = served.crew.aside(async move { there.doors.answer(request).await }).await;
+    let answered = served.workers.aside(async move { there.doors.answer(request).await }).await;
     answered.unwrap_or_else(|| problem(StatusCode::INTERNAL_SERVER_ERROR, "semel failed; see semel ledger"))
 }
 

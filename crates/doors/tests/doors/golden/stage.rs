@@ -18,7 +18,7 @@ use semel_doors::command::intent::CommandLine;
 use semel_doors::command::serve::{CommandUpstream, Options, Show};
 use semel_doors::hall::Hall;
 use semel_doors::http::client::Client;
-use semel_doors::http::server::departure::Departure;
+use semel_doors::http::server::on_sent::OnSent;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::connection::Connection;
 use semel_doors::mcp::door::{Door, Route};
@@ -198,8 +198,8 @@ impl Stage {
             effect: header("semel-effect-id").and_then(EffectId::parse),
             text,
         };
-        if let Some(departure) = head.extensions.get::<Departure>().filter(|_| delivered) {
-            departure.happens();
+        if let Some(on_sent) = head.extensions.get::<OnSent>().filter(|_| delivered) {
+            on_sent.run();
         }
         drop(head);
         self.rest().await;

@@ -13,16 +13,16 @@ fn certificate() -> CertificateDer<'static> {
     CertificateDer::from_pem_slice(PEM).unwrap()
 }
 
-fn acceptor() -> TlsAcceptor {
+pub fn acceptor(protocols: &[&[u8]]) -> TlsAcceptor {
     let key = PrivateKeyDer::from_pem_slice(PEM).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    TlsAcceptor::from(Arc::new(
-        config.with_no_client_auth().with_single_cert(vec![certificate()], key).unwrap(),
-    ))
+    let mut config = config.with_no_client_auth().with_single_cert(vec![certificate()], key).unwrap();
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
+    TlsAcceptor::from(Arc::new(config))
 }
 
-fn client(address: SocketAddr) -> Client {
+pub fn client(address: SocketAddr) -> Client {
     let mut roots = RootCertStore::empty();
     roots.add(certificate()).unwrap();
     let target = Target::parse(&format!("https://localhost:{}/", address.port())).unwrap().with_private(true);
@@ -34,7 +34,7 @@ async fn connected(
     client: &Client,
     handed: &mut mpsc::Receiver<TcpStream>,
 ) -> (Prepared, TlsStream<TcpStream>) {
-    let accepting = async { acceptor().accept(handed.recv().await.unwrap()).await.unwrap() };
+    let accepting = async { acceptor(&[]).accept(handed.recv().await.unwrap()).await.unwrap() };
     let (prepared, stream) = tokio::join!(client.connect(), accepting);
     (prepared.unwrap(), stream)
 }
@@ -82,7 +82,7 @@ async fn what_could_not_be_written_at_all_was_never_sent() {
     stream.set_zero_linger().unwrap();
     drop(stream.into_std().unwrap());
     let request = Request::post("/").body(Payload::from(Bytes::from("body"))).unwrap();
-    let failed = client.try_send(prepared, request.into()).await.unwrap_err();
+    let failed = client.try_send(None, prepared, request).await.unwrap_err();
     assert!(matches!(failed, Unanswered::NeverSent(..)), "{failed:?}");
 }
 
@@ -110,8 +110,32 @@ async fn nobody_else_is_taken_for_the_upstream() {
     let stranger =
         Target::parse(&format!("https://localhost:{}/", address.port())).unwrap().with_private(true);
     let client = Client::trusting(stranger, Arc::new(OfThisMachine), RootCertStore::empty()).unwrap();
-    let accepting = async { acceptor().accept(handed.recv().await.unwrap()).await.map(drop) };
+    let accepting = async { acceptor(&[]).accept(handed.recv().await.unwrap()).await.map(drop) };
     let (refused, accepted) = tokio::join!(client.connect(), accepting);
     assert!(refused.unwrap_err().why.contains("certificate"));
     assert!(accepted.is_err());
+}
+
+/// The handshake of the next call is done before it comes. HTTP/1.1 is spoken: the upstream offers nothing else.
+#[tokio::test]
+async fn a_call_finds_a_connection_that_was_opened_ahead() {
+    let (address, mut handed) = listen().await;
+    let client = client(address);
+    let accept = async |handed: &mut mpsc::Receiver<TcpStream>| {
+        acceptor(&[]).accept(handed.recv().await.unwrap()).await.unwrap()
+    };
+    let both = async {
+        let first = accept(&mut handed).await;
+        (first, accept(&mut handed).await)
+    };
+    let (prepared, _streams) = tokio::join!(client.prepare(), both);
+    let first = prepared.unwrap();
+    let second = loop {
+        match client.pool.take("acme/any", false) {
+            Some(connection) => break Prepared::now(connection),
+            None => tokio::task::yield_now().await,
+        }
+    };
+    assert!(!first.connection.is_used() && !second.connection.is_used());
+    assert!(handed.try_recv().is_err(), "one is enough");
 }

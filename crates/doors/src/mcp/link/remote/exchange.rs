@@ -3,7 +3,7 @@
 use super::session::INITIALIZE;
 use super::{Answered, Exchanged, Form, LAST_EVENT_ID, Outgoing, RemoteLink, Speaks, VERSION, mirror};
 use crate::http::body;
-use crate::http::client::{Failed, Incoming, Prepared};
+use crate::http::client::{Failed, Incoming, LastMoment, NotReached, Prepared};
 use crate::http::sse::Parser;
 use crate::mcp::era::version_of;
 use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
@@ -100,16 +100,16 @@ impl RemoteLink {
         let waiting = self.lock().pop().and_then(Prepared::fresh);
         let prepared = match waiting {
             Some(prepared) => prepared,
-            None => match self.client.prepare().await {
+            None => match self.prepare_for(message).await {
                 Ok(prepared) => prepared,
                 Err(error) => return Exchanged::NeverSent(error.to_string()).into(),
             },
         };
-        let in_time = || last_moment.is_none_or(|last| self.clock.now() <= last);
+        let last_moment = last_moment.map(|at| LastMoment { clock: self.clock.clone(), at });
         let number = self.session().map(|session| session.number());
         let request = self.post(message);
         let in_session = message.method().filter(|_| request.headers().contains_key(super::SESSION));
-        match self.client.send_while(in_time, prepared, request.into()).await {
+        match self.client.send_before(last_moment, prepared, request).await {
             Ok(response) => {
                 let headers = response.headers().clone();
                 if let (Speaks::Session(session), Some(number), true) =
@@ -132,6 +132,14 @@ impl RemoteLink {
             }
             Err(Failed::NeverSent(why)) => Exchanged::NeverSent(why).into(),
             Err(Failed::Lost(why)) => Exchanged::Lost(why).into(),
+        }
+    }
+
+    /// Only calls of tools change something.
+    async fn prepare_for(&self, message: &Message) -> Result<Prepared, NotReached> {
+        match message.method() {
+            Some("tools/call") => self.client.prepare().await,
+            _ => self.client.prepare_read().await,
         }
     }
 
@@ -251,7 +259,7 @@ impl RemoteLink {
     /// A stream with the events after the last one. `None`: not now.
     async fn resumed(&self, resume: &mut Resume) -> Option<Incoming> {
         resume.failures += 1;
-        let prepared = self.client.prepare().await.ok()?;
+        let prepared = self.client.prepare_read().await.ok()?;
         let response = self.client.send(prepared, self.get(resume.last_event.as_deref())).await.ok()?;
         let goes_on = response.status().is_success() && is_stream(response.headers());
         goes_on.then(|| response.into_body())

@@ -213,7 +213,7 @@ impl RemoteLink {
         let notice = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         let notice =
             Message::parse(Bytes::from_static(notice.as_bytes())).map_err(|problem| problem.to_string())?;
-        let prepared = self.client.prepare().await.map_err(|error| error.to_string())?;
+        let prepared = self.client.prepare_read().await.map_err(|error| error.to_string())?;
         let response =
             self.client.send(prepared, self.post(&notice)).await.map_err(|error| error.to_string())?;
         match response.status() {
@@ -232,7 +232,7 @@ impl RemoteLink {
         let request =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{}}}"#, quoted(method), text(params));
         let request = Message::parse(Bytes::from(request)).map_err(|problem| problem.to_string())?;
-        let prepared = self.client.prepare().await.map_err(|error| error.to_string())?;
+        let prepared = self.client.prepare_read().await.map_err(|error| error.to_string())?;
         let response =
             self.client.send(prepared, self.post(&request)).await.map_err(|error| error.to_string())?;
         let session = response.headers().get(SESSION).cloned();

@@ -250,7 +250,7 @@ impl RemoteLink {
 
     pub(super) async fn goodbye(&self, headers: HeaderMap) {
         let goodbye = async {
-            let prepared = self.client.prepare().await.ok()?;
+            let prepared = self.client.prepare_read().await.ok()?;
             let request =
                 super::exchange::request(self.client.target(), Method::DELETE, headers, Bytes::new());
             self.client.send(prepared, request).await.ok()
@@ -325,7 +325,7 @@ impl RemoteLink {
 
     /// A notification, or the client's answer to a question of the server's. Nobody waits for what becomes of it.
     async fn carry_notice(&self, message: &Message) {
-        if let Ok(prepared) = self.client.prepare().await {
+        if let Ok(prepared) = self.client.prepare_read().await {
             let _nobody_waits = self.client.send(prepared, self.post(message)).await;
         }
     }
@@ -345,7 +345,7 @@ impl RemoteLink {
         let Some(session) = self.session() else { return };
         let (number, mut was_open) = (session.number(), false);
         let (mut last_event, mut pause) = (None::<String>, LISTEN_AGAIN);
-        while let Ok(prepared) = self.client.prepare().await {
+        while let Ok(prepared) = self.client.prepare_read().await {
             let Ok(response) = self.client.send(prepared, self.get(last_event.as_deref())).await else {
                 return;
             };

@@ -2,8 +2,8 @@
 
 use super::{respond, validate};
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
+use crate::http::large_body_permits::{self, LargeBodyPermits};
 use crate::http::server::problem;
-use crate::http::turns::{self, Turns};
 use crate::mcp::message::{MESSAGE_BYTES_MAX, Message, NotAMessage};
 use axum::body::Body;
 use axum::response::Response;
@@ -18,12 +18,12 @@ const LARGE_OF_ONE: usize = 4;
 
 #[derive(Debug)]
 pub struct Incoming {
-    large: Turns,
+    large: LargeBodyPermits,
 }
 
 impl Default for Incoming {
     fn default() -> Self {
-        Incoming { large: Turns::new(LARGE_AT_ONCE, LARGE_OF_ONE) }
+        Incoming { large: LargeBodyPermits::new(LARGE_AT_ONCE, LARGE_OF_ONE) }
     }
 }
 
@@ -35,12 +35,15 @@ impl Incoming {
         let small = body.size_hint().upper().is_some_and(|bytes| bytes <= SMALL_BYTES_MAX);
         let _turn = match small {
             true => None,
-            false => match tokio::time::timeout(turns::WAIT_MAX, self.large.take(whose)).await {
+            false => match tokio::time::timeout(large_body_permits::WAIT_MAX, self.large.take(whose)).await {
                 Ok(turn) => turn,
                 Err(_) => return Err(Box::new(crowded())),
             },
         };
-        let read = tokio::time::timeout(turns::TIME_MAX, body::read(body, MESSAGE_BYTES_MAX, PAUSE_MAX));
+        let read = tokio::time::timeout(
+            large_body_permits::TIME_MAX,
+            body::read(body, MESSAGE_BYTES_MAX, PAUSE_MAX),
+        );
         let bytes = read.await.unwrap_or(Err(Unreadable::Stalled)).map_err(|error| match error {
             Unreadable::TooLarge(_) => {
                 respond::complaint(StatusCode::PAYLOAD_TOO_LARGE, &NotAMessage::TooLarge)

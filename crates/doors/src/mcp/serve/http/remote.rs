@@ -12,7 +12,7 @@ use crate::caller::Caller;
 use crate::http::body::{self, Piped};
 use crate::http::client::{Client, Failed, Incoming};
 use crate::http::headers::end_to_end;
-use crate::http::server::departure::Departure;
+use crate::http::server::on_sent::OnSent;
 use crate::http::server::{problem, shown};
 use crate::http::sse::Parser;
 use crate::mcp::connection::Connection;
@@ -137,7 +137,7 @@ impl Remote {
 
     fn link(&self, asked: &Asked<'_>, headers: HeaderMap, told: Option<Arc<CallStream>>) -> RemoteLink {
         let (told, clock) = (told.map(|told| told as _), asked.door.hall.clock.clone());
-        RemoteLink::for_client(self.client.clone(), headers, told, clock)
+        RemoteLink::for_client(self.client.for_principal(&asked.owner.principal), headers, told, clock)
     }
 
     fn server_by(&self, asked: &Asked<'_>, link: RemoteLink) -> Arc<Server> {
@@ -224,12 +224,13 @@ impl Remote {
     }
 
     async fn send(&self, asked: &Asked<'_>, body: Bytes) -> Result<http::Response<Incoming>, Box<Response>> {
-        let prepared = self.client.prepare().await;
+        let client = self.client.for_principal(&asked.owner.principal);
+        let prepared = client.prepare_read().await;
         let prepared = prepared.map_err(|error| Box::new(respond::unreachable(&error.to_string())))?;
-        let request = request(self.client.target(), asked.method.clone(), asked.headers.clone(), body);
-        self.client.send(prepared, request).await.map_err(|error| {
+        let request = request(client.target(), asked.method.clone(), asked.headers.clone(), body);
+        client.send(prepared, request).await.map_err(|error| {
             let (Failed::NeverSent(why) | Failed::Lost(why)) = error;
-            Box::new(respond::unreachable(&format!("{} gave no answer: {why}", self.client.target())))
+            Box::new(respond::unreachable(&format!("{} gave no answer: {why}", client.target())))
         })
     }
 
@@ -240,14 +241,14 @@ impl Remote {
             Ok(response) => response,
             Err(refused) => return *refused,
         };
-        let departure = Departure::default();
+        let on_sent = OnSent::default();
         // How a task ends is waited for as long as it takes.
         let pause_max = if let Watched::Task(_) = watched { Duration::MAX } else { ANSWER_PAUSE_MAX };
         let stateless = self.server_in(Manner::Stateless, asked);
-        let (door, parting) = (Arc::clone(asked.door), departure.clone());
-        let watch = Watch { door, server, stateless, id, watched, departure: parting };
+        let (door, parting) = (Arc::clone(asked.door), on_sent.clone());
+        let watch = Watch { door, server, stateless, id, watched, on_sent: parting };
         let (mut head, body) = response.into_parts();
-        head.extensions.insert(departure);
+        head.extensions.insert(on_sent);
         if let Some(session) = head.headers.get(SESSION).and_then(|id| id.to_str().ok()) {
             self.opened.by(&asked.owner, session);
         }
@@ -307,7 +308,7 @@ struct Watch {
     stateless: Arc<Server>,
     id: Id,
     watched: Watched,
-    departure: Departure,
+    on_sent: OnSent,
 }
 
 impl Watch {
@@ -347,7 +348,7 @@ impl Watch {
         let body = message.body.as_ref().map_or("null", text);
         let answer = if *failed { Err(body) } else { Ok(body) };
         let Inspection { result, telling } = self.watched.clone().answered(&self.door, &self.server, answer);
-        telling.into_iter().for_each(|telling| self.departure.is_followed_by(|| telling.has_left()));
+        telling.into_iter().for_each(|telling| self.on_sent.set(|| telling.has_left()));
         let edited = message.edited(None, Some(Frame::from(result?)))?;
         Some(edited.to_bytes())
     }

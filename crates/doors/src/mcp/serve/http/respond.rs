@@ -4,7 +4,7 @@ use super::stream::{Begun, Next, Reader};
 use crate::delivery::Delivery;
 use crate::http::body::{Parts, Piped};
 use crate::http::headers::end_to_end;
-use crate::http::server::departure::Departure;
+use crate::http::server::on_sent::OnSent;
 use crate::http::server::problem;
 use crate::http::sse;
 use crate::mcp::door::Given;
@@ -111,7 +111,7 @@ fn whole(given: Given, answered: Option<Answered>) -> Response {
                 _ => (StatusCode::OK, HeaderMap::new()),
             };
             let mut response = with_status(status, headers, body_of(&given.frame));
-            response.extensions_mut().insert(Departure::then(parting(given)));
+            response.extensions_mut().insert(OnSent::new(parting(given)));
             response
         }
     }
@@ -120,8 +120,8 @@ fn whole(given: Given, answered: Option<Answered>) -> Response {
 /// Gives a reader's events on, until its end or until nobody reads them. While there are none it says so now and then.
 pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
     let (writer, body) = Piped::new();
-    let departure = Departure::default();
-    let leaving = departure.clone();
+    let on_sent = OnSent::default();
+    let leaving = on_sent.clone();
     tokio::spawn(async move {
         loop {
             let next = tokio::select! {
@@ -137,7 +137,7 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
                 }
                 Next::Last(raw, given) => {
                     // First: with the last part the connection may have everything.
-                    leaving.is_followed_by(parting(given));
+                    leaving.set(parting(given));
                     for part in raw.to_sent() {
                         let _gone = writer.send(part).await;
                     }
@@ -149,7 +149,7 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
     });
     let mut response = Response::new(Body::new(body));
     *response.headers_mut() = stream_headers(headers);
-    response.extensions_mut().insert(departure);
+    response.extensions_mut().insert(on_sent);
     response
 }
 

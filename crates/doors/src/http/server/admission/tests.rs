@@ -29,14 +29,14 @@ fn ledger() -> Arc<TestLedger> {
     Arc::new(Ledger::new(MemoryStore::new(Arc::new(NoSleep)), holders, OsEntropy, secret))
 }
 
-fn front(ledger: &Arc<TestLedger>) -> Front {
+fn admission(ledger: &Arc<TestLedger>) -> Admission {
     let ledger = Arc::clone(ledger);
     let read: crate::http::server::ReadTokens = Arc::new(move || {
         let ledger = Arc::clone(&ledger);
         Box::pin(async move { ledger.tokens().await.map_err(|error| error.to_string()) })
     });
     let keyring = Keyring::new(Some(Token::new("secret".into())), Some(read), RuntimeClock::start());
-    Front {
+    Admission {
         hosts: vec!["Semel.example".into()],
         origins: vec!["https://app.example".into()],
         keyring: Arc::new(keyring),
@@ -49,8 +49,8 @@ fn front(ledger: &Arc<TestLedger>) -> Front {
     }
 }
 
-fn tokenless() -> Front {
-    Front { required: false, ..front(&ledger()) }
+fn tokenless() -> Admission {
+    Admission { required: false, ..admission(&ledger()) }
 }
 
 #[derive(Debug)]
@@ -60,17 +60,17 @@ struct Let {
     headers: HeaderMap,
 }
 
-fn ask(front: &Front, path: &str, headers: &[(&str, &str)]) -> Result<Let, StatusCode> {
-    answered(front, path, headers).map_err(|response| response.status())
+fn ask(admission: &Admission, path: &str, headers: &[(&str, &str)]) -> Result<Let, StatusCode> {
+    answered(admission, path, headers).map_err(|response| response.status())
 }
 
-fn answered(front: &Front, path: &str, headers: &[(&str, &str)]) -> Result<Let, Refused> {
+fn answered(admission: &Admission, path: &str, headers: &[(&str, &str)]) -> Result<Let, Refused> {
     let mut request = Request::get(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let (mut parts, ()) = request.body(()).unwrap().into_parts();
-    match block_on(front.admit(&mut parts)) {
+    match block_on(admission.admit(&mut parts)) {
         Ok(_) => Ok(Let {
             credential: parts.extensions.get::<Credential>().unwrap().clone(),
             scope: parts.extensions.get::<Scope>().copied(),
@@ -80,8 +80,8 @@ fn answered(front: &Front, path: &str, headers: &[(&str, &str)]) -> Result<Let, 
     }
 }
 
-fn admit(front: &Front, headers: &[(&str, &str)]) -> Result<Let, StatusCode> {
-    ask(front, "/mcp/x", headers)
+fn admit(admission: &Admission, headers: &[(&str, &str)]) -> Result<Let, StatusCode> {
+    ask(admission, "/mcp/x", headers)
 }
 
 fn operator() -> Credential {
@@ -114,39 +114,39 @@ fn only_known_hosts_and_origins_come_in() {
 
 #[test]
 fn the_operators_token_is_shown_in_any_header_for_keys_and_goes_no_further() {
-    let front = front(&ledger());
+    let admission = admission(&ledger());
     for shown in [
         ("authorization", "Bearer secret"),
         ("authorization", "bearer  secret"),
         ("semel-token", "secret"),
         ("x-api-key", "secret"),
     ] {
-        let admitted = admit(&front, &[HOST, shown]).unwrap();
+        let admitted = admit(&admission, &[HOST, shown]).unwrap();
         assert_eq!((admitted.credential, admitted.scope), (operator(), Some(Scope::Admin)));
         assert!(!admitted.headers.contains_key(shown.0), "{shown:?}");
     }
     let both = [HOST, ("semel-token", "secret"), ("authorization", "Bearer upstream")];
-    let admitted = admit(&front, &both).unwrap();
+    let admitted = admit(&admission, &both).unwrap();
     assert_eq!(admitted.credential, operator());
     assert_eq!(admitted.headers["authorization"], "Bearer upstream");
     for wrong in
         [("authorization", "Bearer secre"), ("authorization", "secret"), ("semel-token", ""), ("x", "secret")]
     {
-        assert_eq!(admit(&front, &[HOST, wrong]).unwrap_err(), StatusCode::UNAUTHORIZED, "{wrong:?}");
+        assert_eq!(admit(&admission, &[HOST, wrong]).unwrap_err(), StatusCode::UNAUTHORIZED, "{wrong:?}");
     }
     let twice = [HOST, ("authorization", "Bearer upstream"), ("authorization", "Bearer secret")];
-    assert_eq!(admit(&front, &twice).unwrap_err(), StatusCode::BAD_REQUEST);
+    assert_eq!(admit(&admission, &twice).unwrap_err(), StatusCode::BAD_REQUEST);
 }
 
 #[test]
 fn a_kept_token_says_whose_a_request_is_until_it_is_over_or_revoked() {
     let ledger = ledger();
-    let front = front(&ledger);
+    let admission = admission(&ledger);
     let make =
         |new: Result<NewToken, tokens::BadToken>| block_on(ledger.make_token(&new.unwrap(), At(1))).unwrap();
     let made = make(NewToken::new("acme", Scope::Agent, Some("ci"), None));
     let shown = format!("Bearer {}", made.text);
-    let admitted = admit(&front, &[HOST, ("authorization", &shown)]).unwrap();
+    let admitted = admit(&admission, &[HOST, ("authorization", &shown)]).unwrap();
     let holder = Holder { tenant: "acme".into(), subject: "token:ci".into(), scope: Scope::Agent };
     assert_eq!((admitted.credential, admitted.scope), (Credential::Holder(holder), Some(Scope::Agent)));
     assert!(!admitted.headers.contains_key("authorization"));
@@ -155,26 +155,26 @@ fn a_kept_token_says_whose_a_request_is_until_it_is_over_or_revoked() {
     forged.push(if last == '0' { '1' } else { '0' });
     let over = make(NewToken::new("acme", Scope::Admin, None, Some(At(2))));
     for worthless in [forged.as_str(), over.text.as_str(), "semel_", "semel_x", "semel_x_y"] {
-        let asked = ask(&front, "/p/open/v1", &[HOST, ("authorization", &format!("Bearer {worthless}"))]);
+        let asked = ask(&admission, "/p/open/v1", &[HOST, ("authorization", &format!("Bearer {worthless}"))]);
         assert_eq!(asked.unwrap_err(), StatusCode::UNAUTHORIZED, "{worthless}");
     }
     block_on(ledger.revoke_token(&made.id, Some("other"), At(3))).unwrap();
     block_on(ledger.revoke_token(&made.id, Some("acme"), At(3))).unwrap().expect("it was there");
     // What was read a moment ago may still hold; a server that has read nothing yet sees it at once.
-    let elsewhere = super::tests::front(&ledger);
+    let elsewhere = super::tests::admission(&ledger);
     let asked = admit(&elsewhere, &[HOST, ("authorization", &shown)]);
     assert_eq!(asked.unwrap_err(), StatusCode::UNAUTHORIZED);
 }
 
 #[test]
 fn an_upstreams_own_credential_opens_that_upstream_and_nothing_else() {
-    let front = front(&ledger());
+    let admission = admission(&ledger());
     let shown = ("authorization", "Bearer sk-1");
-    let admitted = ask(&front, "/p/open/v1/charges", &[HOST, shown]).unwrap();
+    let admitted = ask(&admission, "/p/open/v1/charges", &[HOST, shown]).unwrap();
     assert_eq!(admitted.credential, Credential::Passed(b"Bearer sk-1".to_vec()));
     assert_eq!(admitted.scope, None, "it may call that upstream and do nothing else");
     assert_eq!(admitted.headers["authorization"], "Bearer sk-1");
-    assert!(ask(&front, "/p/open/v1", &[HOST, ("x-api-key", "k")]).is_ok());
+    assert!(ask(&admission, "/p/open/v1", &[HOST, ("x-api-key", "k")]).is_ok());
     for (path, headers) in [
         ("/p/open/v1", &[HOST][..]),
         ("/p/open/v1", &[HOST, ("authorization", "")]),
@@ -184,31 +184,35 @@ fn an_upstreams_own_credential_opens_that_upstream_and_nothing_else() {
         ("/mcp/open/", &[HOST, shown]),
         ("/api/v1/effects", &[HOST, shown]),
     ] {
-        assert_eq!(ask(&front, path, headers).unwrap_err(), StatusCode::UNAUTHORIZED, "{path} {headers:?}");
+        assert_eq!(
+            ask(&admission, path, headers).unwrap_err(),
+            StatusCode::UNAUTHORIZED,
+            "{path} {headers:?}"
+        );
     }
 }
 
 #[test]
 fn where_nothing_is_everybody_is_told_so_and_goes_no_further() {
-    let front = front(&ledger());
+    let admission = admission(&ledger());
     for path in ["/", "/v1/charges", "/p/open", "/p/openx/v1", "//p/open/v1", "/p/"] {
         for headers in
             [&[HOST][..], &[HOST, ("authorization", "Bearer sk-1")], &[HOST, ("semel-token", "wrong")]]
         {
-            assert_eq!(ask(&front, path, headers).unwrap_err(), StatusCode::NOT_FOUND, "{path}");
+            assert_eq!(ask(&admission, path, headers).unwrap_err(), StatusCode::NOT_FOUND, "{path}");
         }
-        assert_eq!(ask(&front, path, &[("host", "evil.example")]).unwrap_err(), StatusCode::FORBIDDEN);
+        assert_eq!(ask(&admission, path, &[("host", "evil.example")]).unwrap_err(), StatusCode::FORBIDDEN);
     }
-    let remote = Front { rooms: vec!["/".into()], ..front };
+    let remote = Admission { rooms: vec!["/".into()], ..admission };
     assert_eq!(ask(&remote, "/v1/charges", &[HOST]).unwrap_err(), StatusCode::UNAUTHORIZED);
 }
 
 #[test]
 fn a_host_name_stands_for_the_beginning_of_a_path() {
-    let front = front(&ledger());
+    let admission = admission(&ledger());
     let led = |host: &str, path: &str| {
         let (mut parts, ()) = Request::get(path).header("host", host).body(()).unwrap().into_parts();
-        front.lead(&mut parts);
+        admission.lead(&mut parts);
         parts.uri.to_string()
     };
     assert_eq!(led("open.localhost:7777", "/v1/charges?a=1"), "/p/open/v1/charges?a=1");
@@ -226,9 +230,9 @@ fn a_host_name_stands_for_the_beginning_of_a_path() {
 
 #[test]
 fn who_shows_nothing_is_told_what_would_do() {
-    let front = front(&ledger());
+    let admission = admission(&ledger());
     let detail = |path: &str| {
-        let body = answered(&front, path, &[HOST]).unwrap_err().into_body();
+        let body = answered(&admission, path, &[HOST]).unwrap_err().into_body();
         let body = block_on(axum::body::to_bytes(body, 10_000)).unwrap();
         String::from_utf8(body.to_vec()).unwrap()
     };
@@ -242,21 +246,21 @@ fn who_shows_nothing_is_told_what_would_do() {
 
 #[test]
 fn without_tokens_the_upstreams_credential_says_who_it_is() {
-    let front = tokenless();
-    let passed = admit(&front, &[HOST, ("authorization", "Basic x")]).unwrap();
+    let admission = tokenless();
+    let passed = admit(&admission, &[HOST, ("authorization", "Basic x")]).unwrap();
     assert_eq!(passed.credential, Credential::Passed(b"Basic x".to_vec()));
     assert!(passed.headers.contains_key("authorization"));
-    let nobody = admit(&front, &[HOST]).unwrap();
+    let nobody = admit(&admission, &[HOST]).unwrap();
     assert_eq!((nobody.credential, nobody.scope), (Credential::None, Some(Scope::Agent)));
 }
 
 #[test]
 fn health_can_be_asked_without_a_token() {
-    let front = front(&ledger());
+    let admission = admission(&ledger());
     for path in ["/healthz", "/livez", "/readyz"] {
-        assert_eq!(ask(&front, path, &[HOST]).unwrap().scope, None, "{path}");
+        assert_eq!(ask(&admission, path, &[HOST]).unwrap().scope, None, "{path}");
     }
-    assert_eq!(ask(&front, "/metrics", &[HOST]).unwrap_err(), StatusCode::UNAUTHORIZED);
-    let open = Front { open: vec!["/metrics".into()], ..front };
+    assert_eq!(ask(&admission, "/metrics", &[HOST]).unwrap_err(), StatusCode::UNAUTHORIZED);
+    let open = Admission { open: vec!["/metrics".into()], ..admission };
     assert!(ask(&open, "/metrics", &[HOST]).is_ok());
 }

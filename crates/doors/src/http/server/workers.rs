@@ -10,52 +10,51 @@ use tokio::task::JoinSet;
 
 /// Its threads end when it is dropped.
 #[derive(Debug)]
-pub struct Crew {
-    hands: Vec<Hand>,
+pub struct Workers {
+    workers: Vec<Worker>,
     /// Serves no connection, but requests that take long to be understood: they hold up each other and nobody else.
-    aside: Hand,
+    aside: Worker,
 }
 
 #[derive(Debug)]
-struct Hand {
+struct Worker {
     runtime: Handle,
     serving: Arc<AtomicUsize>,
     /// `None` for the thread that is there anyway.
     _until_dropped: Option<oneshot::Sender<()>>,
 }
 
-/// A connection with one hand, for as long as that serves it.
+/// A connection with one worker, for as long as that serves it.
 #[derive(Debug)]
-pub struct Place {
+pub struct Assignment {
     pub runtime: Handle,
     serving: Arc<AtomicUsize>,
 }
 
-impl Drop for Place {
+impl Drop for Assignment {
     fn drop(&mut self) {
         self.serving.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Crew {
+impl Workers {
     /// The thread that asks, within its own runtime, and so many more.
-    pub fn with(more: usize) -> io::Result<Crew> {
-        let here = Hand { runtime: Handle::current(), serving: Arc::default(), _until_dropped: None };
-        let others = (0..more).map(|_| Hand::hire());
-        let hands = std::iter::once(Ok(here)).chain(others).collect::<io::Result<_>>()?;
-        Ok(Crew { hands, aside: Hand::hire()? })
+    pub fn with(more: usize) -> io::Result<Workers> {
+        let here = Worker { runtime: Handle::current(), serving: Arc::default(), _until_dropped: None };
+        let others = (0..more).map(|_| Worker::spawn());
+        let workers = std::iter::once(Ok(here)).chain(others).collect::<io::Result<_>>()?;
+        Ok(Workers { workers, aside: Worker::spawn()? })
     }
 
-    /// With whoever serves the fewest.
-    pub fn place(&self) -> Place {
-        let idlest = self.hands.iter().min_by_key(|hand| hand.serving.load(Ordering::Relaxed));
-        let Hand { runtime, serving, .. } = idlest.expect("there is always one");
+    /// To the worker that serves the fewest.
+    pub fn assign(&self) -> Assignment {
+        let idlest = self.workers.iter().min_by_key(|worker| worker.serving.load(Ordering::Relaxed));
+        let Worker { runtime, serving, .. } = idlest.expect("there is always one");
         serving.fetch_add(1, Ordering::Relaxed);
-        Place { runtime: runtime.clone(), serving: Arc::clone(serving) }
+        Assignment { runtime: runtime.clone(), serving: Arc::clone(serving) }
     }
 
-    /// Has something done by the thread for what takes long, unless whoever waits for it goes away. `None`: it
-    /// panicked.
+    /// Runs long work on its own thread, and ends it when the caller goes away. `None`: it panicked.
     pub async fn aside<T: Send + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -66,8 +65,8 @@ impl Crew {
     }
 }
 
-impl Hand {
-    fn hire() -> io::Result<Hand> {
+impl Worker {
+    fn spawn() -> io::Result<Worker> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (until_dropped, dropped) = oneshot::channel::<()>();
@@ -75,7 +74,7 @@ impl Hand {
             let _dropped = runtime.block_on(dropped);
             runtime.shutdown_background();
         })?;
-        Ok(Hand { runtime: handle, serving: Arc::default(), _until_dropped: Some(until_dropped) })
+        Ok(Worker { runtime: handle, serving: Arc::default(), _until_dropped: Some(until_dropped) })
     }
 }
 
@@ -84,13 +83,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_takes_long_is_done_by_another_thread_and_ends_with_whoever_waits() {
-        let crew = Crew::with(0).unwrap();
-        let there = crew.aside(async { std::thread::current().id() }).await;
+    async fn long_work_is_done_by_another_thread_and_ends_with_its_caller() {
+        let workers = Workers::with(0).unwrap();
+        let there = workers.aside(async { std::thread::current().id() }).await;
         assert!(there.is_some_and(|there| there != std::thread::current().id()));
-        assert_eq!(crew.aside(async { panic!("on purpose") }).await, None::<()>);
+        assert_eq!(workers.aside(async { panic!("on purpose") }).await, None::<()>);
         let (held, ended) = oneshot::channel::<()>();
-        let waiting = crew.aside(async move {
+        let waiting = workers.aside(async move {
             let _held = held;
             std::future::pending::<()>().await;
         });
@@ -100,8 +99,8 @@ mod tests {
 
     #[tokio::test]
     async fn connections_are_shared_out_evenly_and_each_thread_serves_its_own() {
-        let crew = Crew::with(1).unwrap();
-        let places: Vec<Place> = (0..4).map(|_| crew.place()).collect();
+        let workers = Workers::with(1).unwrap();
+        let places: Vec<Assignment> = (0..4).map(|_| workers.assign()).collect();
         let mut threads = Vec::new();
         for place in &places {
             threads.push(place.runtime.spawn(async { std::thread::current().id() }).await.unwrap());
@@ -111,6 +110,6 @@ mod tests {
         let other = threads.iter().find(|thread| **thread != here).unwrap();
         assert_eq!(threads.iter().filter(|thread| *thread == other).count(), 2);
         drop(places);
-        assert_eq!(crew.place().runtime.id(), Handle::current().id(), "of equals the first");
+        assert_eq!(workers.assign().runtime.id(), Handle::current().id(), "of equals the first");
     }
 }

@@ -25,7 +25,7 @@ const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 
 /// Deny by default: without a token only what is named here is let in.
 #[derive(Debug)]
-pub struct Front {
+pub struct Admission {
     /// Host names under which this server may be asked, without ports: a forwarded port is another one.
     pub hosts: Vec<String>,
     /// Web pages that may ask, besides the server's own.
@@ -49,7 +49,7 @@ pub struct Front {
 
 type Refused = Box<Response>;
 
-impl Front {
+impl Admission {
     /// Lets a request in, by a token that may be revoked or by something else, or says why not. What was meant for
     /// semel alone is taken out of it.
     pub async fn admit(&self, parts: &mut Parts) -> Result<Option<Revocable>, Refused> {

@@ -4,7 +4,7 @@ use semel_core::policy::Policy;
 use semel_core::policy::file::MetricsFor;
 use semel_core::policy::servers::Serve;
 use semel_doors::hall::Hall;
-use semel_doors::http::server::{Front, Keyring, ReadTokens, Token};
+use semel_doors::http::server::{Admission, Keyring, ReadTokens, Token};
 use semel_doors::proxy::nothing_here;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Beginnings of semel's own paths.
 const OWN: [&str; 3] = ["/mcp", "/api", "/metrics"];
 
-pub fn front(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Front {
+pub fn admission(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Admission {
     let Policy { serve, upstreams, .. } = &hall.policy;
     let (required, keeper) = (token.is_some(), Arc::clone(hall));
     let read: ReadTokens = Arc::new(move || {
@@ -30,7 +30,7 @@ pub fn front(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Fro
         true => upstreams.keys().map(|name| format!("/p/{name}/")).chain(OWN.map(str::to_owned)).collect(),
         false => vec!["/".to_owned()],
     };
-    Front {
+    Admission {
         hosts: hosts(serve, address),
         origins: serve.allowed_origins.clone(),
         keyring: Arc::new(Keyring::new(token, Some(read), hall.clock.clone())),

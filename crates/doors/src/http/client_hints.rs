@@ -1,4 +1,4 @@
-//! What a request's headers say beside what it asks for.
+//! Hints that a client library puts into the headers beside its request.
 
 use super::headers::all;
 use http::HeaderMap;

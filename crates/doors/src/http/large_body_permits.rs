@@ -1,17 +1,17 @@
-//! Turns for what is large: a few at once for all, and fewer for each, so that nobody keeps the others out.
+//! Permits for large bodies: a few at once for all, and fewer for each caller, so that none keeps the others out.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long something large waits for its turn, and how long it may take until it is whole: whoever trickles keeps
+/// How long a large body waits for a permit, and how long it may take until it is whole: a client that trickles keeps
 /// others from theirs.
 pub const WAIT_MAX: Duration = Duration::from_secs(5);
 pub const TIME_MAX: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
-pub struct Turns {
+pub struct LargeBodyPermits {
     all: Arc<Semaphore>,
     of_one: usize,
     /// By [`Caller::whose`](crate::caller::Caller::whose), as long as somebody has a turn or waits for one.
@@ -20,21 +20,21 @@ pub struct Turns {
 
 /// Free again when it is dropped.
 #[derive(Debug)]
-pub struct Turn {
+pub struct LargeBodyPermit {
     _own: OwnedSemaphorePermit,
     _of_all: OwnedSemaphorePermit,
 }
 
-impl Turns {
-    pub fn new(for_all: usize, of_one: usize) -> Turns {
-        Turns { all: Arc::new(Semaphore::new(for_all)), of_one, of_each: Mutex::default() }
+impl LargeBodyPermits {
+    pub fn new(for_all: usize, of_one: usize) -> LargeBodyPermits {
+        LargeBodyPermits { all: Arc::new(Semaphore::new(for_all)), of_one, of_each: Mutex::default() }
     }
 
-    /// Waits for one. The own comes first: whoever waits for that stands in nobody's way.
-    pub async fn take(&self, whose: &str) -> Option<Turn> {
+    /// Waits for one. The caller's own comes first: a caller that waits for that is in nobody's way.
+    pub async fn take(&self, whose: &str) -> Option<LargeBodyPermit> {
         let own = self.of(whose).acquire_owned().await.ok()?;
         let of_all = Arc::clone(&self.all).acquire_owned().await.ok()?;
-        Some(Turn { _own: own, _of_all: of_all })
+        Some(LargeBodyPermit { _own: own, _of_all: of_all })
     }
 
     fn of(&self, whose: &str) -> Arc<Semaphore> {
@@ -56,7 +56,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_takes_all_it_can_get_leaves_turns_for_others() {
-        let turns = Turns::new(3, 2);
+        let turns = LargeBodyPermits::new(3, 2);
         let soon = |whose: &'static str| tokio::time::timeout(Duration::from_secs(1), turns.take(whose));
         let mine = [soon("ann").await, soon("ann").await];
         assert!(soon("ann").await.is_err(), "she has hers");

@@ -1,0 +1,167 @@
+//! A client's socket, below hyper. It knows when the last byte of a response was taken, and does not wait for ever for a
+//! client that takes nothing.
+
+use super::response_body::Leaving;
+use crate::http::socket;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+
+/// A client that takes nothing of its response for this long takes nothing more. Some do other work between two reads.
+pub(super) const TAKES_NOTHING_MAX: Duration = Duration::from_secs(120);
+
+/// How long a client may still send what nobody reads. Hung up on in the middle, it would not hear its response.
+const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
+
+/// The facts that a socket shares with the bodies on it.
+#[derive(Debug, Default)]
+pub struct Departures(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Responses whose last bytes are in the buffer above, or on their way through here.
+    leaving: Vec<Leaving>,
+    /// The request was not read to its end.
+    has_unread: bool,
+    /// A close would look like the end of what broke off.
+    resets: bool,
+}
+
+impl Departures {
+    pub(super) fn push(&self, leaving: Leaving) {
+        self.lock().leaving.push(leaving);
+    }
+
+    pub(super) fn note_unread(&self, has_unread: bool) {
+        self.lock().has_unread = has_unread;
+    }
+
+    pub(super) fn reset(&self) {
+        self.lock().resets = true;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+type Timer = Pin<Box<Sleep>>;
+
+#[derive(Debug)]
+pub struct ClientSocket {
+    stream: TcpStream,
+    departures: Arc<Departures>,
+    /// Since the client takes nothing.
+    stalled: Option<Timer>,
+    lingers: Option<Timer>,
+}
+
+impl ClientSocket {
+    pub fn new(stream: TcpStream, departures: Arc<Departures>) -> ClientSocket {
+        ClientSocket { stream, departures, stalled: None, lingers: None }
+    }
+
+    fn poll_watched(
+        &mut self,
+        context: &mut Context<'_>,
+        write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let mut state = self.departures.lock();
+        // Looked at before the end is written: a look afterwards would take a client that is quick to close for one
+        // that has gone.
+        let ends = state.leaving.iter().any(|leaving| leaving.on_sent.is_some());
+        if ends && socket::has_hung_up(&self.stream) {
+            state.leaving.iter_mut().for_each(|leaving| leaving.on_sent = None);
+        }
+        drop(state);
+        if let Poll::Ready(written) = write(Pin::new(&mut self.stream), context) {
+            self.stalled = None;
+            return Poll::Ready(written);
+        }
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(TAKES_NOTHING_MAX)));
+        ready!(stalled.as_mut().poll(context));
+        // Closed in peace, the client would take what it has for all.
+        self.departures.reset();
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl Drop for ClientSocket {
+    fn drop(&mut self) {
+        if self.departures.lock().resets {
+            socket::reset_on_close(&self.stream);
+        }
+    }
+}
+
+impl AsyncRead for ClientSocket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for ClientSocket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_watched(context, |stream, context| stream.poll_write(context, bytes))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_watched(context, |stream, context| stream.poll_write_vectored(context, parts))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    /// Hyper flushes once its buffer is empty: every response whose end it was given has left.
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        let left = std::mem::take(&mut self.departures.lock().leaving);
+        for Leaving { on_sent, held } in left {
+            if let Some(on_sent) = on_sent {
+                on_sent.run();
+            }
+            drop(held);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        if this.lingers.is_none() {
+            ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
+            if !this.departures.lock().has_unread && !socket::has_bytes(&this.stream) {
+                return Poll::Ready(Ok(()));
+            }
+        }
+        let lingers = this.lingers.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER_TIME_MAX)));
+        let mut unread = [0; 4096];
+        loop {
+            if lingers.as_mut().poll(context).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            let mut buffer = ReadBuf::new(&mut unread);
+            let read = ready!(Pin::new(&mut this.stream).poll_read(context, &mut buffer));
+            if read.is_err() || buffer.filled().is_empty() {
+                return Poll::Ready(Ok(()));
+            }
+        }
+    }
+}

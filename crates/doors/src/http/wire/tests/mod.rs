@@ -1,3 +1,0 @@
-mod answers;
-mod questions;
-mod written;
