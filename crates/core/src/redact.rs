@@ -3,10 +3,15 @@
 //! Names decide, and a few well-known shapes of text. It is a net, not a proof: a rule's `secret` paths are the means
 //! for what no name gives away.
 
-use super::cards::without_cards;
-use super::members::without_members;
-use super::shapes::without_shapes;
+mod cards;
+pub mod members;
+mod shapes;
+
+pub use shapes::{action_without_shapes, without_shapes};
+
 use crate::json::{Json, Path, parse};
+use cards::without_cards;
+use members::without_members;
 use std::borrow::Cow;
 
 pub const REDACTED: &str = "[redacted]";
@@ -502,8 +507,8 @@ fn redact_bearer(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::paths;
     use super::*;
+    use crate::identity::tests::paths;
     use crate::json::tests::any_json;
     use proptest::prelude::*;
 

@@ -1,6 +1,6 @@
 //! Secrets that are known by their shape: keys and tokens whose makers begin them all alike, so that leaks are found.
 
-use super::redact::REDACTED;
+use super::REDACTED;
 use std::borrow::Cow;
 
 /// How they begin, and how many characters follow at least.
