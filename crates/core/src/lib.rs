@@ -24,3 +24,4 @@ pub mod subject;
 pub mod time;
 pub mod undo;
 pub mod wording;
+pub mod words;
