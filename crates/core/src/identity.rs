@@ -4,23 +4,13 @@
 //! `cwd` and `stdin` for commands. A rule sorts their paths into identity, content and volatile; this module does the
 //! sorting and derives the digests. `spec/intent-key.md` is the normative text.
 
-mod cards;
 mod keys;
 mod marks;
-pub mod members;
 mod path_marks;
-mod redact;
-mod shapes;
-mod subject;
 
 pub use keys::{IntentDigest, IntentParts, alias_key, family_key, intent_key, outline_key, removals_key};
 pub use marks::{Difference, MARK_PATH_BYTES_MAX, Marks, PATHS_MAX, value_mark};
 pub use path_marks::{PathKind, PathMark, PathMarks};
-pub use redact::{
-    REDACTED, is_secret_name, may_name_a_secret, redact, redact_tokens, redacted, secret_values,
-};
-pub use shapes::{action_without_shapes, without_shapes};
-pub use subject::{SUBJECT_CHARACTERS_MAX, quoted_for_a_shell, subject};
 
 use crate::json::{Json, Object, Path, Step};
 use crate::judgement::arguments;
@@ -145,12 +135,12 @@ fn value_at(path: &Path, arguments: &Json) -> Option<Json> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::json::{parse, tests::any_json};
     use proptest::prelude::*;
 
-    pub(super) fn paths(texts: &[&str]) -> Vec<Path> {
+    pub(crate) fn paths(texts: &[&str]) -> Vec<Path> {
         texts.iter().map(|text| Path::parse(text).unwrap()).collect()
     }
 

@@ -10,6 +10,8 @@ use crate::json::Json;
 use crate::judgement::outline::Outline;
 use crate::judgement::{arguments, superseded};
 use crate::policy::rule::{CallerKey, Rule, ScopeChoice};
+use crate::redact;
+use crate::subject::subject;
 use crate::time::At;
 use crate::undo::Undoes;
 use std::sync::Arc;
@@ -221,7 +223,7 @@ impl Intent {
             tenant: ask.tenant.to_owned(),
             principal: principal_mark(secret, ask.tenant, ask.principal),
             authority: authority_mark(secret, ask.tenant, ask.authority),
-            action: identity::action_without_shapes(ask.action).into_owned(),
+            action: redact::action_without_shapes(ask.action).into_owned(),
             digest,
             key: identity::intent_key(secret, &parts, &digest),
             family: identity::family_key(secret, &parts, &digest),
@@ -237,7 +239,7 @@ impl Intent {
             asked_by: ask.asked_by,
             // The same key again is the same call, whatever the window of its identity.
             call_id: ask.call_id.clone().or_else(|| alias.map(|alias| format!("key_{:016x}", alias.short()))),
-            subject: identity::subject(ask.arguments, &rule.sorting),
+            subject: subject(ask.arguments, &rule.sorting),
             born_at: caller_key.and_then(|key| uuid_v7_time(key.as_str())),
             window,
             replay_refusals: ask.replay_refusals && named_by == NamedBy::CallerKey,

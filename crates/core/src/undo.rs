@@ -3,11 +3,11 @@
 //! An undo is filled in when its effect is known to have happened, because that is when arguments and reply are both at
 //! hand. What is kept of it holds no secret: an undo that would need one cannot be made later.
 
-use crate::identity::{REDACTED, redact, secret_values};
 use crate::ids::{EffectId, Reason};
 use crate::json::{Json, Path};
 use crate::policy::rule::{Body, Call, Form, server_and_tool};
 use crate::policy::template::{Encoding, MissingPath};
+use crate::redact::{REDACTED, redact, secret_values};
 use crate::time::At;
 use serde::{Deserialize, Serialize};
 use std::fmt;

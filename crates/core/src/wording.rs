@@ -6,9 +6,9 @@ use crate::class::{Class, Tier};
 use crate::effect::{
     Applied, Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, NotApplied, NotAppliedWhy, State,
 };
-use crate::identity::quoted_for_a_shell;
 use crate::ids::EffectId;
 use crate::policy::rule::Again;
+use crate::subject::quoted_for_a_shell;
 use crate::time::{At, in_words};
 use crate::undo::Undo;
 

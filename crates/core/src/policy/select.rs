@@ -6,9 +6,9 @@ use super::rule::{Again, Origin, Rule};
 use super::{ActionFacts, Mode, Policy};
 use crate::class::Class;
 use crate::effect::Facts;
-use crate::identity::REDACTED;
 use crate::json::{Json, Object};
 use crate::judgement::recognise;
+use crate::redact::REDACTED;
 use std::time::Duration;
 
 /// Shorter than the 30 s and 60 s after which common clients give up on a call.

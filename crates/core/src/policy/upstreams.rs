@@ -1,7 +1,7 @@
 //! What the operator says about HTTP APIs behind semel, completed by what a pack knows of them.
 
 use super::file::{Helps, ServerError, Speaks, Stores};
-use crate::identity::without_shapes;
+use crate::redact::without_shapes;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;

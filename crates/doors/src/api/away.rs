@@ -8,10 +8,10 @@ use crate::http::server::{Revocable, lets_send};
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
 use semel_core::effect::Effect;
-use semel_core::identity::redact;
 use semel_core::ids::AttemptNo;
 use semel_core::json::Json;
 use semel_core::policy::rule::{Probe, Rule};
+use semel_core::redact::redact;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use crate::redact::MayHoldSecret;
 use crate::redact::SecretParts;
 use crate::redact::names::without_named;
 use semel_core::answer::EffectWord;
-use semel_core::identity::REDACTED;
-pub use semel_core::identity::secret_values;
 use semel_core::json::Json;
+use semel_core::redact::REDACTED;
+pub use semel_core::redact::secret_values;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
@@ -147,7 +147,7 @@ fn scrub_json(text: &str) -> Option<String> {
     let json @ (Json::Object(_) | Json::Array(_)) = semel_core::json::parse(text.trim()).ok()? else {
         return None;
     };
-    match semel_core::identity::redacted(&json, &[]) {
+    match semel_core::redact::redacted(&json, &[]) {
         Cow::Owned(clean) if clean != json => Some(format!("{}\n", clean.canonical())),
         _ => None,
     }

@@ -7,10 +7,10 @@ use crate::http::server::is_no_credential;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, COOKIE};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use semel_core::identity::{REDACTED, is_secret_name, secret_values};
 use semel_core::json::Json;
 use semel_core::policy::Rule;
 use semel_core::policy::upstreams::CREDENTIALS;
+use semel_core::redact::{REDACTED, is_secret_name, secret_values};
 use std::borrow::Cow;
 
 /// The value of a cookie that is shorter is a setting, which an answer may speak of.

@@ -11,10 +11,10 @@ pub use parts::SecretParts;
 pub use values::{KnownSecrets, MayHoldSecret};
 
 use semel_core::effect::NotAppliedWhy;
-use semel_core::identity::{REDACTED, redact, secret_values};
 use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
+use semel_core::redact::{REDACTED, redact, secret_values};
 use std::borrow::Cow;
 
 #[derive(Debug, Default)]

@@ -2,10 +2,8 @@
 //! elements of XML, lines of text. All else stays byte for byte.
 
 use crate::wire::{form, members};
-use semel_core::identity::members::{
-    NAME_BYTES_MAX, after, end_of_text, past_space, secret_members, without,
-};
-use semel_core::identity::{REDACTED, is_secret_name, may_name_a_secret, redact_tokens};
+use semel_core::redact::members::{NAME_BYTES_MAX, after, end_of_text, past_space, secret_members, without};
+use semel_core::redact::{REDACTED, is_secret_name, may_name_a_secret, redact_tokens};
 use std::borrow::Cow;
 use std::ops::Range;
 

@@ -2,9 +2,9 @@
 //! be it its reply or a line about it, is made of what this leaves.
 
 use super::MayHoldSecret;
-use semel_core::identity::REDACTED;
 use semel_core::json::{self, Json, Path, Step};
 use semel_core::policy::Rule;
+use semel_core::redact::REDACTED;
 use std::borrow::Cow;
 
 const REPLY: &str = "reply";

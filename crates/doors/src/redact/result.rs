@@ -2,8 +2,8 @@
 
 use super::names::without_named;
 use super::{MayHoldSecret, Secrets};
-use semel_core::identity::redacted;
 use semel_core::json::{self, Json, Problem};
+use semel_core::redact::redacted;
 use std::borrow::Cow;
 
 /// Instead of what a server said, where nobody can say that it holds nothing secret.

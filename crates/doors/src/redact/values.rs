@@ -3,7 +3,7 @@
 use crate::wire::form;
 use crate::wire::members::quoted;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use semel_core::identity::REDACTED;
+use semel_core::redact::REDACTED;
 use std::borrow::Cow;
 
 /// Shorter values would blank out half of an ordinary text.

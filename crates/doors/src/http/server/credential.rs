@@ -3,8 +3,8 @@
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use semel_core::digest::Secret;
-use semel_core::identity::is_secret_name;
 use semel_core::policy::upstreams::CREDENTIALS;
+use semel_core::redact::is_secret_name;
 use semel_ledger::tokens::Scope;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;

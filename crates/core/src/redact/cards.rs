@@ -4,79 +4,44 @@
 //! cards (ids, moments in time) one in fifty or so passes both; its text is then hidden from people, and nothing else.
 
 use super::REDACTED;
+use regex::{Captures, Regex};
+use std::sync::LazyLock;
 
-const DIGITS_MIN: usize = 13;
-const DIGITS_MAX: usize = 19;
+/// A UUID, whose first groups can be the digits of a card; or digits, with single spaces or hyphens between them. Beside
+/// a letter or in a fraction they are no card.
+const NUMBER: &str = concat!(
+    "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+    "|(?<before>[A-Za-z]|[0-9][.])?(?<digits>[0-9](?:[ -]?[0-9])*)(?<after>[A-Za-z][0-9A-Za-z]*|[.][0-9]+)?",
+);
 
 /// The text without them. `None`: there are none, as in most texts.
 pub fn without_cards(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    let mut shown = String::new();
-    let (mut from, mut at) = (0, 0);
-    while let Some(start) = bytes[at..].iter().position(u8::is_ascii_digit).map(|digit| at + digit) {
-        let end = end_of_run(bytes, start);
-        at = end;
-        if stands_alone(bytes, start, end) && is_card(&bytes[start..end]) && !is_in_uuid(bytes, start, end) {
-            shown.push_str(&text[from..start]);
-            shown.push_str(REDACTED);
-            from = end;
-        }
+    static PATTERN: LazyLock<Regex> = LazyLock::new(|| Regex::new(NUMBER).expect("it is tested"));
+    // Most texts do not have as many digits.
+    if text.bytes().filter(u8::is_ascii_digit).count() < DIGITS_MIN {
+        return None;
     }
-    (from > 0).then(|| shown + &text[from..])
-}
-
-/// Digits, and single spaces or hyphens between them.
-fn end_of_run(bytes: &[u8], start: usize) -> usize {
-    let mut end = start;
-    loop {
-        match bytes.get(end..) {
-            Some([digit, ..]) if digit.is_ascii_digit() => end += 1,
-            Some([b' ' | b'-', digit, ..]) if digit.is_ascii_digit() => end += 2,
-            _ => return end,
+    let mut found = false;
+    let shown = PATTERN.replace_all(text, |number: &Captures<'_>| {
+        let alone = number.name("before").is_none() && number.name("after").is_none();
+        match number.name("digits").filter(|digits| alone && is_card(digits.as_str())) {
+            Some(_) => {
+                found = true;
+                REDACTED.to_owned()
+            }
+            None => number[0].to_owned(),
         }
-    }
+    });
+    found.then(|| shown.into_owned())
 }
 
-/// Not a part of a word, nor the digits of a fraction.
-fn stands_alone(bytes: &[u8], start: usize, end: usize) -> bool {
-    let before = (start.checked_sub(2).map(|at| bytes[at]), start.checked_sub(1).map(|at| bytes[at]));
-    let begins = match before {
-        (Some(digit), Some(b'.')) => !digit.is_ascii_digit(),
-        (_, Some(letter)) => !letter.is_ascii_alphabetic(),
-        (_, None) => true,
-    };
-    begins
-        && match bytes.get(end..) {
-            Some([b'.', digit, ..]) => !digit.is_ascii_digit(),
-            Some([letter, ..]) => !letter.is_ascii_alphabetic(),
-            _ => true,
-        }
+fn is_card(run: &str) -> bool {
+    let digits: Vec<u8> = run.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect();
+    (DIGITS_MIN..=DIGITS_MAX).contains(&digits.len()) && has_issuer(&digits) && passes_luhn(&digits)
 }
 
-/// Where an id is random, its first groups can be the digits of a card.
-fn is_in_uuid(bytes: &[u8], start: usize, end: usize) -> bool {
-    const LENGTH: usize = 36;
-    let is_uuid = |window: &[u8]| {
-        window.iter().enumerate().all(|(at, byte)| match at {
-            8 | 13 | 18 | 23 => *byte == b'-',
-            _ => byte.is_ascii_hexdigit(),
-        })
-    };
-    let holds = |at: usize| end <= at + LENGTH && bytes.get(at..at + LENGTH).is_some_and(is_uuid);
-    (start.saturating_sub(LENGTH)..=start).any(holds)
-}
-
-fn is_card(run: &[u8]) -> bool {
-    let mut digits = [0u8; DIGITS_MAX];
-    let mut count = 0;
-    for digit in run.iter().filter(|byte| byte.is_ascii_digit()) {
-        let Some(place) = digits.get_mut(count) else { return false };
-        *place = digit - b'0';
-        count += 1;
-    }
-    let digits = &digits[..count];
-    count >= DIGITS_MIN && has_issuer(digits) && passes_luhn(digits)
-}
+const DIGITS_MIN: usize = 13;
+const DIGITS_MAX: usize = 19;
 
 /// The beginnings and lengths that card schemes use.
 fn has_issuer(digits: &[u8]) -> bool {

@@ -1,7 +1,8 @@
 //! The subject: an intent in one line, for tables and messages.
 
-use super::{Sorting, redacted};
+use crate::identity::Sorting;
 use crate::json::{Json, Path, push_member};
+use crate::redact::redacted;
 
 /// What fits beside an action and a state on a wide terminal.
 pub const SUBJECT_CHARACTERS_MAX: usize = 80;
@@ -139,8 +140,8 @@ fn shorten(text: String, characters_max: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::paths;
     use super::*;
+    use crate::identity::tests::paths;
     use crate::json::{parse, tests::any_json};
     use proptest::prelude::*;
 

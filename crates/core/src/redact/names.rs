@@ -1,0 +1,49 @@
+//! Names that call their value a secret: `X-Api-Key`, `clientSecret`, `GITHUB_TOKEN`.
+
+use crate::words::words;
+use regex::Regex;
+use std::sync::LazyLock;
+
+/// Over the words of a name in lower case, joined by spaces. `token` has no plural on purpose: `max_tokens` is a
+/// setting. `pwd` alone is a directory; at the end of `MYSQL_PWD` it is a password.
+const SECRET_NAME: &str = concat!(
+    "(?:^| )(?:authorization|bearer|cookies?|jwt|[^ ]*password|passwords|[^ ]*passwd|passphrase|passcode|t?otp",
+    "|secrets?|token|credentials?|apikeys?|accesskey|privatekey|cv[cv]2?|sig|signature",
+    "|(?:api|access|private) keys?|(?:auth|account|application|fastly|functions|subscription|virtual) key",
+    ")(?: |$)| pwd$"
+);
+
+/// Each of those names holds one of these. Most texts hold none, and every call is looked at.
+const PARTS: &str = "(?i-u:auth|bear|cook|cred|cv[cv]|jwt|key|otp|pass|pwd|secr|sig|toke)";
+
+pub fn is_secret_name(name: &str) -> bool {
+    static NAME: LazyLock<Regex> = LazyLock::new(|| Regex::new(SECRET_NAME).expect("it is tested"));
+    may_name_a_secret(name) && NAME.is_match(&words(name).join(" "))
+}
+
+/// Whether the text may hold such a name at all.
+pub fn may_name_a_secret(text: &str) -> bool {
+    static MAY: LazyLock<Regex> = LazyLock::new(|| Regex::new(PARTS).expect("it is tested"));
+    MAY.is_match(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_say_secret_are_redacted() {
+        let secret = "authorization Authorization Proxy-Authorization cookie Set-Cookie password db_passwd secret \
+             clientSecret client_secret token GITHUB_TOKEN accessToken api_key apikey api-key X-Api-Key APIKey \
+             access_key AWS_SECRET_ACCESS_KEY privateKey credentials X-JWT bearer otp totp_code passcode api_keys \
+             accessKeys PGPASSWORD MYSQL_PWD card_cvc cvv2 fastly-key x-functions-key";
+        for name in secret.split_whitespace() {
+            assert!(is_secret_name(name), "{name}");
+        }
+        let other = "max_tokens option keys author keyboard idempotency_key tokenizer secretary forbearance key \
+             customer pwd signal";
+        for name in other.split_whitespace() {
+            assert!(!is_secret_name(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Secrets inside text and on command lines, as tables of patterns.
+
+use super::{REDACTED, is_secret_name};
+use regex::Regex;
+use std::sync::LazyLock;
+
+/// One way of writing a secret.
+pub struct Pattern {
+    /// Stands before the secret. Its group `name`, if it has one, must be the name of a secret.
+    before: Regex,
+    /// The secret, where `before` ends: the first group, or all of it. It is looked for only behind a secret name and
+    /// then passed over, so that no text is read twice.
+    secret: Regex,
+}
+
+/// Neither of these reaches over a quote, so that JSON stays JSON.
+pub static TOKENS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+    compile(&[
+        // `https://user:pass@host`
+        (r#"://[^/?#"'\s:]*:"#, r#"([^/?#"'\s]*)@"#),
+        // Shorter than any token: "Bearer of" is English.
+        ("Bearer ", "[A-Za-z0-9._~+/=-]{8,}"),
+    ])
+});
+
+/// The rest of a word in a script, or of its quotes, or of the line if they do not end. Words are told apart by white
+/// space alone: a script is not parsed.
+const WORD: &str = r#"["'`]+(.+?)(?:["'`]+\s|["'`]*(?m:$))|([^\s"'`]\S*?)["'`]*(?:\s|$)"#;
+
+/// In a text of any kind, also one that is a script for a shell.
+pub static IN_TEXT: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+    compile(&[
+        // `?api_key=x&…`
+        (r#"[?&](?<name>[^=?&#"'\s]+)="#, r#"[^&#"'\s]+"#),
+        // `Cookie: a=b; c=d`, to the end of its quotes or of its line.
+        (r#"(?:^|[\s'"`:])(?<name>[^\s:/]+):[ \t]+"#, r#"(.+?)(?:["'`]+\s|["'`]*(?m:$))"#),
+        // `--token x`
+        (r#"(?:^|[\s'"`])(?<name>-[^\s=:]*)\s+"#, WORD),
+        // `PASSWORD=x`, `--password=x`, `Authorization:x`
+        (r#"(?:^|[\s'"`;(])(?<name>[^\s=:;(?&]+)[=:]"#, WORD),
+        // `-u user:pass`
+        (r#"(?:^|[\s'"`])(?:-[uU]|--user|--proxy-user)(?:=|\s+)["'`]*(?:[^\s:'"`-][^\s:'"`]*)?:"#, WORD),
+    ])
+});
+
+const ALL: &str = "(?s:.+)";
+
+/// In `program NUL word NUL word`, where the last word may be a secret.
+static ON_COMMAND_LINE: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+    compile(&[
+        // `--token x`
+        (r"\x00(?<name>-[^\x00=:\s]*)\x00", ALL),
+        // Flags of known programs, whose letters say nothing by themselves.
+        (r"^(?:curl\x00(?:-b|--cookie|-E|--key|--oauth2-bearer)|(?:sshpass|docker|podman)\x00-p)\x00", ALL),
+        (
+            r"^(?:(?:mysql|mysqldump|mysqladmin|mariadb|sshpass)\x00[^\x00]*\x00-p|curl\x00[^\x00]*\x00-b)",
+            ALL,
+        ),
+        // `-u user:pass`, `-uuser:pass`, `--user=user:pass`
+        (r"\x00(?:-[uU]|--user|--proxy-user)\x00(?:[^\x00:-][^\x00:]*)?:", ALL),
+        (r"^[^\x00]*\x00[^\x00]*\x00(?:-u|--user=|--proxy-user=)[^:]*:", ALL),
+        // `NAME=value`, `--flag=value` and `Header: value`, and a header behind a flag.
+        (r"^[^\x00]*\x00[^\x00]*\x00(?<name>[^=:\s]+)[=:]\s*", ALL),
+        (r"^[^\x00]*\x00[^\x00]*\x00(?:-H|-[^=:\s]*=)(?<name>[^=:\s]+)[=:]\s*", ALL),
+    ])
+});
+
+fn compile(table: &[(&str, &str)]) -> Vec<Pattern> {
+    let regex = |pattern: &str| Regex::new(pattern).expect("every pattern is tested");
+    let row = |(before, secret): &(&str, &str)| Pattern {
+        before: regex(before),
+        secret: regex(&format!(r"\A(?:{secret})")),
+    };
+    table.iter().map(row).collect()
+}
+
+impl Pattern {
+    /// The text without such secrets. `None`: there are none, as in most texts.
+    pub fn hide(&self, text: &str) -> Option<String> {
+        let mut shown = String::new();
+        let (mut from, mut at) = (0, 0);
+        while let Some(found) = self.before.captures_at(text, at) {
+            let end = found.get(0).map_or(text.len(), |before| before.end());
+            let name = found.name("name");
+            at = name.map_or(end, |name| name.end());
+            if name.is_some_and(|name| !is_secret_name(name.as_str())) {
+                continue;
+            }
+            let Some(groups) = self.secret.captures(&text[end..]) else { continue };
+            let Some(secret) = groups.iter().skip(1).flatten().next().or(groups.get(0)) else { continue };
+            // After `--token --password x` the last one counts.
+            let is_next_word = name.is_some() && !text[at..end].contains(['=', ':']);
+            if is_next_word && is_secret_flag(secret.as_str()) {
+                continue;
+            }
+            shown.push_str(&text[from..end + secret.start()]);
+            shown.push_str(REDACTED);
+            from = end + secret.end();
+            at = from;
+        }
+        (from > 0).then(|| shown + &text[from..])
+    }
+}
+
+fn is_secret_flag(text: &str) -> bool {
+    let ends = |c: char| matches!(c, '=' | ':') || c.is_whitespace();
+    text.starts_with('-') && !text.contains(ends) && is_secret_name(text)
+}
+
+/// The text without what any of the patterns finds.
+pub fn hide_all<'a>(patterns: impl IntoIterator<Item = &'a Pattern>, text: &str) -> Option<String> {
+    patterns
+        .into_iter()
+        .fold(None, |shown: Option<String>, pattern| pattern.hide(shown.as_deref().unwrap_or(text)).or(shown))
+}
+
+/// A word of a command line without its secret.
+pub fn hide_in_word(program: &str, previous: &str, word: &str) -> Option<String> {
+    let before = format!("{}\0{}\0", program.replace('\0', " "), previous.replace('\0', " "));
+    let line = format!("{before}{word}");
+    let hidden = ON_COMMAND_LINE.iter().find_map(|pattern| pattern.hide(&line))?;
+    hidden.strip_prefix(&before).map(str::to_owned)
+}
