@@ -1,5 +1,6 @@
 //! Why a call gets the rule it gets: for `semel policy explain`.
 
+use super::build::Choices;
 use super::pack::PACKS;
 use super::rule::{
     Again, Call, CallerKey, EffectWording, Failure, InjectInto, Origin, Rule, Rulings, ScopeChoice,
@@ -13,6 +14,7 @@ use crate::json::{Json, Path};
 use crate::judgement::arguments::{self, Kind, each_leaf};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Nobody reads more arguments of one kind.
 const PATHS_SHOWN_MAX: usize = 32;
@@ -87,16 +89,16 @@ pub struct Identity {
 
 impl Policy {
     /// The rule for a call together with the reasons.
-    pub fn explain(&self, facts: &ActionFacts<'_>) -> (Rule, Explanation) {
+    pub fn explain(&self, facts: &ActionFacts<'_>) -> (Arc<Rule>, Explanation) {
         let mut earlier = Vec::new();
-        let rule = self.select(facts, &mut |written, tried| {
+        let rule = self.select(facts, &mut |entry, tried| {
             let why_not = match tried {
                 Tried::OtherAction => WhyNot::Match,
                 Tried::OtherArguments { condition } => WhyNot::When { condition },
                 Tried::Matched | Tried::Undecided { .. } => return,
             };
-            let pattern = written.pattern.text().to_owned();
-            earlier.push(Earlier { rule: written.origin.to_string(), pattern, why_not });
+            let pattern = entry.pattern.text().to_owned();
+            earlier.push(Earlier { rule: entry.rule.origin.to_string(), pattern, why_not });
         });
         let missing = identity::sort(facts.arguments, &rule.sorting).missing_key_paths;
         let identity = Identity {
@@ -114,7 +116,7 @@ impl Policy {
             rule: rule.origin.to_string(),
             earlier,
             class: rule.class,
-            because: rule.class_because.clone(),
+            because: rule.class_because.to_string(),
             tier: rule.tier(),
             identity,
             scope: rule.scope,
@@ -182,7 +184,7 @@ fn fitting_pack(facts: &ActionFacts<'_>, rule: &Rule) -> Option<&'static str> {
     // The tests see to it that a pack has no findings.
     let mut found = Diagnostics::default();
     PACKS.iter().find_map(|pack| {
-        let policy = Policy { rules: pack.rules(&mut found), ..Policy::default() };
+        let policy = Policy { rules: pack.rules(&Choices::default(), &mut found), ..Policy::default() };
         let better = policy.rule_for(facts);
         let reads = rule.class == Class::Read && better.class == Class::Read;
         (better.origin != Origin::Default && !reads).then_some(pack.name)

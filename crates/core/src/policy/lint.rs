@@ -1,6 +1,6 @@
 //! What is allowed and probably not meant.
 
-use super::build::Written;
+use super::build::RuleEntry;
 use super::diagnostic::{Code, Diagnostics, Source};
 use super::file::{RuleTable, Spot};
 use super::glob::Pattern;
@@ -17,15 +17,15 @@ use std::ops::Range;
 pub fn rule(
     source: Source<'_>,
     table: &RuleTable,
-    rule: &Written,
-    earlier: &[Written],
+    entry: &RuleEntry,
+    earlier: &[RuleEntry],
     found: &mut Diagnostics,
 ) {
     let matched = table.pattern.as_ref().map_or(0..0, |text| text.span.clone());
-    let covered_by =
-        |before: &&Written| before.when.is_none() && covers(&before.pattern, rule.pattern.text());
+    let (rule, pattern) = (&entry.rule, entry.pattern.text());
+    let covered_by = |before: &&RuleEntry| before.when.is_none() && covers(&before.pattern, pattern);
     if let Some(before) = earlier.iter().find(covered_by) {
-        let how = match before.pattern.text() == rule.pattern.text() {
+        let how = match before.pattern.text() == pattern {
             true => "has the same `match`",
             false => "matches all of it",
         };
@@ -34,7 +34,7 @@ pub fn rule(
             matched.clone(),
             Code::Shadowed,
             format!("this rule never applies: an earlier one {how} and has no `when`"),
-            match &before.origin {
+            match &before.rule.origin {
                 Origin::File { path, line } => format!("it stands at {}:{line}", path.display()),
                 Origin::Pack { name, line } => format!("it stands in pack:{name}, line {line}"),
                 Origin::Default => "it is the default".to_owned(),
@@ -55,9 +55,9 @@ pub fn rule(
     // What an answer holds can be a secret too.
     let secret = table.secret.iter().filter(|text| !text.value.starts_with("reply"));
     for text in [&table.key, &table.content, &table.volatile].into_iter().flatten().chain(secret) {
-        root(source, text, rule.pattern.text(), found);
+        root(source, text, pattern, found);
     }
-    if let Some((path, name)) = rule.pattern.text().strip_prefix("cli:").and_then(program_by_path) {
+    if let Some((path, name)) = pattern.strip_prefix("cli:").and_then(program_by_path) {
         found.warning(
             source,
             matched.clone(),
@@ -66,7 +66,7 @@ pub fn rule(
             format!("such as \"cli:{name} *\""),
         );
     }
-    if rule.class == Some(Class::Consequential) && rule.probe.is_none() && rule.inject.is_none() {
+    if entry.class == Some(Class::Consequential) && rule.probe.is_none() && rule.inject.is_none() {
         found.warning(
             source,
             matched.clone(),
@@ -76,7 +76,7 @@ pub fn rule(
         );
     }
     if let (Some(inject), Some(table)) = (&rule.inject, &table.inject)
-        && !inject.into.is_of(rule.pattern.text())
+        && !inject.into.is_of(pattern)
     {
         found.warning(
             source,
@@ -97,7 +97,7 @@ pub fn rule(
             "say how long the upstream remembers keys, such as valid_for = \"24h\"",
         );
     }
-    let idle = match rule.class {
+    let idle = match entry.class {
         Some(Class::Read) => Some((
             vec![
                 ("key", !rule.sorting.key.is_empty()),
@@ -106,15 +106,15 @@ pub fn rule(
                 ("confirm", rule.confirm.is_some()),
                 ("undo", rule.undo.is_some()),
                 ("refused", rule.refused.is_some()),
-                ("again", rule.choices.again.is_some()),
-                ("rulings", rule.choices.rulings.is_some()),
-                ("failure", rule.choices.failure.is_some()),
-                ("budget", rule.choices.budget.is_some()),
-                ("window", rule.choices.window.is_some()),
+                ("again", table.again.is_some()),
+                ("rulings", table.rulings.is_some()),
+                ("failure", table.failure.is_some()),
+                ("budget", table.budget.is_some()),
+                ("window", table.window.is_some()),
             ],
             ("reads pass through", "leave it out, or choose another class"),
         )),
-        _ if rule.pattern.text().starts_with("fn:") => Some((
+        _ if pattern.starts_with("fn:") => Some((
             vec![
                 ("refused", rule.refused.is_some()),
                 ("refused_exit", !rule.refused_exit.is_empty()),
@@ -184,7 +184,7 @@ pub fn place(
     if upstreams.is_empty() || !plain(host) {
         return;
     }
-    let mut there = upstreams.values().filter(|api| api.service.eq_ignore_ascii_case(host)).peekable();
+    let mut there = upstreams.values().filter(|api| api.service == host).peekable();
     if there.peek().is_none() {
         return never(
             format!("no upstream is at `{host}`, so this rule guards nothing"),

@@ -22,7 +22,6 @@ mod build;
 mod cost;
 mod lint;
 mod read;
-mod readings;
 mod select;
 
 pub use crate::judgement::recognise::Annotations;
@@ -33,11 +32,12 @@ pub use rule::Rule;
 use crate::class::Class;
 use crate::intent::WINDOW_NAMED;
 use crate::json::Json;
-use build::{Choices, Written};
+use build::{Choices, RuleEntry};
 use diagnostic::Source;
 use rule::Origin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A compiled policy. Its default is what holds without any file.
@@ -54,7 +54,7 @@ pub struct Policy {
     pub serve: servers::Serve,
     pub prices: prices::Prices,
     /// In the order in which they are tried: local files first, then packs.
-    rules: Vec<Written>,
+    rules: Vec<RuleEntry>,
     defaults: Choices,
 }
 
@@ -134,13 +134,17 @@ impl Policy {
         let mut packs: Vec<&'static pack::Pack> = Vec::new();
         let mut listens = None;
         let mut places = Vec::new();
+        let mut read_files = Vec::new();
         for PolicyFile { path, text } in &files {
             let source = Source { path, text };
             let read::Shape { file, whole } = read::read(source, &mut found);
             let input = build::Input { source, whole };
+            policy.defaults = policy.defaults.or(&build::defaults(input, &file.defaults, &mut found));
+            read_files.push((input, file));
+        }
+        for (input @ build::Input { source, whole }, file) in read_files {
             build::version(source, &file, &mut found);
             mode = mode.or(file.mode);
-            policy.defaults = policy.defaults.or(&build::defaults(input, &file.defaults, &mut found));
             retention = retention.or(build::retention(input, &file.retention, &mut found));
             for include in &file.include {
                 if let Some(pack) = pack::find(source, include, &mut found)
@@ -150,9 +154,11 @@ impl Policy {
                 }
             }
             for table in &file.rule {
-                let origin =
-                    rule::Origin::File { path: path.clone(), line: source.line_of(table.span.start) };
-                if let Some(rule) = build::rule(input, origin, table, &mut found) {
+                let origin = rule::Origin::File {
+                    path: source.path.to_owned(),
+                    line: source.line_of(table.span.start),
+                };
+                if let Some(rule) = build::rule(input, origin, table, &policy.defaults, &mut found) {
                     if whole {
                         lint::rule(source, &table.value, &rule, &policy.rules, &mut found);
                         places.extend(table.value.pattern.clone().map(|pattern| (source, pattern)));
@@ -194,8 +200,10 @@ impl Policy {
                 packs.push(pack);
             }
         }
-        for pack in packs {
-            policy.rules.extend(pack.rules(&mut found));
+        let roots = policy.roots();
+        for entry in packs.into_iter().flat_map(|pack| pack.rules(&policy.defaults, &mut found)) {
+            policy.rules.extend(roots.iter().filter_map(|(service, prefix)| entry.below(service, prefix)));
+            policy.rules.push(entry);
         }
         policy.mode = mode.unwrap_or_default();
         policy.retention = retention.complete(policy.longest_window());
@@ -208,23 +216,35 @@ impl Policy {
         Ok(policy)
     }
 
+    /// The paths below which APIs may have their root. A pack speaks of an API from the API's own root, and an upstream
+    /// may have that root below a path: a gateway at `https://gateway/stripe` has `/stripe/v1/charges` where the pack
+    /// says `/v1/charges`. A url may also end with the first parts of the API's own paths, so that any number of its
+    /// segments may be the gateway's. The longest come first: a pattern that begins with a wildcard matches below
+    /// several, and knows the API's root best without the path before it.
+    fn roots(&self) -> Vec<(String, String)> {
+        let with_base = self.upstreams.values().filter(|api| !api.base().is_empty());
+        let roots = with_base.flat_map(|api| {
+            let base = api.base();
+            let slashes = base.match_indices('/').map(|(at, _)| at).filter(|at| *at > 0);
+            slashes.chain([base.len()]).map(|end| (api.service.clone(), base[..end].to_owned()))
+        });
+        let mut roots: Vec<(String, String)> = roots.collect();
+        roots.sort_by(|one, other| other.1.len().cmp(&one.1.len()).then_with(|| one.cmp(other)));
+        roots.dedup();
+        roots
+    }
+
     fn longest_window(&self) -> Duration {
-        let rules = self.rules.iter().filter_map(|rule| rule.choices.window);
+        let rules = self.rules.iter().filter_map(|entry| entry.choices.window);
         let keys = self.upstreams.values().filter_map(|api| api.keys.life);
         // The next effect of a record that was forgotten would come under the key of the first.
-        let sent = self.rules.iter().filter_map(|rule| rule.inject.as_ref()?.valid_for);
+        let sent = self.rules.iter().filter_map(|entry| entry.rule.inject.as_ref()?.valid_for);
         rules.chain(keys).chain(sent).chain(self.defaults.window).max().unwrap_or_default().max(WINDOW_NAMED)
     }
 
     /// The effective rule. There always is one.
-    pub fn rule_for(&self, facts: &ActionFacts<'_>) -> Rule {
+    pub fn rule_for(&self, facts: &ActionFacts<'_>) -> Arc<Rule> {
         self.select(facts, &mut |_, _| {})
-    }
-
-    /// The rule that speaks of the same request under another spelling of its place (other case, with or without the
-    /// name of a format), unless it is the effective one.
-    pub fn rule_nearly_for(&self, facts: &ActionFacts<'_>) -> Option<Rule> {
-        self.select_nearly(facts)
     }
 
     /// Whether any rule may be about an action whose name begins so. `false` spares a door the asking.
@@ -234,8 +254,8 @@ impl Policy {
 
     /// The MCP servers that probes and confirms name: whoever guards another one must be able to reach them.
     pub fn asked_servers(&self) -> BTreeSet<&str> {
-        let probes = self.rules.iter().filter_map(|rule| Some(&rule.probe.as_ref()?.call));
-        let confirms = self.rules.iter().filter_map(|rule| Some(&rule.confirm.as_ref()?.call));
+        let probes = self.rules.iter().filter_map(|entry| Some(&entry.rule.probe.as_ref()?.call));
+        let confirms = self.rules.iter().filter_map(|entry| Some(&entry.rule.confirm.as_ref()?.call));
         let servers = probes.chain(confirms).filter_map(|call| match call {
             rule::Call::Mcp { tool, .. } => tool.split_once('/').map(|(server, _)| server),
             _ => None,

@@ -1,6 +1,6 @@
 //! Packs: rules that ship with semel, for services and programs that many people use.
 
-use super::build::{self, Written};
+use super::build::{self, Choices, RuleEntry};
 use super::diagnostic::{Code, Diagnostics, Source};
 use super::file::{PackServerTable, Spot};
 use super::nearest::nearest;
@@ -92,13 +92,13 @@ impl Pack {
         Some(Source { path: Path::new(self.path), text })
     }
 
-    pub(super) fn rules(&self, found: &mut Diagnostics) -> Vec<Written> {
+    pub(super) fn rules(&self, defaults: &Choices, found: &mut Diagnostics) -> Vec<RuleEntry> {
         let source = Source { path: Path::new(self.path), text: self.text };
         let read::Shape { file, whole } = read::read(source, found);
         let rules = file.rule.iter().filter_map(|table| {
             let line = source.line_of(table.span.start);
             let origin = Origin::Pack { name: self.name.to_owned(), line };
-            build::rule(build::Input { source, whole }, origin, table, found)
+            build::rule(build::Input { source, whole }, origin, table, defaults, found)
         });
         rules.collect()
     }

@@ -11,7 +11,9 @@ use crate::policy::file::KeyForm;
 use crate::policy::graphql::{self, Asked};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The effective rule for one action with its arguments. There always is one: the defaults are a rule too.
@@ -20,7 +22,7 @@ pub struct Rule {
     pub origin: Origin,
     pub class: Class,
     /// Why it has that class, for `semel policy explain`.
-    pub class_because: String,
+    pub class_because: Cow<'static, str>,
     pub effect: Option<EffectWording>,
     pub scope: Option<ScopeChoice>,
     /// Which argument paths are identity, content and volatile, and how they are normalised.
@@ -107,16 +109,19 @@ impl Rule {
 
     /// The same for what may be a mutation of GraphQL, which is answered with 200 whatever became of it: its answer is
     /// read by what its errors are about, unless the rule says how.
-    pub fn of_mutation(mut self) -> Rule {
-        self.refused.get_or_insert(RefusedIf::PerhapsGraphql);
+    pub fn of_mutation(mut self: Arc<Rule>) -> Arc<Rule> {
+        if self.refused.is_none() {
+            Arc::make_mut(&mut self).refused = Some(RefusedIf::PerhapsGraphql);
+        }
         self
     }
 
     /// The same for a request whose GraphQL document is named by its digest, as the argument `document`: whether the
     /// text comes along makes no difference to what is asked for.
-    pub fn of_named_document(mut self) -> Rule {
+    pub fn of_named_document(mut self: Arc<Rule>) -> Arc<Rule> {
         let told_by_the_text = ["query", "operation", "fields", "selected"];
-        self.sorting.volatile.extend(told_by_the_text.map(|name| Path::to_member("body", name)));
+        let volatile = &mut Arc::make_mut(&mut self).sorting.volatile;
+        volatile.extend(told_by_the_text.map(|name| Path::to_member("body", name)));
         self
     }
 
@@ -513,7 +518,8 @@ mod tests {
     #[test]
     fn the_tier_is_the_strongest_promise_that_the_rule_allows() {
         let arguments = crate::json::Json::Null;
-        let mut rule = Policy::default().rule_for(&ActionFacts::new("fn:poke", &arguments));
+        let rule = Policy::default().rule_for(&ActionFacts::new("fn:poke", &arguments));
+        let mut rule = Arc::unwrap_or_clone(rule);
         assert_eq!(rule.tier(), Tier::Opaque);
         rule.class = Class::Convergent;
         assert_eq!(rule.tier(), Tier::Convergent);

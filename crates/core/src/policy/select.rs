@@ -1,7 +1,6 @@
 //! Choosing the rule for one call: the first that matches, completed by the defaults.
 
-use super::build::{Choices, Condition, Written};
-use super::readings::{Reading, Readings};
+use super::build::{BECAUSE_OF_RULE, Condition, RuleEntry};
 use super::rule::{Again, Origin, Rule};
 use super::{ActionFacts, Mode, Policy};
 use crate::class::Class;
@@ -9,20 +8,8 @@ use crate::effect::Facts;
 use crate::json::{Json, Object};
 use crate::judgement::recognise;
 use crate::redact::REDACTED;
-use std::time::Duration;
-
-/// Shorter than the 30 s and 60 s after which common clients give up on a call.
-const WAIT_DEFAULT: Duration = Duration::from_secs(25);
-
-/// An answer later than this probably met nobody: the same clients, the same reason.
-const LATE_AFTER_DEFAULT: Duration = Duration::from_secs(25);
-
-/// Clients of models wait ten minutes, and give up after five without a sign of life at the earliest.
-const WAIT_GENERATE: Duration = Duration::from_secs(240);
-const LATE_AFTER_GENERATE: Duration = Duration::from_secs(600);
-
-/// Two re-sends are what the SDKs of the large APIs do.
-const BUDGET_DEFAULT: u32 = 2;
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// The parts that a request may or may not have.
 const PARTS: [&str; 3] = ["query", "body", "headers"];
@@ -44,55 +31,56 @@ pub enum Tried {
 }
 
 impl Policy {
-    pub(super) fn select(&self, facts: &ActionFacts<'_>, trace: &mut dyn FnMut(&Written, Tried)) -> Rule {
-        let readings = Readings::of(facts, &self.upstreams);
+    pub(super) fn select(
+        &self,
+        facts: &ActionFacts<'_>,
+        trace: &mut dyn FnMut(&RuleEntry, Tried),
+    ) -> Arc<Rule> {
+        let name = matched_name(facts);
         let mut undecided: Option<Rule> = None;
-        for written in &self.rules {
-            let Some(reading) = readings.for_rule(written) else {
-                trace(written, Tried::OtherAction);
+        for entry in &self.rules {
+            if !entry.pattern.matches(&name) {
+                trace(entry, Tried::OtherAction);
                 continue;
-            };
-            let tried = written.holds(reading, facts);
-            trace(written, tried.clone());
+            }
+            let tried = entry.holds(facts);
+            trace(entry, tried.clone());
             match (tried, undecided.take()) {
-                (Tried::Matched, None) => return self.complete(written, reading, facts),
+                (Tried::Matched, None) => return self.complete(entry, facts),
                 (Tried::Matched, Some(careful)) => {
-                    return careful.restricted_by(&self.complete(written, reading, facts));
+                    return Arc::new(careful.restricted_by(&self.complete(entry, facts)));
                 }
-                (Tried::Undecided { why }, None) => {
-                    undecided = Some(self.undecided(written, &why, reading, facts));
-                }
+                (Tried::Undecided { why }, None) => undecided = Some(self.undecided(entry, &why, facts)),
                 (Tried::Undecided { .. }, Some(careful)) => {
-                    undecided = Some(careful.restricted_by(&self.complete(written, reading, facts)));
+                    undecided = Some(careful.restricted_by(&self.complete(entry, facts)));
                 }
                 (Tried::OtherAction | Tried::OtherArguments { .. }, so_far) => undecided = so_far,
             }
         }
-        undecided.unwrap_or_else(|| {
+        Arc::new(undecided.unwrap_or_else(|| {
             let (class, because) = self.class(None, facts);
-            self.plain(Origin::Default, class, because)
-        })
+            self.defaults.rule(Origin::Default, class, because)
+        }))
     }
 
     /// The class that holds for an action other than a command's, where its arguments have no say in it.
     pub fn class_of_all(&self, facts: &ActionFacts<'_>) -> Option<Class> {
-        match self.rules.iter().find(|written| written.pattern.matches(facts.action)) {
-            Some(written) if written.when.is_some() => None,
-            written => Some(self.class(written.and_then(|written| written.class), facts).0),
+        match self.rules.iter().find(|entry| entry.pattern.matches(facts.action)) {
+            Some(entry) if entry.when.is_some() => None,
+            entry => Some(self.class(entry.and_then(|entry| entry.class), facts).0),
         }
     }
 
     /// The rule that an effect was made under, whose arguments are not at hand any more: the one that stands where that
     /// one stood, if it is still about such an action; else whatever holds without arguments.
-    pub fn rule_kept(&self, action: &str, origin: &str) -> Rule {
+    pub fn rule_kept(&self, action: &str, origin: &str) -> Arc<Rule> {
         let facts = ActionFacts::new(action, &Json::Null);
-        let readings = Readings::of(&facts, &self.upstreams);
-        // What its path gave away is not kept, and then its name is not what the pattern knows.
-        let unknown = action.contains(REDACTED).then(|| readings.whole());
-        let as_it_is_about = |written| readings.for_rule(written).or(unknown);
-        let mut there = self.rules.iter().filter(|written| written.origin.to_string() == origin);
-        match there.find_map(|written| Some((written, as_it_is_about(written)?))) {
-            Some((written, reading)) => self.complete(written, reading, &facts),
+        let mut there = self.rules.iter().filter(|entry| entry.rule.origin.to_string() == origin);
+        let about_it = there.clone().find(|entry| entry.pattern.matches(action));
+        // A name of which a secret was redacted is not the name that the pattern knows.
+        let about_it = about_it.or_else(|| there.next_back().filter(|_| action.contains(REDACTED)));
+        match about_it {
+            Some(entry) => self.complete(entry, &facts),
             None => self.select(&facts, &mut |_, _| {}),
         }
     }
@@ -107,118 +95,68 @@ impl Policy {
         never.then(|| format!("{} says again = \"never\", so no call runs once more", rule.origin))
     }
 
-    /// The rule that would hold if a request were spelled as the rule spells it, where that is not the one that holds.
-    pub(super) fn select_nearly(&self, facts: &ActionFacts<'_>) -> Option<Rule> {
-        let readings = Readings::of(facts, &self.upstreams);
-        // Hardly ever there is one, and conditions are not looked at in vain.
-        let last = self.rules.iter().rposition(|written| readings.nearly_for_rule(written).is_some())?;
-        for written in &self.rules[..=last] {
-            let (near, reading) = match (readings.for_rule(written), readings.nearly_for_rule(written)) {
-                (Some(reading), _) => (false, reading),
-                (None, Some(reading)) => (true, reading),
-                (None, None) => continue,
-            };
-            match written.holds(reading, facts) {
-                Tried::Matched if near => return Some(self.complete(written, reading, facts)),
-                Tried::Undecided { why } if near => {
-                    return Some(self.undecided(written, &why, reading, facts));
-                }
-                Tried::Matched | Tried::Undecided { .. } => return None,
-                Tried::OtherAction | Tried::OtherArguments { .. } => {}
-            }
-        }
-        None
-    }
-
     /// Nobody knows whether the rule applies, so neither its leave nor its identity is used: all arguments
     /// count, and a repeat is never blind. What it forbids stays forbidden.
-    fn undecided(&self, written: &Written, why: &str, reading: Reading<'_>, facts: &ActionFacts<'_>) -> Rule {
+    fn undecided(&self, entry: &RuleEntry, why: &str, facts: &ActionFacts<'_>) -> Rule {
         let (class, because) = match facts.class_override {
             Some(_) => self.class(None, facts),
-            None => (Class::Consequential, format!("the rule's condition could not be evaluated: {why}")),
+            None => {
+                let because = format!("the rule's condition could not be evaluated: {why}");
+                (Class::Consequential, because.into())
+            }
         };
-        let careful = Rule { budget: 0, ..self.plain(written.origin.clone(), class, because) };
-        careful.restricted_by(&self.complete(written, reading, facts))
+        let plain = self.defaults.rule(entry.rule.origin.clone(), class, because);
+        Rule { budget: 0, ..plain }.restricted_by(&self.complete(entry, facts))
     }
 
-    /// A rule that says nothing.
-    fn plain(&self, origin: Origin, class: Class, class_because: String) -> Rule {
-        effective(origin, class, class_because, &self.defaults)
-    }
-
-    fn complete(&self, written: &Written, reading: Reading<'_>, facts: &ActionFacts<'_>) -> Rule {
-        let (class, because) = self.class(written.class, facts);
-        let choices = written.choices.or(&self.defaults);
-        Rule {
-            effect: written.effect.clone(),
-            sorting: written.sorting.clone(),
-            key_required: written.key_required,
-            on_disconnect: written.on_disconnect,
-            unmarked: written.unmarked,
-            serialize_by: written.serialize_by.clone(),
-            inject: written.inject.clone().filter(|inject| inject.into.is_of(facts.action)),
-            probe: written.probe.as_ref().map(|probe| reading.probe(probe)),
-            confirm: written.confirm.as_ref().map(|confirm| reading.confirm(confirm)),
-            undo: written.undo.as_ref().map(|undo| reading.call(undo)),
-            dry_run: written.dry_run.clone(),
-            refused: written.refused.clone(),
-            refused_exit: written.refused_exit.clone(),
-            ..effective(written.origin.clone(), class, because, &choices)
+    /// The compiled rule where it holds as it is, else a copy with what this call's own facts make of it.
+    fn complete(&self, entry: &RuleEntry, facts: &ActionFacts<'_>) -> Arc<Rule> {
+        let (class, because) = self.class(entry.class, facts);
+        let mut rule = Arc::clone(&entry.rule);
+        if (class, &because) != (rule.class, &rule.class_because) {
+            let own = Arc::make_mut(&mut rule);
+            (own.class, own.class_because) = (class, because);
+            (own.wait, own.late_after) = (entry.choices.wait(class), entry.choices.late_after(class));
         }
+        if rule.inject.as_ref().is_some_and(|inject| !inject.into.is_of(facts.action)) {
+            Arc::make_mut(&mut rule).inject = None;
+        }
+        rule
     }
 
-    fn class(&self, of_rule: Option<Class>, facts: &ActionFacts<'_>) -> (Class, String) {
+    fn class(&self, of_rule: Option<Class>, facts: &ActionFacts<'_>) -> (Class, Cow<'static, str>) {
         let (class, because) = match (facts.class_override, of_rule) {
-            (Some(class), _) => (class, "the caller named it".to_owned()),
-            (None, Some(class)) => (class, "the rule says so".to_owned()),
-            (None, None) => recognise::class(facts.action, facts.annotations, facts.trusted),
+            (Some(class), _) => (class, "the caller named it".into()),
+            (None, Some(class)) => (class, BECAUSE_OF_RULE),
+            (None, None) => {
+                let (class, because) = recognise::class(facts.action, facts.annotations, facts.trusted);
+                (class, because.into())
+            }
         };
         if self.mode == Mode::Strict && class != Class::Read && class != Class::Consequential {
             let because = format!("mode is strict (otherwise {class}: {because})");
-            return (Class::Consequential, because);
+            return (Class::Consequential, because.into());
         }
         (class, because)
     }
 }
 
-fn effective(origin: Origin, class: Class, class_because: String, choices: &Choices) -> Rule {
-    let (wait, late_after) = match class {
-        Class::Generate => (WAIT_GENERATE, LATE_AFTER_GENERATE),
-        _ => (WAIT_DEFAULT, LATE_AFTER_DEFAULT),
+/// The name that patterns are matched against: the action, and for commands all arguments after the program's name.
+fn matched_name<'a>(facts: &ActionFacts<'a>) -> Cow<'a, str> {
+    let argv = facts.arguments.get("argv").and_then(Json::as_array);
+    let (true, Some([_, arguments @ ..])) = (facts.action.starts_with("cli:"), argv) else {
+        return Cow::Borrowed(facts.action);
     };
-    Rule {
-        origin,
-        class,
-        class_because,
-        effect: None,
-        scope: choices.scope,
-        sorting: Default::default(),
-        key_required: false,
-        caller_key: choices.caller_key.unwrap_or_default(),
-        again: choices.again.unwrap_or_default(),
-        rulings: choices.rulings.unwrap_or_default(),
-        failure: choices.failure.unwrap_or_default(),
-        on_disconnect: Default::default(),
-        unmarked: Default::default(),
-        budget: choices.budget.unwrap_or(BUDGET_DEFAULT),
-        timeout: choices.timeout,
-        wait: choices.wait.unwrap_or(wait),
-        window: choices.window,
-        late_after: choices.late_after.unwrap_or(late_after),
-        serialize_by: None,
-        inject: None,
-        own_key: None,
-        probe: None,
-        confirm: None,
-        undo: None,
-        dry_run: None,
-        refused: None,
-        refused_exit: Vec::new(),
+    let mut name = facts.action.to_owned();
+    for argument in arguments {
+        name.push(' ');
+        name.push_str(argument.as_str().unwrap_or_default());
     }
+    Cow::Owned(name)
 }
 
-impl Written {
-    fn holds(&self, reading: Reading<'_>, facts: &ActionFacts<'_>) -> Tried {
+impl RuleEntry {
+    fn holds(&self, facts: &ActionFacts<'_>) -> Tried {
         match &self.when {
             None => Tried::Matched,
             Some(Condition::Equal(pairs)) => {
@@ -233,7 +171,7 @@ impl Written {
                 }
             }
             Some(Condition::Expression(expression)) => {
-                let action = Json::str(reading.action);
+                let action = Json::str(facts.action);
                 let mut variables = vec![("action", &action)];
                 variables.extend(facts.arguments.as_object().into_iter().flat_map(|object| object.iter()));
                 // What a request does not have is empty, so that a condition can ask for it.

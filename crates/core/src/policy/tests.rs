@@ -98,14 +98,63 @@ fn codes(text: &str) -> Vec<(Code, usize)> {
 }
 
 fn rule_of(policy: &Policy, action: &str, arguments: &str) -> Rule {
-    policy.rule_for(&ActionFacts::new(action, &json::parse(arguments).expect(arguments)))
+    let arguments = json::parse(arguments).expect(arguments);
+    Arc::unwrap_or_clone(policy.rule_for(&ActionFacts::new(action, &arguments)))
 }
 
 fn command(policy: &Policy, line: &str) -> Rule {
     let argv = line.split(' ').map(Json::str).collect();
     let arguments = Json::object([("argv", Json::Array(argv))]);
     let program = line.split([' ']).next().unwrap_or_default().rsplit('/').next().unwrap_or_default();
-    policy.rule_for(&ActionFacts::new(&format!("cli:{program}"), &arguments))
+    Arc::unwrap_or_clone(policy.rule_for(&ActionFacts::new(&format!("cli:{program}"), &arguments)))
+}
+
+#[test]
+fn calls_share_a_rule_and_none_gets_what_another_made_of_it() {
+    let policy = loaded(
+        "[[rule]]\nmatch = \"mcp:a/pay\"\nclass = \"consequential\"\nkey = [\"args.id\"]\n\
+         inject = { arg = \"k\", valid_for = \"1h\" }\n\
+         [[rule]]\nmatch = \"*\"\nkey = [\"args.id\"]\ninject = { arg = \"k\", valid_for = \"1h\" }\n",
+    );
+    let pay = ActionFacts::new("mcp:a/pay", &Json::Null);
+    let first = policy.rule_for(&pay);
+    assert!(Arc::ptr_eq(&first, &policy.rule_for(&pay)), "it is compiled once");
+    let mut own = policy.rule_for(&pay);
+    Arc::make_mut(&mut own).inject = None;
+    assert!(policy.rule_for(&pay).inject.is_some(), "a call changes a copy of its own");
+    let named = policy.rule_for(&ActionFacts { class_override: Some(Class::Read), ..pay });
+    assert_eq!((named.class, named.class_because.as_ref()), (Class::Read, "the caller named it"));
+    assert_eq!(policy.rule_for(&pay).class, Class::Consequential);
+    // Without a class in the rule each call has the class, the times and the key that its own facts allow.
+    let silent = |action: &'static str, read_only: bool| {
+        let annotations = Annotations { read_only: Some(read_only), ..Annotations::default() };
+        policy.rule_for(&ActionFacts { annotations, trusted: true, ..ActionFacts::new(action, &Json::Null) })
+    };
+    for _ in 0..2 {
+        assert_eq!(silent("mcp:a/look", true).class, Class::Read);
+        assert_eq!(silent("mcp:a/look", false).class, Class::Act);
+        let model = silent("llm:openai/responses", false);
+        assert_eq!(
+            (model.class, model.wait.as_secs(), model.inject.is_some()),
+            (Class::Generate, 240, false)
+        );
+        let poke = silent("fn:poke", false);
+        assert_eq!((poke.class, poke.wait.as_secs(), poke.inject.is_some()), (Class::Act, 25, true));
+    }
+}
+
+/// Two spellings of one host are one place, for presets and for names.
+#[test]
+fn a_host_has_one_spelling() {
+    let api = |url: &str| loaded(&format!("[upstream.a]\nurl = \"{url}\"\n")).upstreams["a"].clone();
+    for url in ["https://Bank.Example", "https://bank.example.", "https://bank.example:443/v1"] {
+        assert_eq!(api(url).service, "bank.example", "{url}");
+    }
+    for url in ["https://API.Stripe.com", "https://api.stripe.com.", "https://api.stripe.com:443"] {
+        assert_eq!(api(url).preset, Some("stripe"), "{url}");
+    }
+    assert_eq!(api("http://bank.example:443").service, "bank.example:443");
+    assert_eq!(api("http://[::1]:9/x").service, "[::1]:9");
 }
 
 /// The first effect of a record that was forgotten would go up under the key of the one before.
@@ -878,6 +927,7 @@ fn a_rule_for_a_place_that_no_upstream_has_is_pointed_out() {
     };
     for missing in [
         "http:POST bank/v1/charges",
+        "http:POST API.bank.example/v1/*",
         "http:POST api.bank.example/charges",
         "http:POST https://api.bank.example/v1/charges",
         "http:POST /charges",
@@ -890,7 +940,6 @@ fn a_rule_for_a_place_that_no_upstream_has_is_pointed_out() {
     }
     for there in [
         "http:POST api.bank.example/v1/charges",
-        "http:POST API.bank.example/v1/*",
         "http:* api.bank.example/**",
         "http:POST *.bank.example/charges",
         "http:POST {a,b}/x",

@@ -148,6 +148,7 @@ const EARLIER_CALL: &str = "toolu_0000000000000000";
 impl Scene {
     fn set() -> Scene {
         let rule = Policy::default().rule_for(&ActionFacts::new("fn:charge", &Json::Null));
+        let rule = Arc::unwrap_or_clone(rule);
         let mut effect = effect(State::InFlight { attempt: AttemptNo(1) }, &[Verdict::Open]);
         effect.occurrence.number = 3;
         effect.occurrence.reason = Some(reason("newest"));

@@ -27,7 +27,7 @@ fn doubtful(attempts: usize) -> Effect {
 }
 
 fn rule() -> Rule {
-    Policy::default().rule_for(&ActionFacts::new("llm:openai/responses", &arguments(1)))
+    Arc::unwrap_or_clone(Policy::default().rule_for(&ActionFacts::new("llm:openai/responses", &arguments(1))))
 }
 
 fn decided(effect: &Effect, after_claims: Duration) -> Decision {

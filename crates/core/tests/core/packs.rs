@@ -6,7 +6,7 @@ use semel_core::json::{Json, Path, Step, parse};
 use semel_core::policy::rule::{Call, Inject, InjectInto, Origin, Rule, Rulings};
 use semel_core::policy::{ActionFacts, Annotations, Policy, PolicyFile};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 const ASKED: &str = include_str!("../fixtures/pack-servers.txt");
 const PUBLISHED: &str = include_str!("../fixtures/pack-servers-published.txt");
@@ -119,7 +119,7 @@ fn load(pack: &str) -> Policy {
 
 fn rule(policy: &Policy, action: &str, arguments: &str) -> Rule {
     let arguments = parse(&format!("{{\"args\": {arguments}}}")).expect(arguments);
-    policy.rule_for(&ActionFacts::new(action, &arguments))
+    Arc::unwrap_or_clone(policy.rule_for(&ActionFacts::new(action, &arguments)))
 }
 
 /// Every rule that some call of the tool gets, with that call.

@@ -249,7 +249,8 @@ impl Wish {
         if let Some(weaker) = self.class.and_then(|class| policy.too_weak(class, &operator)) {
             return Err(Problem::new(StatusCode::FORBIDDEN, format!("class {weaker}")));
         }
-        let mut rule = policy.rule_for(&ActionFacts { class_override: self.class, ..facts });
+        let rule = policy.rule_for(&ActionFacts { class_override: self.class, ..facts });
+        let mut rule = Arc::unwrap_or_clone(rule);
         rule.timeout = Some(self.timeout.or(rule.timeout).unwrap_or(DEADLINE).min(DEADLINE_MAX));
         rule.wait = self.wait.unwrap_or(rule.wait).min(WAIT_MAX);
         Ok(rule)

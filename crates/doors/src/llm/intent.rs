@@ -6,7 +6,7 @@ use semel_core::digest::{Digest, Secret};
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing};
 use semel_core::json::{Json, Path};
 use semel_core::policy::{ActionFacts, Policy, Rule};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 /// Members of a request that may change from one try to the next without its being another request.
 const VOLATILE: [&str; 12] = [
@@ -31,7 +31,7 @@ const VOLATILE: [&str; 12] = [
 static VOLATILE_PATHS: LazyLock<Vec<Path>> =
     LazyLock::new(|| VOLATILE.iter().map(|path| Path::parse(path).expect("it is written above")).collect());
 
-pub fn rule(policy: &Policy, asked: &Asked, arguments: &Json) -> Rule {
+pub fn rule(policy: &Policy, asked: &Asked, arguments: &Json) -> Arc<Rule> {
     policy.rule_for(&ActionFacts::new(asked.api.action(), arguments))
 }
 

@@ -37,7 +37,7 @@ pub struct Call {
     pub hall: Arc<Hall>,
     pub offer: Arc<Offer>,
     pub asked: Asked,
-    pub rule: Rule,
+    pub rule: Arc<Rule>,
     /// When it came, on the monotonic clock.
     pub came: Duration,
     /// What its caller showed, where that can be revoked.

@@ -351,6 +351,18 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_has_one_name_however_its_letters_are_escaped() {
+        for name in [r#""charge""#, r#""\u0063harge""#, r#""char\u0067e""#] {
+            let call = read(&format!(r#"{{"name":{name},"arguments":{{}}}}"#)).unwrap();
+            assert_eq!(call.tool, "charge", "{name}");
+        }
+        for other in ["Charge", "charge ", "charge/"] {
+            let call = read(&format!(r#"{{"name":"{other}","arguments":{{}}}}"#)).unwrap();
+            assert_eq!(call.tool, other, "a server knows its tools by their letters alone");
+        }
+    }
+
+    #[test]
     fn a_call_without_extras_goes_on_as_it_came() {
         let params = r#"{"name":"x","arguments":{ "a" : 1e5 },"_meta":{"callId":"c"},"requestState":"s"}"#;
         let call = read(params).unwrap();

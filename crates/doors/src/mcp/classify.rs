@@ -363,8 +363,9 @@ mod tests {
     use bytes::Bytes;
     use semel_core::class::Class;
     use semel_core::policy::{ActionFacts, Policy};
+    use std::sync::Arc;
 
-    fn rule(class: Class) -> Rule {
+    fn rule(class: Class) -> Arc<Rule> {
         let facts = ActionFacts { class_override: Some(class), ..ActionFacts::new("mcp:s/t", &Json::Null) };
         Policy::default().rule_for(&facts)
     }
@@ -541,7 +542,7 @@ mod tests {
 
     #[test]
     fn a_rule_can_read_every_failure_as_ambiguous() {
-        let strict = Rule { failure: Failure::InDoubt, ..rule(Class::Act) };
+        let strict = Rule { failure: Failure::InDoubt, ..Arc::unwrap_or_clone(rule(Class::Act)) };
         let message =
             Message::parse(Bytes::from(format!(r#"{{"id":1,{}}}"#, tool_error("invalid")))).unwrap();
         assert_eq!(read(&message, by(&strict)).meaning, Meaning::Ambiguous);

@@ -61,7 +61,7 @@ pub enum Route {
 #[derive(Debug)]
 pub struct Guarded {
     pub call: ToolCall,
-    pub rule: Rule,
+    pub rule: Arc<Rule>,
     pub server: Arc<Server>,
     pub connection: Arc<Connection>,
     tools: Arc<Tools>,

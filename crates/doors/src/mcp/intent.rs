@@ -12,6 +12,7 @@ use semel_core::json::{Json, Path};
 use semel_core::judgement::arguments;
 use semel_core::policy::rule::{Inject, InjectInto};
 use semel_core::policy::{ActionFacts, Annotations, Policy, Rule};
+use std::sync::Arc;
 
 /// Whether a tool is a read whatever it is called with. A definition belongs to one server, under one policy.
 pub fn only_reads(policy: &Policy, server: &Server, definition: &Definition) -> bool {
@@ -21,7 +22,7 @@ pub fn only_reads(policy: &Policy, server: &Server, definition: &Definition) -> 
     })
 }
 
-pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Option<&Definition>) -> Rule {
+pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Option<&Definition>) -> Arc<Rule> {
     let action = server.action(&call.tool);
     let mut rule = policy.rule_for(&facts(&action, &call.arguments, server, definition));
     // A tool drops an argument that it does not know without a word, and a key that nobody reads protects nobody.
@@ -30,21 +31,27 @@ pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Optio
         // A call of a tool has arguments and nothing else.
         _ => false,
     };
-    rule.inject = rule.inject.filter(honoured);
+    if rule.inject.as_ref().is_some_and(|inject| !honoured(inject)) {
+        Arc::make_mut(&mut rule).inject = None;
+    }
     if let Some(Inject { into: InjectInto::Arg(name), .. }) = &rule.inject {
         // It is overwritten on its way, and a model that sees such an argument makes up another value for each call.
         let overwritten = Path::to_member("args", name);
         if !rule.sorting.key.contains(&overwritten) {
-            rule.sorting.volatile.push(overwritten);
+            Arc::make_mut(&mut rule).sorting.volatile.push(overwritten);
         }
     }
     // Without a rule's own, a key that the tool has a place for is filled in unless the call brings one.
-    if rule.inject.is_none() && arguments::own_key(&call.arguments).is_none() {
-        rule.own_key = definition.and_then(|definition| definition.own_key.clone());
+    let own_key = definition.and_then(|definition| definition.own_key.as_ref());
+    if let Some(own_key) = own_key
+        && rule.inject.is_none()
+        && arguments::own_key(&call.arguments).is_none()
+    {
+        Arc::make_mut(&mut rule).own_key = Some(own_key.clone());
     }
-    if call.wants_task {
+    if call.wants_task && rule.timeout.is_some() {
         // A task is asked for so that it may take its time: its own ttl bounds it, and semel follows it to its end.
-        rule.timeout = None;
+        Arc::make_mut(&mut rule).timeout = None;
     }
     rule
 }

@@ -12,6 +12,7 @@ use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::Rule;
 use semel_core::policy::rule::{Again, Call, server_and_tool};
+use std::sync::Arc;
 
 /// Read tools that a doubt names, in the server's order: enough to choose from, few enough to be read.
 const READS_NAMED_MAX: usize = 5;
@@ -49,7 +50,7 @@ impl Door {
     }
 
     /// The rule of a tool, whatever its arguments.
-    pub fn rule_by_name(&self, server: &Server, definition: &Definition) -> Rule {
+    pub fn rule_by_name(&self, server: &Server, definition: &Definition) -> Arc<Rule> {
         let action = server.action(&definition.name);
         let none = Json::object([("args", Json::object::<&str, 0>([]))]);
         self.hall.policy.rule_for(&intent::facts(&action, &none, server, Some(definition)))

@@ -190,6 +190,7 @@ fn said(body: &[u8]) -> String {
 mod tests {
     use super::*;
     use semel_core::policy::{ActionFacts, Policy};
+    use std::sync::Arc;
 
     fn of(status: u16, keys: &Keys, failure: Failure) -> Meaning {
         keyed(status, keys, failure, true)
@@ -197,7 +198,7 @@ mod tests {
 
     fn keyed(status: u16, keys: &Keys, failure: Failure, keyed: bool) -> Meaning {
         let mut rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
-        rule.failure = failure;
+        Arc::make_mut(&mut rule).failure = failure;
         meaning(StatusCode::from_u16(status).unwrap(), &rule, keys, keyed)
     }
 

@@ -104,6 +104,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_type_has_one_spelling() {
+        for kind in
+            ["application/json", "Application/JSON", " application/json ;charset=utf-8", "application/json;"]
+        {
+            assert_eq!(essence(kind), "application/json", "{kind}");
+        }
+    }
+
+    #[test]
     fn a_boundary_is_named_once_and_plainly() {
         for (kind, expected) in [
             ("boundary=B", Ok("B")),

@@ -16,6 +16,7 @@ use semel_core::json::Json;
 use semel_core::policy::rule::{DryRun, EffectWording, Inject, InjectInto};
 use semel_gate::Error;
 use serde_json::{Value, json};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -36,7 +37,7 @@ pub async fn answer(gate: &ServedGate, guarded: &Guarded) -> Result<Answer, Erro
             EffectWord::Updated if ruled.is_none() && *method == Method::POST => EffectWord::Created,
             word => word,
         };
-        rule.effect = Some(EffectWording::Word(word));
+        Arc::make_mut(&mut rule).effect = Some(EffectWording::Word(word));
     }
     let mut answer = gate.dry_run(&guarded.intent, &rule, &mut upstream).await?;
     if let (Some(told), Some(own)) = (&mut answer.dry_run, &guarded.understood.rule.dry_run)

@@ -11,7 +11,6 @@ use crate::caller::Caller;
 use crate::http::headers::all;
 use crate::http::server::shown;
 use http::{HeaderMap, Method};
-use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::ids::IdempotencyKey;
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing, NamedBy, upstream_key};
@@ -20,6 +19,7 @@ use semel_core::policy::file::{KeyForm, ServerError, Stores};
 use semel_core::policy::rule::{Inject, InjectInto};
 use semel_core::policy::{ActionFacts, Annotations, Policy, Rule};
 use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Why a request is not understood. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,11 +30,6 @@ pub enum NotUnderstood {
     Method(#[from] NoMethod),
     #[error("{0}")]
     Key(#[from] BadKey),
-    #[error(
-        "a rule speaks of this place under another spelling (its letters' case, or a format such as .json behind it), \
-         and the API may take both for one: use the rule's spelling, or write a rule for this one"
-    )]
-    Spelling,
 }
 
 /// A request, as far as rules and the ledger are concerned.
@@ -42,7 +37,7 @@ pub enum NotUnderstood {
 pub struct Understood {
     /// The full name of what it does.
     pub action: String,
-    pub rule: Rule,
+    pub rule: Arc<Rule>,
     pub arguments: Arguments,
     pub key: Option<IdempotencyKey>,
     /// The client's key stands where the upstream looks for one: it can go there as it is.
@@ -66,14 +61,6 @@ pub fn understand(policy: &Policy, offer: &Offer, asked: Asked<'_>) -> Result<Un
     let Asked { method, mut others, path, mut arguments, headers } = asked;
     others.extend(in_body(method, path, &arguments)?);
     let (action, mut rule) = strongest(policy, offer, method, &others, path, &arguments);
-    let is_guarded_as = |method: &Method| {
-        let action = offer.action(method, path);
-        let near = policy.rule_nearly_for(&ActionFacts::new(&action, &arguments.json));
-        near.is_some_and(|near| near.class != Class::Read)
-    };
-    if std::iter::once(method).chain(&others).any(is_guarded_as) {
-        return Err(NotUnderstood::Spelling);
-    }
     if may_change_by_graphql(path, &arguments) {
         rule = rule.of_mutation();
     }
@@ -86,12 +73,15 @@ pub fn understand(policy: &Policy, offer: &Offer, asked: Asked<'_>) -> Result<Un
     });
     arguments.with_headers(named, headers);
     let has_its_place = rule.inject.is_some();
-    rule.inject = rule.inject.filter(|inject| inject::fits(inject, &arguments));
+    if rule.inject.as_ref().is_some_and(|inject| !inject::fits(inject, &arguments)) {
+        Arc::make_mut(&mut rule).inject = None;
+    }
     let in_header = key::in_header(headers, offer)?;
     if !has_its_place && in_header.is_some() && offer.keys.server_error == ServerError::Resend {
         // Whoever runs a repeat of a key to its end honours the client's own.
         let into = InjectInto::Header(offer.keys.header.clone());
-        rule.inject = Some(Inject { into, form: KeyForm::Text, length: None, valid_for: offer.keys.life });
+        let inject = Inject { into, form: KeyForm::Text, length: None, valid_for: offer.keys.life };
+        Arc::make_mut(&mut rule).inject = Some(inject);
     }
     let given = match &rule.inject {
         Some(inject) => inject::given(inject, &arguments, headers, offer)?,
@@ -121,7 +111,7 @@ fn strongest(
     others: &[Method],
     path: &str,
     arguments: &Arguments,
-) -> (String, Rule) {
+) -> (String, Arc<Rule>) {
     let only_asks = arguments.asked.only_asks();
     let rule_of = |method: &Method| {
         let action = offer.action(method, path);

@@ -151,6 +151,31 @@ mod tests {
         assert_eq!(at("/v1", "/charges?q").unwrap(), ("/v1/charges?q".into(), "/v1/charges".into()));
     }
 
+    /// Rules match the name alone, so that each spelling of a place has to come to one name here.
+    #[test]
+    fn all_spellings_of_a_place_have_one_name() {
+        for spelling in [
+            "/v1/charges",
+            "/v1/charges/",
+            "/v1/charges//",
+            "//v1///charges",
+            "/%761/charges",
+            "/v%31/%63%68arges",
+            "/v1/charges%3Bx",
+            "/v1/charges;a=1;b",
+            "/v1;a/charges/;b",
+            "/v1/charges?a=/v1/refunds",
+        ] {
+            for base in ["", "/gw"] {
+                let place = Place::at(base, spelling).unwrap();
+                assert_eq!(place.path, format!("{base}/v1/charges"), "{spelling}");
+            }
+        }
+        for other in ["/v1/Charges", "/v1/charges.json", "/v1/charges.", "/v1/charges/1", "/v1/%2563harges"] {
+            assert_ne!(Place::at("", other).unwrap().path, "/v1/charges", "{other}");
+        }
+    }
+
     #[test]
     fn parameters_of_a_path_are_told_beside_it() {
         let told = |rest: &str| Place::at("/v1", rest).unwrap().with_parameters;

@@ -104,10 +104,12 @@ mod tests {
     use super::*;
     use semel_core::json;
     use semel_core::policy::{ActionFacts, Policy};
+    use std::sync::Arc;
 
     fn kept(secret_paths: &[&str], arguments: &str, authorization: &str, body: &str) -> String {
         let mut rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
-        rule.sorting.secret = secret_paths.iter().map(|path| json::Path::parse(path).unwrap()).collect();
+        Arc::make_mut(&mut rule).sorting.secret =
+            secret_paths.iter().map(|path| json::Path::parse(path).unwrap()).collect();
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, authorization.parse().unwrap());
         let secrets = Secrets::of_request(&json::parse(arguments).unwrap(), &rule, &headers);

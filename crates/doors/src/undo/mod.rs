@@ -304,8 +304,8 @@ impl Undoing<'_> {
 }
 
 /// Whatever its action is by itself: nobody wants a thing taken back twice.
-fn as_undo(rule: Rule) -> Rule {
-    Rule { class: Class::Consequential, ..rule }
+fn as_undo(rule: Arc<Rule>) -> Rule {
+    Rule { class: Class::Consequential, ..Arc::unwrap_or_clone(rule) }
 }
 
 fn tool_call(server: &Server, tool: &str, arguments: &str) -> Result<ToolCall, String> {

@@ -247,7 +247,8 @@ pub struct Wish {
 
 impl Wish {
     pub fn of(class: Class) -> Wish {
-        let mut rule = Policy::default().rule_for(&ActionFacts::new("fn:charge", &Json::Null));
+        let rule = Policy::default().rule_for(&ActionFacts::new("fn:charge", &Json::Null));
+        let mut rule = Arc::unwrap_or_clone(rule);
         rule.class = class;
         rule.wait = seconds(25);
         Wish {

@@ -812,7 +812,8 @@ fn strict_makes_every_action_that_is_no_read_consequential() {
     assert_eq!(policy.mode, Mode::Strict);
     let (house, script) = (House::new(), Script::succeeds());
     let mut wish = Wish::of(Class::Act);
-    wish.rule = policy.rule_for(&ActionFacts::new("fn:poke", &semel_core::json::Json::Null));
+    let poke = ActionFacts::new("fn:poke", &semel_core::json::Json::Null);
+    wish.rule = Arc::unwrap_or_clone(policy.rule_for(&poke));
     let gate = house.process(1, policy.mode).0;
     house.pass_delivered(&gate, &wish, &script);
     assert_eq!(house.pass(&gate, &wish, &script).answer.outcome, OutcomeWord::Replayed);

@@ -13,6 +13,7 @@ use semel_core::json::{Json, Path};
 use semel_core::policy::rule::{Call as ProbeCall, CallerKey, Inject, InjectInto, Probe, Rule, ScopeChoice};
 use semel_core::policy::{ActionFacts, Policy};
 use serde_json::json;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub const TENANT: &str = "tenant";
@@ -154,7 +155,8 @@ impl Template {
         (faultless, jumpy, children): (bool, bool, bool),
     ) -> Template {
         let action = format!("fn:charge_{number}");
-        let mut rule = Policy::default().rule_for(&ActionFacts::new(&action, &Json::Null));
+        let rule = Policy::default().rule_for(&ActionFacts::new(&action, &Json::Null));
+        let mut rule = Arc::unwrap_or_clone(rule);
         rule.class = match kind {
             Kind::Convergent => Class::Convergent,
             _ if random.percent(25) => Class::Act,

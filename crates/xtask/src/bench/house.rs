@@ -20,6 +20,7 @@ use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
 use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
@@ -40,7 +41,7 @@ pub enum NamedBy {
 #[derive(Debug)]
 pub struct House {
     pub gate: Gate<SqliteStore, FileHolders, OsEntropy, RuntimeClock>,
-    rule: Rule,
+    rule: Arc<Rule>,
 }
 
 impl House {

@@ -14,6 +14,7 @@ use semel_core::policy::template::Template;
 use semel_core::policy::{ActionFacts, Policy};
 use semel_doors::command::intent::CommandLine;
 use semel_gate::clock::SystemClock;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long after the last possible sending a probe's "no" begins to count, where nobody said.
@@ -95,7 +96,7 @@ impl RunRequest {
             anyhow::bail!("--class {weaker}");
         }
         let facts = ActionFacts { class_override: self.class, ..ActionFacts::new(action, arguments) };
-        let mut rule = policy.rule_for(&facts);
+        let mut rule = Arc::unwrap_or_clone(policy.rule_for(&facts));
         self.line.set_surroundings_aside(&mut rule.sorting, self.key.is_some());
         rule.refused_exit.extend(&self.refused_exit);
         rule.timeout = self.timeout.or(rule.timeout);

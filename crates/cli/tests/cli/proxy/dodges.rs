@@ -21,11 +21,11 @@ fn a_place_is_one_place_with_whatever_stands_behind_it() {
     for drifted in ["/v1/charges;x=1", "/v1;a/charges", "/v1/charges%3Bx=1", "/v1/charges/;x"] {
         assert_eq!(send(drifted).2, "drift", "{drifted}");
     }
-    for odd in ["/V1/charges", "/v1/Charges", "/v1/charges.json", "/v1/CHARGES.XML/", "/v1/charges.json;x"] {
-        assert_eq!(send(odd).0, 400, "{odd}");
-    }
     assert_eq!((stage.api.effects(), stage.api.heard().len()), (1, 1));
-    assert_eq!(send("/v1/refunds/").1, "ran");
+    // Letters' case and a format behind the path make another place, which the rule does not know.
+    for other in ["/V1/charges", "/v1/charges.json", "/v1/refunds/"] {
+        assert_eq!(send(other).1, "ran", "{other}");
+    }
     assert!(stage.api.last().first().starts_with("POST /v1/refunds/ "), "the upstream gets what was written");
 }
 

@@ -12,8 +12,8 @@ use super::file::{self, Entries, File, RuleTable, Spot, When};
 use super::glob::{self, Pattern};
 use super::nearest::nearest;
 use super::rule::{
-    Again, Call, CallerKey, Confirm, DryRun, EffectWording, Failure, Inject, InjectInto, OnDisconnect,
-    Origin, Probe, RefusedIf, Rulings, ScopeChoice, Unmarked,
+    Again, Call, CallerKey, DryRun, EffectWording, Failure, Inject, InjectInto, OnDisconnect, Origin,
+    RefusedIf, Rule, Rulings, ScopeChoice, Unmarked,
 };
 use super::{Retention, duration};
 use crate::answer::EffectWord;
@@ -24,7 +24,9 @@ use check::Check;
 pub use check::{ARGUMENTS, Input};
 pub use prices::prices;
 pub use servers::{mcp_servers, serve};
+use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 pub use upstreams::{preset, upstreams};
 
@@ -34,30 +36,49 @@ const VERSION: i64 = 1;
 /// More re-sends than this of one effect are a retry storm, not a budget.
 const BUDGET_MAX: i64 = 20;
 
+/// Two re-sends are what the SDKs of the large APIs do.
+const BUDGET_DEFAULT: u32 = 2;
+
+/// Shorter than the 30 s and 60 s after which common clients give up on a call.
+const WAIT_DEFAULT: Duration = Duration::from_secs(25);
+
+/// An answer later than this probably met nobody: the same clients, the same reason.
+const LATE_AFTER_DEFAULT: Duration = Duration::from_secs(25);
+
+/// Clients of models wait ten minutes, and give up after five without a sign of life at the earliest.
+const WAIT_GENERATE: Duration = Duration::from_secs(240);
+const LATE_AFTER_GENERATE: Duration = Duration::from_secs(600);
+
 /// More paths than this in one list were generated, and every one is looked up on every call.
 const LIST_MAX: usize = 1_000;
 
-/// A rule as it was written: silent fields are still open.
+/// A rule of the policy: which calls it is about, and what it says of them.
 #[derive(Debug, Clone)]
-pub struct Written {
-    pub origin: Origin,
+pub struct RuleEntry {
     pub pattern: Pattern,
     pub when: Option<Condition>,
+    /// `None`: each call's own name and hints decide.
     pub class: Option<Class>,
-    pub effect: Option<EffectWording>,
-    pub sorting: Sorting,
-    pub key_required: bool,
-    pub on_disconnect: OnDisconnect,
-    pub unmarked: Unmarked,
+    /// Those of the defaults included.
     pub choices: Choices,
-    pub serialize_by: Option<Path>,
-    pub inject: Option<Inject>,
-    pub probe: Option<Probe>,
-    pub confirm: Option<Confirm>,
-    pub undo: Option<Call>,
-    pub dry_run: Option<DryRun>,
-    pub refused: Option<RefusedIf>,
-    pub refused_exit: Vec<i32>,
+    /// Compiled once and shared by all calls. A call that changes anything in it has a copy of its own.
+    pub rule: Arc<Rule>,
+}
+
+impl RuleEntry {
+    /// The same for an API of this name that stands below a path. Its questions and its undo go there too.
+    pub fn below(&self, service: &str, prefix: &str) -> Option<RuleEntry> {
+        let pattern = self.pattern.below(service, prefix)?;
+        let mut rule = Rule::clone(&self.rule);
+        let probe = rule.probe.as_mut().map(|probe| &mut probe.call);
+        let confirm = rule.confirm.as_mut().map(|confirm| &mut confirm.call);
+        for call in [probe, confirm, rule.undo.as_mut()].into_iter().flatten() {
+            if let Call::Http { url, .. } = call {
+                *url = url.below(service, prefix);
+            }
+        }
+        Some(RuleEntry { pattern, rule: Arc::new(rule), ..self.clone() })
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -97,6 +118,49 @@ impl Choices {
             window: self.window.or(others.window),
             late_after: self.late_after.or(others.late_after),
         }
+    }
+
+    /// A rule that makes these choices, and says nothing else.
+    pub fn rule(&self, origin: Origin, class: Class, class_because: Cow<'static, str>) -> Rule {
+        Rule {
+            origin,
+            class,
+            class_because,
+            effect: None,
+            scope: self.scope,
+            sorting: Sorting::default(),
+            key_required: false,
+            caller_key: self.caller_key.unwrap_or_default(),
+            again: self.again.unwrap_or_default(),
+            rulings: self.rulings.unwrap_or_default(),
+            failure: self.failure.unwrap_or_default(),
+            on_disconnect: OnDisconnect::default(),
+            unmarked: Unmarked::default(),
+            budget: self.budget.unwrap_or(BUDGET_DEFAULT),
+            timeout: self.timeout,
+            wait: self.wait(class),
+            window: self.window,
+            late_after: self.late_after(class),
+            serialize_by: None,
+            inject: None,
+            own_key: None,
+            probe: None,
+            confirm: None,
+            undo: None,
+            dry_run: None,
+            refused: None,
+            refused_exit: Vec::new(),
+        }
+    }
+
+    pub fn wait(&self, class: Class) -> Duration {
+        let otherwise = if class == Class::Generate { WAIT_GENERATE } else { WAIT_DEFAULT };
+        self.wait.unwrap_or(otherwise)
+    }
+
+    pub fn late_after(&self, class: Class) -> Duration {
+        let otherwise = if class == Class::Generate { LATE_AFTER_GENERATE } else { LATE_AFTER_DEFAULT };
+        self.late_after.unwrap_or(otherwise)
     }
 }
 
@@ -163,32 +227,33 @@ pub fn rule(
     input: Input<'_>,
     origin: Origin,
     Spot { value: table, span }: &Spot<RuleTable>,
+    defaults: &Choices,
     found: &mut Diagnostics,
-) -> Option<Written> {
+) -> Option<RuleEntry> {
     let mut check = Check { input, found };
     let pattern = check.pattern(table.pattern.as_ref(), span.clone());
     let own_server = table.pattern.as_ref().is_none_or(|pattern| pattern.value.starts_with("mcp:"));
-    let rule = Written {
-        origin,
-        when: table.when.as_ref().and_then(|when| check.condition(when)),
-        class: table.class,
+    let choices = Choices {
+        scope: table.scope,
+        caller_key: table.caller_key,
+        again: table.again,
+        rulings: table.rulings,
+        failure: table.failure,
+        budget: check.budget(table.budget.as_ref()),
+        timeout: check.some_time(table.timeout.as_ref()),
+        wait: check.time(table.wait.as_ref()),
+        window: check.some_time(table.window.as_ref()),
+        late_after: check.some_time(table.late_after.as_ref()),
+    };
+    let choices = choices.or(defaults);
+    // Without a class of its own it never holds as it is.
+    let class = table.class.unwrap_or(Class::Consequential);
+    let rule = Rule {
         effect: table.effect.as_ref().and_then(|effect| check.effect(effect)),
         sorting: check.sorting(table),
         key_required: table.key_required.unwrap_or(false),
         on_disconnect: table.on_disconnect.unwrap_or_default(),
         unmarked: table.unmarked.unwrap_or_default(),
-        choices: Choices {
-            scope: table.scope,
-            caller_key: table.caller_key,
-            again: table.again,
-            rulings: table.rulings,
-            failure: table.failure,
-            budget: check.budget(table.budget.as_ref()),
-            timeout: check.some_time(table.timeout.as_ref()),
-            wait: check.time(table.wait.as_ref()),
-            window: check.some_time(table.window.as_ref()),
-            late_after: check.some_time(table.late_after.as_ref()),
-        },
         serialize_by: table.serialize_by.as_ref().and_then(|path| check.path(path)),
         inject: table.inject.as_ref().and_then(|inject| check.inject(inject)),
         probe: table.probe.as_ref().and_then(|probe| call::probe(&mut check, probe, own_server)),
@@ -197,10 +262,14 @@ pub fn rule(
         dry_run: table.dry_run.as_ref().and_then(|dry_run| check.dry_run(dry_run)),
         refused: table.refused.as_ref().and_then(|text| check.refused(text, table.pattern.as_ref())),
         refused_exit: check.exit_codes(&table.refused_exit),
-        pattern: pattern?,
+        ..choices.rule(origin, class, BECAUSE_OF_RULE)
     };
-    Some(rule)
+    let when = table.when.as_ref().and_then(|when| check.condition(when));
+    Some(RuleEntry { pattern: pattern?, when, class: table.class, choices, rule: Arc::new(rule) })
 }
+
+/// Why a call has the class that its rule names.
+pub const BECAUSE_OF_RULE: Cow<'static, str> = Cow::Borrowed("the rule says so");
 
 impl Check<'_> {
     fn pattern(&mut self, text: Option<&Spot<String>>, rule: Range<usize>) -> Option<Pattern> {

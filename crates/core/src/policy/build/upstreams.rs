@@ -78,7 +78,7 @@ impl Check<'_> {
             self.absent(name.span.clone(), Code::BadServer, what, "url = \"https://api.example.com\"");
             return None;
         };
-        let Some(host) = host(self.behind_scheme(url)?) else {
+        let Some(host) = canonical_host(&url.value, self.behind_scheme(url)?) else {
             let what = format!("`{}` is more than scheme, host and path", url.value);
             self.bad_upstream(
                 url.span.clone(),
@@ -95,7 +95,7 @@ impl Check<'_> {
             Some(named) => self.named_preset(named),
             None => pack::PACKS
                 .iter()
-                .find(|pack| pack.preset().is_some_and(|preset| covers_host(&preset.hosts, bare(host)))),
+                .find(|pack| pack.preset().is_some_and(|preset| covers_host(&preset.hosts, bare(&host)))),
         };
         let preset = pack.and_then(Pack::preset);
         if let (Some(service), Some(preset)) = (&table.value.service, &preset)
@@ -123,7 +123,7 @@ impl Check<'_> {
             preset: pack.map(|pack| pack.name),
             service: (service.filter(|service| !service.is_empty()))
                 .or_else(|| preset.as_ref().map(|preset| preset.service.clone()))
-                .unwrap_or_else(|| host.to_owned()),
+                .unwrap_or(host),
             account: account.map(|account| account.value.clone()),
             speaks: (table.value.speaks)
                 .or(preset.as_ref().map(|preset| preset.speaks))
@@ -194,10 +194,18 @@ fn is_account(name: &str) -> bool {
     !name.is_empty() && name.chars().all(visible) && name.chars().count() <= ACCOUNT_CHARS_MAX
 }
 
-/// Host and port of an address without its scheme.
-fn host(rest: &str) -> Option<&str> {
-    let host = rest.split('/').next().filter(|host| !host.is_empty())?;
-    (!rest.contains(['?', '#', ' ', '@'])).then_some(host)
+/// Host and port of an address, in the one spelling that names of actions have: in small letters, without a dot at its
+/// end, and without the port that its scheme has anyway.
+fn canonical_host(url: &str, behind_scheme: &str) -> Option<String> {
+    if behind_scheme.contains(['?', '#', ' ', '@']) {
+        return None;
+    }
+    let written = behind_scheme.split('/').next()?.to_ascii_lowercase();
+    let port = written.strip_prefix(bare(&written))?;
+    let own_port = if url.starts_with("https:") { ":443" } else { ":80" };
+    let name = bare(&written).trim_end_matches('.');
+    let port = if port == own_port { "" } else { port };
+    (!name.is_empty()).then(|| format!("{name}{port}"))
 }
 
 /// Without its port.

@@ -47,7 +47,7 @@ fn injected(preset: &str, line: &str, body: &str) -> (Option<String>, Option<Inj
     let request = api(preset).request(line, body, "");
     let (rule, explained) =
         api(preset).policy.explain(&ActionFacts::new(&request.action, &request.arguments));
-    (explained.inject, rule.inject)
+    (explained.inject, rule.inject.clone())
 }
 
 #[test]

@@ -14,7 +14,7 @@ use semel_core::json::{Json, parse};
 use semel_core::policy::rule::Rule;
 use semel_core::policy::{ActionFacts, Policy, PolicyFile};
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 const REQUESTS: &str = include_str!("../../fixtures/preset-requests.txt");
 
@@ -58,7 +58,8 @@ impl Api {
     }
 
     pub fn rule(&self, request: &Request) -> Rule {
-        self.policy.rule_for(&ActionFacts::new(&request.action, &request.arguments))
+        let facts = ActionFacts::new(&request.action, &request.arguments);
+        Arc::unwrap_or_clone(self.policy.rule_for(&facts))
     }
 
     pub fn intent(&self, request: &Request, key: Option<&str>) -> Intent {

@@ -5,6 +5,7 @@ use semel_core::json::Json;
 use semel_core::policy::rule::{Call, Rule};
 use semel_core::policy::{ActionFacts, Policy, PolicyFile};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 fn behind(url: &str, preset: &str) -> Policy {
     let text = format!("[upstream.it]\nurl = \"{url}\"\npreset = \"{preset}\"\n");
@@ -23,7 +24,7 @@ fn below(request: &Request, prefix: &str) -> Request {
     Request { action: format!("{host}{path}"), arguments }
 }
 
-fn rule(policy: &Policy, request: &Request) -> Rule {
+fn rule(policy: &Policy, request: &Request) -> Arc<Rule> {
     policy.rule_for(&ActionFacts::new(&request.action, &request.arguments))
 }
 
@@ -63,27 +64,16 @@ fn what_a_rule_asks_and_takes_back_is_below_the_same_path() {
     ] {
         let prefix = path.strip_suffix("/v1/charges").expect(path);
         let rule = rule(&behind(url, "stripe"), &below(&charge, prefix));
-        let probe = address(&rule.probe.expect("a probe").call);
+        let probe = address(&rule.probe.as_ref().expect("a probe").call);
         assert!(probe.starts_with(&format!("https://api.stripe.com{path}?")), "{url}: {probe}");
-        let undo = address(&rule.undo.expect("an undo"));
+        let undo = address(rule.undo.as_ref().expect("an undo"));
         assert_eq!(undo, format!("https://api.stripe.com{prefix}/v1/refunds"), "{url}");
     }
     let pods = "POST /api/v1/namespaces/n/pods";
     let pod = api("kubernetes").request(pods, r#"{"metadata": {"name": "p"}}"#, "");
     let rule = rule(&behind("http://127.0.0.1:9/k8s/c1", "kubernetes"), &below(&pod, "/k8s/c1"));
-    let probe = address(&rule.probe.expect("a probe").call);
+    let probe = address(&rule.probe.as_ref().expect("a probe").call);
     assert_eq!(probe, "https://kubernetes/{path}/{body.metadata.name}", "the path is whole already");
-}
-
-#[test]
-fn a_spelling_that_a_rule_would_not_know_is_noticed_below_a_path_too() {
-    let policy = behind("http://127.0.0.1:9/gw", "stripe");
-    let near = |path: &str| {
-        let action = format!("http:POST api.stripe.com{path}");
-        policy.rule_nearly_for(&ActionFacts::new(&action, &Json::object([("path", Json::str(path))])))
-    };
-    assert!(near("/gw/V1/Charges").is_some() && near("/gw/v1/charges.json").is_some());
-    assert!(near("/gw/v1/charges").is_none() && near("/gw/elsewhere").is_none());
 }
 
 #[test]
@@ -108,7 +98,7 @@ fn an_effect_that_is_kept_is_under_the_rule_that_it_was_made_under() {
     let charge = api("stripe").request("POST /v1/charges", "amount=1&currency=usd&customer=c", "");
     let made = rule(&policy, &below(&charge, "/gw"));
     let kept = policy.rule_kept("http:POST api.stripe.com/gw/v1/charges", &made.origin.to_string());
-    assert_eq!((kept.origin, kept.again), (made.origin, made.again));
+    assert_eq!((&kept.origin, kept.again), (&made.origin, made.again));
 }
 
 #[test]

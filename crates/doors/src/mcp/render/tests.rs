@@ -6,6 +6,7 @@ use semel_core::class::Tier;
 use semel_core::effect::Evidence;
 use semel_core::policy::rule::Again;
 use semel_core::policy::{ActionFacts, Policy};
+use std::sync::Arc;
 
 fn message(text: &str) -> Message {
     Message::parse(Bytes::copy_from_slice(text.as_bytes())).expect("a message")
@@ -249,7 +250,7 @@ fn a_result_of_more_values_than_are_read_is_not_kept() {
     assert_eq!(recorded(&message(&many), &Secrets::default()), None);
     let call = call(r#"{"name":"issue","arguments":{}}"#);
     let mut rule = Policy::default().rule_for(&ActionFacts::new("mcp:s/issue", &call.arguments));
-    rule.sorting.secret = vec![json::Path::parse("reply.pin").unwrap()];
+    Arc::make_mut(&mut rule).sorting.secret = vec![json::Path::parse("reply.pin").unwrap()];
     let within =
         format!(r#"{{"id":1,"result":{{"content":[{{"text":"{{\"pin\":\"abc\",\"all\":[{values}]}}"}}]}}}}"#);
     assert_eq!(recorded(&message(&within), &Secrets::of(&call.arguments, &rule)), None);
@@ -260,7 +261,7 @@ fn a_result_of_more_values_than_are_read_is_not_kept() {
 fn a_result_that_cannot_be_read_is_kept_only_if_it_shows_no_secret() {
     let call = call(r#"{"name":"issue","arguments":{}}"#);
     let mut rule = Policy::default().rule_for(&ActionFacts::new("mcp:s/issue", &call.arguments));
-    rule.sorting.secret = vec![json::Path::parse("reply.pin").unwrap()];
+    Arc::make_mut(&mut rule).sorting.secret = vec![json::Path::parse("reply.pin").unwrap()];
     let marked = Secrets::of(&call.arguments, &rule);
     let deep = format!("{}{}", "[".repeat(150), "]".repeat(150));
     for beside in [r#""\ud83d""#, r#"{"a":1,"a":2}"#, &deep, "1e99999999"] {
@@ -282,7 +283,7 @@ fn a_result_that_cannot_be_read_is_kept_only_if_it_shows_no_secret() {
 fn what_a_rule_calls_secret_of_a_reply_is_not_kept() {
     let call = call(r#"{"name":"issue","arguments":{}}"#);
     let mut rule = Policy::default().rule_for(&ActionFacts::new("mcp:s/issue", &call.arguments));
-    rule.sorting.secret = vec![json::Path::parse("reply.card.number").unwrap()];
+    Arc::make_mut(&mut rule).sorting.secret = vec![json::Path::parse("reply.card.number").unwrap()];
     let secrets = Secrets::of(&call.arguments, &rule);
     let said = message(
         r#"{"id":1,"result":{"content":[{"type":"text","text":"{\"card\":{\"number\":\"n-1\",\"of\":\"ann\"}}"},{"type":"text","text":"n is 1"}],"structuredContent":{"card":{"number":"n-1","of":"ann"}}}}"#,
@@ -302,7 +303,7 @@ fn of_a_page_that_may_hold_what_a_rule_calls_secret_only_the_status_is_told() {
     let told = |rule: &_, line: &str| Secrets::of(&call.arguments, rule).out_of_page(line.to_owned());
     let page = r#"HTTP 502 {"pin":"4711"}"#;
     assert_eq!(told(&rule, page), page, "no rule asks");
-    rule.sorting.secret = vec![json::Path::parse("reply.pin").unwrap()];
+    Arc::make_mut(&mut rule).sorting.secret = vec![json::Path::parse("reply.pin").unwrap()];
     assert_eq!(told(&rule, page), "HTTP 502");
     assert_eq!(told(&rule, "HTTP 502 Bad Gateway"), "HTTP 502 Bad Gateway");
     assert!(!told(&rule, "task 1 was cancelled. pin=4711").contains("4711"));

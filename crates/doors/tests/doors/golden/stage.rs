@@ -218,7 +218,7 @@ impl Stage {
         let (action, arguments) = (line.action(), line.arguments());
         let class_override = call.class.as_deref().map(|class| Class::parse(class).expect("a class"));
         let facts = ActionFacts { class_override, ..ActionFacts::new(&action, &arguments) };
-        let mut rule = hall.policy.rule_for(&facts);
+        let mut rule = Arc::unwrap_or_clone(hall.policy.rule_for(&facts));
         line.set_surroundings_aside(&mut rule.sorting, call.key.is_some());
         let ask = Ask {
             tenant: "local",
