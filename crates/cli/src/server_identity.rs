@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::neutral;
-use crate::output::Hinted;
+use crate::output::{Hinted, stderr_is_terminal};
 use anyhow::{Context as _, bail};
 use rustix::process::Signal;
 use semel_core::json::Json;
@@ -84,7 +84,11 @@ fn refused(name: &str, this: &ServerStart, known: &ServerStart) -> anyhow::Error
         described(known),
         described(this)
     );
-    let same = format!("semel ledger same-server {}", quoted_for_a_shell(name));
+    // Commands that rule are for people: a model reads what is piped.
+    let same = match stderr_is_terminal() {
+        true => format!("semel ledger same-server {}", quoted_for_a_shell(name)),
+        false => "a person says so (semel ledger --help)".to_owned(),
+    };
     let hint = match this.has_command_of(known) {
         true => format!(
             "two servers need two names: --name NAME. One server, started from several directories: --any-directory. \

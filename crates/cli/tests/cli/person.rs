@@ -16,6 +16,7 @@ fn rulings(doubt: &str, done: &str) -> Vec<Vec<String>> {
         format!("ledger allow-repeat {done} --reason wanted"),
         format!("ledger undo {done} --reason wrong"),
         "ledger end-quarantine".to_owned(),
+        "ledger same-server billing".to_owned(),
         "cancel r1 --lift".to_owned(),
         "token create --scope operator".to_owned(),
         "token create --scope admin".to_owned(),
