@@ -1,4 +1,4 @@
-//! Addresses of upstreams, as an operator writes them. Whoever checks a policy and whoever connects read them alike.
+//! Addresses of upstreams, as an operator writes them. The policy check and the connection read them alike.
 
 use http::Uri;
 use std::net::IpAddr;
@@ -16,7 +16,7 @@ pub enum Invalid {
 }
 
 pub fn parse(text: &str) -> Result<Uri, Invalid> {
-    // What the type for addresses would quietly drop or read in its own way is refused first.
+    // Parts that the type for addresses would quietly drop or read in its own way are refused first.
     if text.contains('#') {
         return Err(Invalid::Malformed(text.to_owned(), "a fragment means nothing to a server".into()));
     }

@@ -107,7 +107,7 @@ pub enum Would {
     Refuse,
 }
 
-/// What happened to the world, in one word. `unknown` means in doubt and nothing else.
+/// The change in the world, in one word. `unknown` means in doubt and nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EffectWord {
@@ -185,7 +185,7 @@ impl fmt::Display for EffectWord {
     }
 }
 
-/// What semel did with the call.
+/// semel's treatment of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OutcomeWord {

@@ -45,7 +45,7 @@ impl Class {
         strength(self) < strength(other)
     }
 
-    /// Whether a doubt of it waits for a decision. A generation that was lost is generated anew for whoever asks next.
+    /// Whether a doubt of it waits for a decision. A lost generation is generated anew for the next caller.
     pub fn doubts_need_a_decision(self) -> bool {
         self != Class::Generate
     }
@@ -61,7 +61,7 @@ impl fmt::Display for Class {
     }
 }
 
-/// What the upstream offers, and so what can be promised.
+/// The upstream's help, and so the promise that it allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Tier {

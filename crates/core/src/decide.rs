@@ -1,4 +1,4 @@
-//! What to do with a call, given what the ledger knows. Pure: looks, never acts.
+//! Decides about a call from the ledger's knowledge of it. Pure: looks, never acts.
 
 use crate::class::{Class, Tier};
 use crate::effect::{
@@ -31,7 +31,7 @@ pub struct Situation<'a> {
     pub past: Past<'a>,
 }
 
-/// What this very call has done before it looks now.
+/// The earlier actions of this very call, before it looks now.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Past<'a> {
     pub sent: SentBefore,
@@ -354,9 +354,9 @@ pub fn answers_with_refusal(effect: &Effect, intent: &Intent, now: At) -> bool {
         && intent.window.is_none_or(|window| now < at.plus(window))
 }
 
-/// What becomes of a call that does not want the newest effect of its record: it was an effect before that one, or the
+/// Decides a call that does not want the newest effect of its record: it was an effect before that one, or the
 /// newest did not happen and was asked for by somebody else, in another way. What did not happen is tried again by
-/// whoever wants it; the success before it answers those who want that, and another repeat needs its own leave.
+/// its callers; the success before it answers those who want that, and another repeat needs its own permission.
 fn wants_something_else(
     effect: &Effect,
     intent: &Intent,
@@ -441,11 +441,11 @@ fn in_doubt(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situation
         return Decision::Look;
     }
     if rule.class == Class::Convergent && !situation.past.has_sent() {
-        // Whoever wants it once more gets it, as after a success. Only what semel repeats by itself is counted.
+        // A caller that wants it once more gets it, as after a success. Only semel's own re-sends are counted.
         return Decision::Resend;
     }
     let resends = match rule.class {
-        // What may be asked for at any time may be asked for as long as anybody wants it; what is capped is one storm.
+        // A generation may be asked for as long as anybody wants it; the cap is on one storm.
         Class::Generate | Class::Convergent => effect.resends_within(STORM, now),
         _ => effect.resends(),
     };
@@ -464,9 +464,9 @@ fn may_resend(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situati
     let (first, now_asked) = (&effect.marks, &intent.marks);
     let same_words = first.content == now_asked.content && first.volatile == now_asked.volatile;
     let as_before = (sent == sends || sent == 0) && same_words;
-    // What the store forgot may have been refused and sent again, under another key than the record knows of.
+    // A forgotten attempt may have been refused and sent again, under another key than the record knows of.
     let forgot = matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::Epoch);
-    // What was sent before decides too: a call that says other things about itself now cannot make it repeatable.
+    // The earlier attempt decides too: a call that describes itself differently now cannot make it repeatable.
     match rule.tier() {
         Tier::Keyed if effect.facts.tier == Tier::Keyed && as_before && !forgot => {
             let Some(valid) = rule.inject.as_ref().and_then(|inject| inject.valid_for) else { return true };
@@ -506,7 +506,7 @@ fn applied(
         }
         _ => {}
     }
-    // What converges is sent again: something else may have been written since, and an old answer would hide that.
+    // A convergent call is sent again: something else may have been written since, and an old answer would hide that.
     let converges = rule.class == Class::Convergent && intent.named_by != NamedBy::CallerKey;
     // A generation whose answer is not kept has nothing to hand over; of another effect it is told that it happened.
     let kept = matches!(&effect.state, State::Applied(applied) if applied.reply == Reply::Kept);
@@ -514,7 +514,7 @@ fn applied(
     if delivered.is_none() && !converges && !generates_anew {
         return Err(Replay::Undelivered);
     }
-    // What was let happen once more is what happened, and nothing else under its name.
+    // The permission is for the call that happened, and for nothing else under its name.
     let released = effect.released.is_some() && rule.again != Again::Never && !drifted;
     if let Some(reason) = &intent.again {
         if earlier.len() >= EARLIER_REASONS_KEPT {

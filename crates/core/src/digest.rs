@@ -104,7 +104,7 @@ impl Secret {
         Digest(mac.finalize().into_bytes().into())
     }
 
-    /// What a ledger keeps to recognise its own secret.
+    /// The value by which a ledger recognises its own secret.
     pub fn check_value(&self) -> Digest {
         self.mac("check", &[])
     }

@@ -39,7 +39,7 @@ pub struct Effect {
     /// Somebody lets it happen once more, where its rule leaves that to a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub released: Option<Ruling>,
-    /// How often an upstream has refused it for certain. What it refused it may remember under its key, so that whoever
+    /// How often an upstream has refused it for certain. It may remember a refusal under its key, so that a caller who
     /// tries again needs another one.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub refusals: u64,
@@ -86,7 +86,7 @@ impl Occurrence {
     }
 }
 
-/// What has to be known of a success once the record has gone on, because the next effect may never happen, and then
+/// Facts about a success that count once the record has gone on, because the next effect may never happen, and then
 /// the success still answers its repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Before {
@@ -115,7 +115,7 @@ pub const EARLIER_CALLS_KEPT: usize = 32;
 /// A record repeated on purpose more often than this takes no further reasons: a key of its own is the better name.
 pub const EARLIER_REASONS_KEPT: usize = 200;
 
-/// What does not change while the effect lives.
+/// Facts that do not change while the effect lives.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     pub action: String,
@@ -146,7 +146,7 @@ pub struct Facts {
     /// from before it was kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub upstream_key: u64,
-    /// What was behind the action's name: [`authority_mark`](crate::intent::authority_mark). 0 where nothing tells two
+    /// The server behind its action: [`authority_mark`](crate::intent::authority_mark). 0 where nothing tells two
     /// of one name apart, and in records from before it was kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub authority: u64,
@@ -202,7 +202,7 @@ pub enum LastSend {
     WhileAlive,
 }
 
-/// What is proven of one attempt.
+/// The verdict on one attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -315,7 +315,7 @@ pub enum Doubt {
     WrittenByNewer,
 }
 
-/// What the ledger keeps of an upstream's answer.
+/// The part of an upstream's answer that the ledger keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reply {
@@ -327,7 +327,7 @@ pub enum Reply {
     TooLarge(u64),
 }
 
-/// What a person or an agent decided about a doubt.
+/// The decision of a person or an agent about a doubt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ruling {
     pub by: String,
@@ -343,7 +343,7 @@ impl Occurrence {
         Occurrence { number: 1, reason, earlier, calls, before: None, by_leave: false }
     }
 
-    /// What a call with these marks opens after an effect that happened.
+    /// The occurrence that a call with these marks opens after an effect that happened.
     pub fn after(newest: &Effect, reason: Option<Reason>, marks: &Marks) -> Occurrence {
         let Occurrence { number, reason: last_reason, mut earlier, mut calls, .. } =
             newest.occurrence.clone();
@@ -357,7 +357,7 @@ impl Occurrence {
         Occurrence { number: number + 1, reason, earlier, calls, before, by_leave }
     }
 
-    /// Nothing came of it so far. Whoever tries it now gives it its reason: the retry must find it, and nobody else's
+    /// Nothing came of it so far. A call that tries it now gives its reason: the retry must find it, and nobody else's
     /// may.
     pub fn tried_by(&mut self, reason: Option<Reason>) {
         let own = self.number;
@@ -365,7 +365,7 @@ impl Occurrence {
         self.reason = reason;
     }
 
-    /// Whoever gave this reason was answered with this effect, and its retry must be too. Of one that does not fit any
+    /// The call with this reason was answered with this effect, and its retry must be too. Of one that does not fit any
     /// more the retry is refused, as every new reason is.
     pub fn adopt(&mut self, reason: &Reason) {
         let known =

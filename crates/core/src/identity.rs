@@ -1,4 +1,4 @@
-//! What makes two intents the same.
+//! Sameness of intents.
 //!
 //! Arguments are one object whose members are the roots that rules speak of: `args` for tools and HTTP bodies; `argv`,
 //! `cwd` and `stdin` for commands. A rule sorts their paths into identity, content and volatile; this module does the
@@ -35,16 +35,16 @@ pub struct Sorting {
 /// Arguments after sorting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sorted<'a> {
-    /// What the intent digest is taken of.
+    /// The input of the intent digest.
     pub identity: Cow<'a, Json>,
-    /// What the fingerprint is taken of: all arguments but content and volatile ones.
+    /// The input of the fingerprint: all arguments but content and volatile ones.
     pub fingerprinted: Cow<'a, Json>,
     /// The content found, as an object of concrete path to value; `None` if there is none.
     pub content: Option<Json>,
     /// The volatile arguments found, likewise.
     pub volatile: Option<Json>,
     /// Key paths that name nothing. If there are any, all arguments but the volatile ones are `identity`, the content
-    /// too: nothing else tells two calls apart. Whoever asked decides whether to go on.
+    /// too: nothing else tells two calls apart. The caller decides whether to go on.
     pub missing_key_paths: Vec<Path>,
 }
 

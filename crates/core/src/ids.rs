@@ -147,7 +147,7 @@ impl IdempotencyKey {
 /// Names come from orchestrators: UUIDs, thread ids, paths of jobs. Longer is a mistake.
 pub const RUN_CHARS_MAX: usize = 255;
 
-/// One task of an agent, as named by whoever orchestrates it, or as inferred from the agent's own session.
+/// One task of an agent, as named by its orchestrator, or as inferred from the agent's own session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Run {
     pub id: String,

@@ -1,4 +1,4 @@
-//! What a caller wants done: scope, action, arguments, occurrence; and the keys that make two of them the same.
+//! An intent: scope, action, arguments, occurrence; and the keys that make two of them the same.
 
 use crate::call_metadata::CallMetadata;
 use crate::class::Class;
@@ -81,7 +81,7 @@ pub struct Intent {
     pub born_at: Option<At>,
     /// How long a delivered success of it answers repeats; `None` = for ever.
     pub window: Option<Duration>,
-    /// What the upstream refused is answered from the record, and not sent again.
+    /// A refusal of the upstream is answered from the record, and not sent again.
     pub replay_refusals: bool,
     pub metadata: CallMetadata,
     /// It carries its document's full text, where a twin may have sent only a digest that the upstream did not know: the
@@ -128,7 +128,7 @@ pub enum Scope {
     Global,
 }
 
-/// What the identity is made of.
+/// The source of the identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedBy {
     CallerKey,
@@ -250,7 +250,7 @@ impl Intent {
         })
     }
 
-    /// The same call as the one that takes an effect back: one intent for each effect, whoever asks and however often.
+    /// The same call as the one that takes an effect back: one intent for each effect, however many callers ask.
     /// It belongs to no run, so that what a cancelled run has done can be undone. `plain` is the call as it was kept,
     /// so that a change of policy between two tries is no drift.
     pub fn to_undo(self, plain: &Intent, effect: &Effect, undoes: Undoes, secret: &Secret) -> Intent {
@@ -282,12 +282,12 @@ impl Intent {
         }
     }
 
-    /// What a new effect of this intent begins with.
+    /// The facts that a new effect of this intent begins with.
     pub fn seed(&self, id: EffectId, occurrence: Occurrence, rule: &Rule) -> Seed {
         Seed { id, occurrence, marks: Arc::clone(&self.marks), facts: self.facts(rule) }
     }
 
-    /// What the ledger says of an attempt made for this intent.
+    /// The ledger's facts about an attempt made for this intent.
     pub fn facts(&self, rule: &Rule) -> Arc<Facts> {
         Arc::new(Facts {
             action: self.action.clone(),
@@ -316,7 +316,7 @@ pub struct Seed {
     pub marks: Arc<Marks>,
 }
 
-/// What a record keeps of a key that goes upstream.
+/// The mark that a record keeps of a key that goes upstream.
 pub fn upstream_key(secret: &Secret, written: &str) -> u64 {
     secret.mac("upstream key", &[written.as_bytes()]).short().max(1)
 }
@@ -326,12 +326,12 @@ pub fn run_key(secret: &Secret, tenant: &str, run: &str) -> Digest {
     secret.mac("run", &[tenant.as_bytes(), run.as_bytes()])
 }
 
-/// The intent key of the undo of an effect. Whoever knows the effect can look up its undo.
+/// The intent key of the undo of an effect. It follows from the effect, so any reader of the effect finds its undo.
 pub fn undo_key(secret: &Secret, tenant: &str, effect: EffectId) -> Digest {
     secret.mac(UNDO, &[tenant.as_bytes(), &effect.0.to_be_bytes()])
 }
 
-/// What undoes are named by, apart from everything that a caller could name.
+/// The namespace of undos, apart from all names that a caller could choose.
 const UNDO: &str = "undo";
 
 /// By which a record tells whose it is, without naming anybody. Never 0.

@@ -77,7 +77,7 @@ pub enum Event {
     Released {
         ruling: Ruling,
     },
-    /// Whoever asked for it once more, with this reason, got this one, which nobody had got yet.
+    /// A deliberate repeat with this reason was answered with this effect, which had reached nobody yet.
     Adopted {
         reason: Reason,
     },
@@ -101,7 +101,7 @@ pub struct NewAttempt {
     pub run: Option<Run>,
     /// The epoch of the store that the claim requires.
     pub epoch: u64,
-    /// What this attempt sends. After a refusal a caller may have corrected it.
+    /// The fingerprint of this attempt. After a refusal a caller may have corrected it.
     pub facts: Arc<Facts>,
     pub marks: Arc<Marks>,
     pub trace: Option<u128>,
@@ -121,7 +121,7 @@ pub struct Step {
     pub alarm: Option<Alarm>,
 }
 
-/// What somebody must hear about, whatever else is going on.
+/// News that must be told, whatever else is going on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alarm {
     /// Two attempts of one effect succeeded: the loudest alarm there is.
@@ -407,7 +407,7 @@ fn known(effect: &Effect, attempt: AttemptNo) -> bool {
 
 fn start(effect: &mut Effect, new: &NewAttempt, resend: bool) {
     let number = AttemptNo(effect.newest_attempt().map_or(1, |attempt| attempt.number.0 + 1));
-    // What an old attempt came to of something that may be sent at any time is nobody's concern once its storm is over.
+    // The end of an old attempt of a generation is nobody's concern once its storm is over.
     let is_repeatable = matches!(effect.facts.class, Class::Generate | Class::Convergent);
     let reported = effect.attempts.iter().filter(|attempt| attempt.verdict == Verdict::Reported).count();
     let droppable = |attempt: &Attempt| match attempt.verdict {
@@ -546,7 +546,7 @@ pub fn duplicates(effect: &Effect) -> Option<Alarm> {
     (successes > 1).then_some(Alarm::DuplicateDetected)
 }
 
-/// What an answer means that comes for an attempt which its effect has let go of (see [`ATTEMPTS_KEPT`]): that attempt
+/// The meaning of an answer for an attempt that its effect has dropped (see [`ATTEMPTS_KEPT`]): that attempt
 /// was proven not to have happened.
 pub fn alarm_of_dropped(effect: &Effect, event: &Event) -> Option<Alarm> {
     let Event::Settled { outcome: Outcome::Applied { .. }, .. } = event else { return None };

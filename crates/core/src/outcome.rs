@@ -1,4 +1,4 @@
-//! What an upstream's answer means, as a door read it.
+//! The meaning of an upstream's answer, as a door read it.
 
 use crate::answer::EffectWord;
 use crate::effect::{Evidence, NotAppliedWhy, Reply};

@@ -89,7 +89,7 @@ fn collect(plain: &Json, redacted: &Json, values: &mut Vec<String>) {
             }
         }
         (Json::String(plain), Json::String(redacted)) if plain != redacted => {
-            // What stands where the marker stands, between the parts that both share.
+            // The text at the marker's place, between the parts that both share.
             let Some((before, after)) = redacted.split_once(REDACTED) else { return };
             let rest = plain.strip_prefix(before).unwrap_or(plain);
             values.push(rest.strip_suffix(after).unwrap_or(rest).to_owned());

@@ -4,13 +4,13 @@ use crate::identity::Sorting;
 use crate::json::{Json, Path, push_member};
 use crate::redact::redacted;
 
-/// What fits beside an action and a state on a wide terminal.
+/// The width left beside an action and a state on a wide terminal.
 pub const SUBJECT_CHARACTERS_MAX: usize = 80;
 
 /// One value's share, so that a long text does not push the others out.
 const VALUE_CHARACTERS_MAX: usize = 40;
 
-/// What an intent is about, in at most 80 characters: `customer=cus_42 invoice=1001`, or the command line. Secrets
+/// The subject of an intent, in at most 80 characters: `customer=cus_42 invoice=1001`, or the command line. Secrets
 /// and control characters are left out.
 pub fn subject(arguments: &Json, sorting: &Sorting) -> String {
     let mut shown = redacted(arguments, &sorting.secret);
@@ -91,7 +91,7 @@ fn in_pairs(shown: &Json) -> String {
 }
 
 fn push_pair(line: &mut String, name: &str, value: &Json) {
-    // What comes behind is cut off anyway.
+    // The rest is cut off anyway.
     if line.len() > SUBJECT_CHARACTERS_MAX * 4 {
         return;
     }

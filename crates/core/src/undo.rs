@@ -68,7 +68,7 @@ pub struct Undone {
 /// It is written with its effect at every step; a call that people write is far shorter.
 pub const UNDO_BYTES_MAX: usize = 8 * 1024;
 
-/// What an undo is filled in from.
+/// The values that an undo is filled in from.
 #[derive(Debug, Clone, Copy)]
 pub struct Filling<'a> {
     pub action: &'a str,
@@ -128,7 +128,7 @@ impl UndoCall {
         }
     }
 
-    /// What rules call the action that it is.
+    /// The action's name, as rules write it.
     pub fn action(&self) -> String {
         match self {
             UndoCall::Mcp { server, tool, .. } => format!("mcp:{server}/{tool}"),

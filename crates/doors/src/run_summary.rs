@@ -70,8 +70,8 @@ pub async fn markdown<S: Store, H: Holders, E: Entropy>(
     of: Option<OfRun<'_>>,
 ) -> Result<String, Error> {
     let mut text = match of {
-        Some(of) => format!("# What was done in run {}\n", code(of.run)),
-        None => "# What was done\n".to_owned(),
+        Some(of) => format!("# Done in run {}\n", code(of.run)),
+        None => "# Done\n".to_owned(),
     };
     if let (Some(ledger), Some(of)) = (ledger, of)
         && let Some(fence) = ledger.standing_fence(of.tenant, of.run).await?
@@ -100,12 +100,12 @@ pub async fn markdown<S: Store, H: Holders, E: Entropy>(
         (
             &sorted.refuted,
             "Refuted",
-            "These were reported as done, and when looked for they were not there. Do not repeat these; tell the user \
+            "These were reported as done, but a check did not find them. Do not repeat these; tell the user \
              the effect id.",
         ),
         (
             &sorted.unanswered,
-            "Without a whole answer",
+            "Without a complete answer",
             "These generations were refused or ended early, and may have used tokens. They may be asked again.",
         ),
         (

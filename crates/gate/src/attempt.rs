@@ -306,7 +306,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let effect = holder.effect();
                 Ok(match (waited, effect) {
                     (true, _) | (false, None) => Turn::Waited,
-                    // What another does is none of this caller's business.
+                    // Another attempt is none of this caller's business.
                     (false, Some(effect)) if effect.facts.principal != call.intent.principal => {
                         let trouble = wording::turn_taken(None);
                         let answer = Answer::of_trouble(call.rule.tier(), OutcomeWord::Held, trouble);

@@ -28,7 +28,7 @@ use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
 use semel_ledger::{Changed, Found, Late};
 
-/// What became of a wish to send.
+/// The answer to a request to send.
 #[derive(Debug)]
 pub enum Begun {
     /// Send it now, then settle.
@@ -39,7 +39,7 @@ pub enum Begun {
     Answered(Box<Passed>),
 }
 
-/// What a client takes away: all that names the attempt when it comes back.
+/// The handle that a client takes away: all that names the attempt when it comes back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
     pub effect: EffectId,
@@ -52,7 +52,7 @@ pub struct Taken {
     pub possible_repeat: bool,
 }
 
-/// What the holder of an attempt brings back.
+/// The report of an attempt's holder.
 #[derive(Debug, Clone)]
 pub struct Settlement {
     pub effect: EffectId,
@@ -65,7 +65,7 @@ pub struct Settlement {
     pub undo: Option<Undo>,
 }
 
-/// What became of it.
+/// The outcome of the report.
 #[derive(Debug)]
 pub enum Settled {
     /// It is on record, now or since an earlier time that it was brought.
@@ -163,7 +163,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             nonce: attempt.nonce,
             deadline: attempt.deadline,
             tier: effect.facts.tier,
-            // What a client says was refused semel has not seen.
+            // semel has not seen a refusal that a client reports.
             idempotency_key: upstream_key(self.ledger.secret(), key, effect.occurrence.number, 0, rule),
             possible_repeat: false,
         }
@@ -220,7 +220,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok(Settled::Recorded(Box::new(passed)))
     }
 
-    /// The answer about an effect to whoever made an attempt of it.
+    /// The answer about an effect to the holder of an attempt.
     fn told(&self, found: Found, sent: Sent) -> Passed {
         let effect = found.effect().expect("it was claimed");
         match &effect.state {

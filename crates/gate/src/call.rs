@@ -105,7 +105,7 @@ impl<'a, U> Call<'a, U> {
         Call { sender: Sender::Away(nonce), ..self }
     }
 
-    /// What this call has done so far, as far as the record at hand is concerned.
+    /// The actions of this call so far, on the record at hand.
     pub(crate) fn past(&self, record: Digest) -> Past<'static> {
         let sent = match &self.unresolved {
             Some(UnresolvedSend { effect, .. }) => SentBefore::Unresolved {

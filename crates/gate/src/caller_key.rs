@@ -118,7 +118,7 @@ impl ResolvedKey {
         ResolvedKey { record, by_key: false, stands_for: None, seen: None }
     }
 
-    /// What a claim writes beside the record: that the key stands for it. It counts only if the key still leads where
+    /// The cell that a claim writes: the key stands for the record. It counts only if the key still leads where
     /// it led when it was looked at, because of what has come to stand under it since, nobody has decided anything. A
     /// repeat for a reason of its own leaves the key with what it stands for.
     pub(crate) fn claimed_with(&self, intent: &Intent) -> Option<(Digest, Revision)> {

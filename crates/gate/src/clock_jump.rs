@@ -5,7 +5,7 @@ use semel_core::time::At;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What two clocks of one machine drift apart between two looks, and are set right by.
+/// The drift of two clocks of one machine between two looks, and the size of usual corrections.
 const DRIFT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]

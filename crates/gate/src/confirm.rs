@@ -21,7 +21,7 @@ const ASK_AGAIN_MAX: Duration = Duration::from_secs(15);
 /// The last question comes a little after the end, so that it is not asked twice at the same moment.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 
-/// Whoever was asked to end should not be kept for the whole of a pause.
+/// A process that was asked to end should not be kept for the whole of a pause.
 const LOOK_UP_EVERY: Duration = Duration::from_millis(500);
 
 /// A door brings one of these: it asks, and never decides.
@@ -38,7 +38,7 @@ pub trait Witness: Send {
     }
 }
 
-/// What became of a reported success.
+/// The result of a confirm.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Confirmed {
     /// It is true.
@@ -127,7 +127,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    /// What was refuted, as it is now. Its record may have gone on to another effect.
+    /// The refuted effect, as it is now. Its record may have gone on to another effect.
     pub async fn refuted(&self, done: &Found) -> Result<Found, Error> {
         let mut found = self.ledger.find(done.key).await?;
         let number = done.effect().map_or(0, |effect| effect.occurrence.number);

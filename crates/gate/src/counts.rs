@@ -1,4 +1,4 @@
-//! What was asked, sent, answered and saved, per tenant and door. Counting is an atomic addition.
+//! Counts of calls, sends, answers and savings, per tenant and door. Counting is an atomic addition.
 
 use crate::events::{Answered, GateEvent, Observer, Settling};
 use semel_core::answer::OutcomeWord;
@@ -53,7 +53,7 @@ impl Door {
 
 macro_rules! counters {
     ($($(#[$about:meta])* $name:ident = $word:literal,)*) => {
-        /// What is counted. The words are what the ledger and the API call it.
+        /// The counters. The words are those of the ledger and the API.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Counter { $($(#[$about])* $name,)* }
 
@@ -109,11 +109,11 @@ const TENANTS_MAX: usize = 1_000;
 /// As no tenant is called.
 const OTHERS: &str = "(others)";
 
-/// What one tenant did.
+/// The counts of one tenant.
 #[derive(Debug)]
 struct Counted {
     now: [[AtomicU64; COUNTERS]; DOORS],
-    /// What of it the ledger has, or is about to have.
+    /// The part that the ledger has, or is about to have.
     written: [[AtomicU64; COUNTERS]; DOORS],
 }
 
@@ -124,7 +124,7 @@ impl Default for Counted {
     }
 }
 
-/// What the threads of one stripe counted, per tenant.
+/// The counts of one stripe's threads, per tenant.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Stripe(RwLock<HashMap<String, Arc<Counted>>>);
@@ -205,7 +205,7 @@ impl Counts {
         self.add_all(tenant, Door::Llm, counters.into_iter().zip(amounts));
     }
 
-    /// What all tenants together did, since this process began.
+    /// The counts of all tenants together, since this process began.
     pub fn total(&self, door: Door, counter: Counter) -> u64 {
         let of =
             |counted: &Arc<Counted>| counted.now[door as usize][counter as usize].load(Ordering::Relaxed);
@@ -296,7 +296,7 @@ fn repeats(by: RetryOrigin) -> Counter {
     }
 }
 
-/// What somebody is about to write, and nobody else writes meanwhile. Given back unless it was.
+/// Counts that one thread is about to write, and no other. Given back unless they were written.
 struct Taken<'c> {
     written: &'c [AtomicU64; COUNTERS],
     new: Vec<(Counter, u64)>,

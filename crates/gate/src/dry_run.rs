@@ -23,7 +23,7 @@ use semel_ledger::observed::Seen;
 use semel_ledger::store::Store;
 use serde_json::{Value, json};
 
-/// What the ledger alone says about a call.
+/// The ledger's answer about a call.
 struct Foreseen {
     dry_run: DryRun,
     found: Found,
@@ -113,7 +113,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let _unrecorded_is_fine = self.ledger.observed(intent.key, now, counts, line).await;
     }
 
-    /// What else a claim would come upon: an open effect of the same identity elsewhere, or a doubt that it may be a
+    /// Other effects in the way of a claim: an open effect of the same identity elsewhere, or a doubt that it may be a
     /// rewording of.
     async fn in_the_way(
         &self,

@@ -1,4 +1,4 @@
-//! What keeps the gate itself from doing its job.
+//! Failures of the gate itself.
 
 use semel_core::intent::Intent;
 

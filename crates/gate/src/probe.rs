@@ -72,7 +72,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    /// The probe was asked and the doubt stays: said to whoever called, and to whoever looks into the ledger.
+    /// The probe was asked and the doubt stays: said to the caller, and in the ledger.
     async fn still_in_doubt<U: Upstream>(&self, call: &Call<'_, U>, found: &Found, why: String) -> Passed {
         self.note_in_vain(found, ProbeTrouble::Probe, &why).await;
         in_doubt(call, found, Some(why))

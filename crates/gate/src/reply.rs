@@ -14,7 +14,7 @@ use semel_ledger::Found;
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What a call got.
+/// The result of a call.
 #[derive(Debug, Clone)]
 pub struct Passed {
     pub answer: Answer,
@@ -77,7 +77,7 @@ impl Passed {
     pub(crate) fn superseded(effect: &Effect, sent: Sent) -> Passed {
         let mut trouble = wording::in_doubt(effect);
         trouble.what_happened =
-            "It was sent and answered, but the ledger has lost this attempt meanwhile. The answer \
+            "It was sent and answered, but the ledger has lost this attempt since. The answer \
                                  is kept in the journal, as evidence."
                 .into();
         refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, sent.data)
@@ -114,7 +114,7 @@ impl Passed {
             self.answer.outcome,
             self.answer.data,
         );
-        // What is on record as its reply is no success's any more.
+        // The recorded reply is no success's any more.
         if self.reply == GivenReply::Live {
             passed.reply = GivenReply::Live;
         }
@@ -148,7 +148,7 @@ impl Passed {
     }
 }
 
-/// What an answer says while a success is still asked about.
+/// The words of an answer while a confirm is pending.
 pub(crate) fn pending(evidence: Evidence) -> String {
     format!("{}, not confirmed yet", evidence.word())
 }
@@ -169,7 +169,7 @@ pub(crate) fn answer_ran(mut found: Found, sent: Sent, now: At) -> Passed {
             };
             let answer =
                 Answer { data: sent.data, ..answer(effect, true, applied.word, OutcomeWord::Ran, reason) };
-            // What this call got itself is the reply only if it was the success.
+            // This call's own answer is the reply only if it was the success.
             let reply = match &sent.outcome {
                 Outcome::Applied { evidence: Evidence::Probed, .. } => GivenReply::None,
                 Outcome::Applied { .. } => GivenReply::Live,
@@ -223,7 +223,7 @@ pub(crate) fn answer_of_record(
     let mut reason = wording::done_before(effect, now);
     if outcome == OutcomeWord::Replayed {
         if effect.delivered_at.is_none() {
-            reason.push_str(", because its answer is not known to have reached anybody");
+            reason.push_str(" (the first caller never got the answer)");
         } else if intent.again.as_ref().is_some_and(|why| effect.occurrence.was_for(why)) {
             reason.push_str(wording::REASON_USED);
         }
@@ -260,7 +260,7 @@ pub(crate) fn answer_of_refusal(found: &Found, refusal: Refusal, intent: &Intent
         Code::HeldForPerson => OutcomeWord::Held,
         _ => OutcomeWord::Refused,
     };
-    // Whoever waited for it must not be told that nothing happens.
+    // Callers that waited for it must not hear that nothing happens.
     let may_happen = trouble.code == Code::Cancelled && effect.is_some_and(Effect::is_open);
     let mut passed = refused(effect, rule.tier(), trouble, outcome, Value::Null);
     if may_happen {

@@ -20,7 +20,7 @@ use semel_ledger::store::Store;
 #[derive(Debug, Clone)]
 pub struct Undoable {
     pub effect: Effect,
-    /// What takes it back.
+    /// The call that takes it back.
     pub call: UndoCall,
 }
 

@@ -56,7 +56,7 @@ pub struct NotStarted {
     pub data: Value,
 }
 
-/// What a call is sent with.
+/// The inputs of a send.
 #[derive(Debug, Clone, Copy)]
 pub struct Sending<'a> {
     /// `None` for what is not recorded, such as a read.

@@ -15,7 +15,7 @@ use semel_core::time::At;
 use semel_core::undo::UndoCall;
 use std::sync::Arc;
 
-/// What a cancelled run has done, and what of it may still happen.
+/// The effects of a cancelled run, and those that may still happen.
 #[derive(Debug, Clone)]
 pub struct Cancelled {
     pub applied: Vec<Known>,
@@ -31,7 +31,7 @@ pub struct Cancelled {
 }
 
 impl Cancelled {
-    /// What of it can be taken back, and by which call. Each is an effect of its own.
+    /// The effects that can be taken back, and by which call. Each undo is an effect of its own.
     pub fn undoable(&self) -> impl Iterator<Item = (&Known, &UndoCall)> {
         self.applied.iter().filter_map(|known| Some((known, known.effect.undoable()?)))
     }
@@ -150,7 +150,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ok(fence.filter(|fence| fence.cancelled))
     }
 
-    /// What the fence that stands now has kept from starting.
+    /// The calls that the present fence has prevented.
     async fn prevented_in(&self, run_key: Digest) -> Result<Vec<(String, String)>, Error> {
         let (_, _, fence) = self.fence(run_key).await?;
         let Some(fence) = fence.filter(|fence| fence.cancelled) else { return Ok(Vec::new()) };

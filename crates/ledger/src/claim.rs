@@ -38,7 +38,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// What is said of its answer, should that turn out to be the second one.
+    /// The words about its answer, should that be a second one.
     pub fn describe(&mut self, answer: Value) {
         self.about = (!answer.is_null()).then(|| Box::new(answer));
     }
@@ -71,7 +71,7 @@ impl Claim {
     }
 }
 
-/// What a claim is made with. Everything here was read before, and is required to be still so when it lands.
+/// The inputs of a claim. Everything here was read before, and is required to hold still when it lands.
 #[derive(Debug)]
 pub struct Wanted<'a> {
     pub intent: &'a Intent,
@@ -297,7 +297,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     ) -> Result<bool, Error> {
         let newest = found.effect();
         if newest.is_some_and(|effect| !matches!(effect.state, State::Applied(_))) {
-            // What a refusal answered is not the answer of whatever was lost.
+            // A refusal is not the answer of the attempt that was lost.
             let event = Event::Forgotten { at: now, epoch: found.epoch.0 };
             let written =
                 self.write(found, Change { reply: ReplyChange::Drop, ..Change::to(&event, now) }).await?;
@@ -437,7 +437,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         })
     }
 
-    /// What has lost this attempt may have lost others. It begins an epoch, unless one has begun since the claim. An
+    /// A ledger that lost this attempt may have lost more. It begins an epoch, unless one has begun since the claim. An
     /// attempt that is older than a quarantine may have been forgotten by retention instead.
     async fn bump_after_lost(&self, claim: &Claim, now: At) -> Result<(), Error> {
         let started = claim.effect().attempt(claim.attempt).map(|attempt| attempt.claimed_at);

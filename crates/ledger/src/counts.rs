@@ -1,4 +1,4 @@
-//! What was asked, sent and saved, day by day, added up over all processes of a ledger.
+//! Counts of calls, sends and savings, day by day, over all processes of a ledger.
 //!
 //! Counts are told, not promised: they are written lazily, and a machine that loses power may lose the last of them.
 
@@ -26,7 +26,7 @@ impl Day {
     }
 }
 
-/// What a count is filed under.
+/// The key of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Under<'a> {
     pub tenant: &'a str,

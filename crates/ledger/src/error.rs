@@ -1,4 +1,4 @@
-//! What keeps the ledger from doing its job. Duplicates, drift and doubt are decisions and never stand here.
+//! Failures of the ledger itself. Duplicates, drift and doubt are decisions and never stand here.
 
 use std::path::PathBuf;
 

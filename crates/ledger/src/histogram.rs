@@ -16,7 +16,7 @@ pub struct Histogram {
     sum_us: AtomicU64,
 }
 
-/// What was counted by some moment.
+/// The counts at some moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
     /// Not cumulative; the last one has no upper end.

@@ -49,7 +49,7 @@ impl FileHolders {
     /// new one.
     pub fn let_go(&self) {
         if let Some(lock) = self.lock().take() {
-            // Whether somebody still holds it is asked again by whoever wants to know.
+            // Whether it is still held is asked again by the next reader.
             let _held_by_a_child = lock.release();
         }
     }

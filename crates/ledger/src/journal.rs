@@ -36,7 +36,7 @@ pub fn note(kind: &str, effect: Option<&Effect>, run: Option<Digest>, data: Valu
     }
 }
 
-/// What a line says beside its kind. Written straight into text: a tree of values would cost more than the line.
+/// The details of a line, beside its kind. Written straight into text: a tree of values would cost more than the line.
 #[derive(Serialize, Default)]
 struct Details<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Lapses that nobody has read yet: noticed and written down, so that whoever waits for doubts hears of them.
+//! Lapses that nobody has read yet: noticed and written down, so that those who wait for doubts hear of them.
 
 use crate::Error;
 use crate::entropy::Entropy;
@@ -10,11 +10,11 @@ use semel_core::lifecycle::{Event, Lapse};
 use semel_core::time::At;
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
-    /// Looks at everything in flight, whoever holds it. Returns how much of it had lapsed.
+    /// Looks at everything in flight, of all holders. Returns how much of it had lapsed.
     pub async fn notice_lapses(&self, now: At) -> Result<usize, Error> {
         let (mut lapsed, mut after) = (0, None);
         loop {
-            // One that cannot be read lapses for nobody: whoever asks for it is refused anyway.
+            // One that cannot be read lapses for nobody: its callers are refused anyway.
             let page = self.listing(By::Open, after, PAGE_ROWS_MAX).await?;
             for (key, known) in page.items {
                 let Some(attempt) = known.effect.open_attempt().filter(|_| !known.newer) else { continue };
@@ -30,7 +30,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         }
     }
 
-    /// What this process has in flight is in doubt from now on: it is about to end, and whoever asks need not find out
+    /// Attempts of this process are in doubt from now on: it is about to end, and callers need not find out
     /// by its death. An answer that still comes counts. Returns how many there were.
     pub async fn lapse_own(&self, now: At) -> Result<usize, Error> {
         let me = self.holders().me()?;

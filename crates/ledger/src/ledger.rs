@@ -32,7 +32,7 @@ pub struct Ledger<S, H, E> {
     witness: Option<Arc<dyn Witness>>,
 }
 
-/// What the ledger knows of one intent key.
+/// The ledger's knowledge of one intent key.
 #[derive(Debug, Clone)]
 pub struct Found {
     pub key: Digest,
@@ -45,7 +45,7 @@ pub struct Found {
 }
 
 impl Found {
-    /// What is found of an intent that nobody has had yet, in a store that never forgot anything.
+    /// An unseen intent, in a store that never forgot anything.
     pub fn nothing(key: Digest) -> Self {
         Found { key, revision: Revision::ABSENT, epoch: Revision::ABSENT, newest: None, reply: None }
     }
@@ -59,7 +59,7 @@ impl Found {
 #[derive(Debug, Clone)]
 pub struct Listing {
     pub items: Vec<(Digest, Known)>,
-    /// What stands among them and cannot be read.
+    /// Those among them that cannot be read.
     pub damaged: Vec<EffectId>,
     pub next: Option<Cursor>,
 }
@@ -90,7 +90,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ledger { store, holders, entropy, secret, witness: None }
     }
 
-    /// Lapses are derived on read, by whoever reads, and doubts are cleared by many, so both are told where they are
+    /// Lapses are derived on read, by any reader, and doubts are cleared by many, so both are told where they are
     /// written.
     #[must_use]
     pub fn witnessed_by(self, witness: Arc<dyn Witness>) -> Self {
@@ -153,7 +153,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Err(Error::NotRead { what: format!("record {key} does not come to rest") })
     }
 
-    /// What has happened to the newest effect without anybody writing it down.
+    /// Changes of the newest effect that nobody has written down yet.
     fn overdue(&self, found: &Found, now: At) -> Result<Option<Event>, Error> {
         let Some(known) = found.newest.as_ref().filter(|known| !known.newer) else { return Ok(None) };
         let effect = &known.effect;
@@ -243,7 +243,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let puts = std::iter::once(put).chain(beside).collect();
         let commit = Commit {
             // The record as it was read is the record of one epoch: a failover brings back older rows, and later
-            // ones get the revisions and attempt numbers that were lost. Whoever is refused reads again.
+            // ones get the revisions and attempt numbers that were lost. A refused writer reads again.
             require: Require { cells: vec![(EPOCH_CELL, found.epoch)], ..Require::default() },
             journal: lines,
             durability,
@@ -474,7 +474,7 @@ pub(crate) struct Change<'a> {
     pub reply: ReplyChange,
     /// A turn to give back in the same commit, and a second answer.
     pub beside: Vec<Put>,
-    /// What else the journal says of it.
+    /// The rest of its journal line.
     pub note: Option<(&'static str, serde_json::Value)>,
     pub durability: Durability,
     pub at: At,
@@ -496,7 +496,7 @@ pub(crate) enum Written {
     Moved,
 }
 
-/// What has become of an attempt in flight whose holder is dead, or whose time is over.
+/// The lapse of an attempt in flight whose holder is dead, or whose time is over.
 fn lapse_of(attempt: &Attempt, is_alive: bool, now: At) -> Option<Lapse> {
     match is_alive {
         false => Some(Lapse::HolderDied),

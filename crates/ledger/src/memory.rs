@@ -20,7 +20,7 @@ pub trait Sleeper: Send + Sync {
     fn sleep(&self, span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
-/// What goes wrong with the next call of its kind.
+/// The fault of the next call of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The commit lands, and its caller hears that nobody knows.
@@ -45,7 +45,7 @@ pub struct Snapshot(Tables);
 #[derive(Debug, Default)]
 struct State {
     tables: Tables,
-    /// What a power cut leaves, where lazy commits have come since the last durable one.
+    /// The state after a power cut, where lazy commits have come since the last durable one.
     synced: Option<Tables>,
     faults: VecDeque<Fault>,
     waiting: HashMap<Digest, Vec<Waiting>>,
@@ -383,7 +383,7 @@ struct Moved<'s> {
     key: Digest,
     since: Revision,
     sleep: Pin<Box<dyn Future<Output = ()> + Send>>,
-    /// Set while it stands in the list of those who wait; whoever takes it off the list has seen a change.
+    /// Set while it stands in the list of waiters; taking it off the list means that a change was seen.
     id: Option<u64>,
 }
 

@@ -1,6 +1,6 @@
 //! Where a ledger lies, and whether it is safe to trust what is found there.
 //!
-//! Whoever can write beside the ledger can forge claims, and whoever can read it has the recorded replies. So a
+//! An account that can write beside the ledger can forge claims, and one that can read it has the replies. So a
 //! place is refused, never repaired: a mode that somebody else set is not ours to tighten in silence.
 
 use crate::Error;

@@ -1,9 +1,9 @@
-//! What must hold for a commit to land. Every engine asks this one function, so that none can differ.
+//! The conditions for a commit to land. Every engine asks this one function, so that none can differ.
 
 use crate::store::{Commit, Conflict, Index, Put, Revision, SeenAlike};
 use semel_core::digest::Digest;
 
-/// What a row looks like to whoever wants to overwrite it.
+/// The parts of a row that matter to a commit that overwrites it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head {
     /// The engine's own number of the row, in order of insertion.
@@ -140,7 +140,7 @@ pub(crate) fn record_of(commit: &Commit) -> Option<Digest> {
     })
 }
 
-/// Every key whose revision a commit moves, for whoever waits on one.
+/// Every key whose revision a commit moves, to wake those who wait on one.
 pub(crate) fn moved(commit: &Commit) -> impl Iterator<Item = (Digest, Revision)> {
     commit.puts.iter().map(|put| match put {
         Put::Record { key, expected, .. } | Put::Cell { key, expected, .. } => (*key, expected.next()),

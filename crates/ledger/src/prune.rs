@@ -51,7 +51,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let windows =
             (retention.windows.as_micros() as u64).max(last.as_ref().map_or(0, |last| last.windows));
         let Some(last) = last else {
-            // What retention has never looked at waits for the next time.
+            // A record that retention has never looked at waits for the next time.
             let first = Pruned { at: now, clock: Some(now), windows };
             self.put_cell(key, revision, &first, Vec::new(), Durability::Durable).await?;
             return Ok(None);
@@ -106,7 +106,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 .await?;
             for row in page.items {
                 let (key, revision, ordinal) = (row.key, row.revision, row.ordinal);
-                // What cannot be read is kept: it still refuses its call.
+                // An unreadable record is kept: it still refuses its call.
                 let Ok(known) = decode(row) else { continue };
                 // An undelivered success never expires: its answer is still owed to somebody.
                 let owed =

@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    /// A call with a part left out is another call, so it is not made by whoever does not know the part.
+    /// A call with a part left out is another call, so a version that does not know the part does not make it.
     #[test]
     fn an_undo_that_only_a_newer_semel_knows_reads_as_in_doubt() {
         let (mut effect, whole) = row();

@@ -1,4 +1,4 @@
-//! What people and probes decide about a doubt.
+//! Decisions of people and probes about a doubt.
 
 use crate::entropy::Entropy;
 use crate::holders::Holders;
@@ -23,7 +23,7 @@ pub enum Verdict {
     NotApplied,
 }
 
-/// What a probe found, as far as it counts.
+/// The finding of a probe, as far as it counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Probed {
     Yes {
@@ -42,7 +42,7 @@ const AWAITED_FOR: Duration = Duration::from_secs(600);
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Whether somebody still waits for the answer of an attempt that is past its deadline: its upstream may be at
-    /// work, and what is not there yet may be there in a moment. Whoever rules "no" should know.
+    /// work, and an effect that is not there yet may be there in a moment. A person who rules "no" should know.
     pub fn is_awaited(&self, effect: &Effect, now: At) -> Result<bool, Error> {
         let State::InDoubt(InDoubt { since, why: Doubt::DeadlinePassed }) = &effect.state else {
             return Ok(false);
@@ -79,7 +79,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         self.change_newest(id, Event::Released { ruling }, ReplyChange::Keep, now).await
     }
 
-    /// Records that whoever asked for a success once more, with this reason, is given the one that nobody has got yet,
+    /// Records that a deliberate repeat with this reason is given the success that nobody has got yet,
     /// so that the reason stands for it from now on. `None`: the record has gone on.
     pub async fn adopt(&self, seen: &Found, reason: &Reason, now: At) -> Result<Option<Found>, Error> {
         let event = Event::Adopted { reason: reason.clone() };

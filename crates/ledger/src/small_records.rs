@@ -130,7 +130,7 @@ impl Epoch {
 pub struct Pruned {
     /// The time that it last went by.
     pub at: At,
-    /// What the clock of whoever ran it said; the same, unless that had leapt.
+    /// The clock of the process that ran it; the same, unless that had leapt.
     #[serde(default)]
     pub clock: Option<At>,
     /// The longest window of all whose policies this ledger has served, in microseconds: their facts stay for so long.

@@ -65,7 +65,7 @@ pub struct Cell {
     pub body: Vec<u8>,
 }
 
-/// What [`Store::read`] found for an intent key: the newest row, or none.
+/// The result of [`Store::read`] for an intent key: the newest row, or none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versioned {
     /// Revision of the newest row; 0 = absent.
@@ -106,7 +106,7 @@ pub enum ReplyChange {
     Drop,
 }
 
-/// What must still hold when the commit lands. Checked in the same transaction as the puts.
+/// Conditions that must still hold when the commit lands. Checked in the same transaction as the puts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Require {
     /// Cells (run fence, epoch) and the revision each must have; 0 = absent.
@@ -205,7 +205,7 @@ pub enum Conflict {
     Alike,
 }
 
-/// What to scan for, always in order of insertion.
+/// The filter of a scan, always in order of insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     Run(Digest),
@@ -223,7 +223,7 @@ pub enum By {
     Effect(u128),
 }
 
-/// What to look through from the newest on, always in the reverse order of insertion.
+/// The filter of a scan from the newest on, always in the reverse order of insertion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Latest {
     All,

@@ -1,5 +1,5 @@
 //! The tokens that open semel's own server: who they are for, what they may do, and a hash of each. A token itself is
-//! never written down; it is told once, to whoever made it.
+//! never written down; it is shown once, when it is made.
 
 use crate::entropy::Entropy;
 use crate::holders::Holders;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use subtle::ConstantTimeEq;
 
-/// What a token may do at most. Each may do what the ones before it may.
+/// The scope of a token. Each scope includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
@@ -47,7 +47,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// What the ledger keeps of a token.
+/// A token, as the ledger keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kept {
     /// SHA-256 is enough: a token is 256 random bits, which no dictionary has.
@@ -83,7 +83,7 @@ impl Kept {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tokens(pub BTreeMap<String, Kept>);
 
-/// What a token is to be.
+/// The properties of a new token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewToken {
     tenant: String,
@@ -103,14 +103,14 @@ pub enum BadToken {
 /// Names stand in tables and in every intent key.
 const NAME_CHARS_MAX: usize = 64;
 
-/// As many as one tenant may have, so that it cannot take the room of another. Whoever needs more has an identity
+/// As many as one tenant may have, so that it cannot take the room of another. A tenant that needs more has an identity
 /// provider.
 const TENANT_TOKENS_MAX: usize = 1_000;
 
 /// They all lie in one cell, which is read whole: a few megabytes of it.
 const TOKENS_MAX: usize = 20_000;
 
-/// What every token begins with, so that people and scanners know one when they see it.
+/// The beginning of every token, so that people and scanners recognise one.
 pub const PREFIX: &str = "semel_";
 
 impl NewToken {

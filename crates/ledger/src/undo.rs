@@ -24,7 +24,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ok(effect)
     }
 
-    /// What took this effect back.
+    /// The undo of this effect.
     pub async fn undone(&self, effect: &Effect) -> Result<Option<Undone>, Error> {
         if !may_be_undone(effect) {
             return Ok(effect.undone);
@@ -84,7 +84,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             let undone = match (written, undone) {
                 (None, Some(undone)) => undone,
                 (written, undone) if written == undone => return Ok(found),
-                // What was written down was taken back; the undo's own record says so.
+                // The mark was withdrawn; the undo's own record says so.
                 (_, undone) => {
                     if let Some(known) = &mut found.newest {
                         Arc::make_mut(known).effect.undone = undone;

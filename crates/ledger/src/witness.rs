@@ -1,4 +1,4 @@
-//! Whoever counts hears here what becomes of an effect although no attempt of it has answered.
+//! Tells counters about effects that change although no attempt of them has answered.
 
 use semel_core::effect::{Effect, State};
 use semel_core::lifecycle::Event;
@@ -20,7 +20,7 @@ pub(crate) enum Noteworthy {
 }
 
 impl Noteworthy {
-    /// What the event means to a witness, on the effect as it was before.
+    /// The event for a witness, from the effect as it was before.
     pub(crate) fn of(before: Option<&Effect>, event: &Event) -> Option<Noteworthy> {
         let in_doubt = || before.is_some_and(|effect| matches!(effect.state, State::InDoubt(_)));
         match event {

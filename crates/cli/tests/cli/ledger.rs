@@ -204,7 +204,7 @@ fn markdown_tells_a_model_what_not_to_repeat() {
     home.semel(["run", "--run", "r2", "--", "echo", "elsewhere"]);
     let text = home.semel(["ledger", "--run", "r1", "--markdown"]).stdout;
     for expected in [
-        "# What was done in run `r1`",
+        "# Done in run `r1`",
         "## Done (1)",
         "## In doubt (1)",
         "## Failed (1)\n\nWhether these changed anything is not known.",

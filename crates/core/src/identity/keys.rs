@@ -24,7 +24,7 @@ impl IntentDigest {
         IntentDigest(Digest::of(&[b"semel-key-1", key.as_bytes()]))
     }
 
-    /// What `semel key` prints and what can be sent upstream.
+    /// The text that `semel key` prints and that can be sent upstream.
     pub fn idempotency_key(&self) -> String {
         format!("semel_{}", &self.0.to_string()[..KEY_DIGITS])
     }

@@ -14,10 +14,10 @@ pub const PATHS_MAX: usize = 64;
 /// The longest path kept in a mark, for the same reason.
 pub const MARK_PATH_BYTES_MAX: usize = 256;
 
-/// What a difference is called when the leaves were too many to mark.
+/// The name of a difference when the leaves were too many to mark.
 const ARGUMENTS: &str = "arguments";
 const CONTENT: &str = "content";
-/// What a difference is called when one key came with two actions.
+/// The name of a difference when one key came with two actions.
 const ACTION: &str = "action";
 /// The root that holds a request's path.
 const REQUEST_PATH: &str = "path";
@@ -64,7 +64,7 @@ impl Marks {
         }
     }
 
-    /// What makes it drift: `action` if that differs, and the paths that differ, added and removed ones too. Content
+    /// The cause of drift: `action` if that differs, and the paths that differ, added and removed ones too. Content
     /// may be reworded and is not among them.
     pub fn differing(&self, other: &Marks) -> Vec<String> {
         let mut differing = Vec::new();
@@ -121,7 +121,7 @@ impl Marks {
         compare_paths(&self.paths, &other.paths)
     }
 
-    /// What of the content was worded otherwise.
+    /// The content paths that differ.
     pub fn differing_content(&self, other: &Marks) -> Vec<String> {
         if self.content == other.content {
             return Vec::new();

@@ -3,7 +3,7 @@
 use super::number::{NumberError, Written};
 use super::{Json, Object};
 
-/// Containers inside containers. Tool arguments need a handful; the bound keeps recursion, here and in whoever walks
+/// Containers inside containers. Tool arguments need a handful; the bound keeps recursion, here and in code that walks
 /// the tree, far from the end of a stack.
 pub const DEPTH_MAX: usize = 128;
 
@@ -86,7 +86,7 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Json, ParseError> {
     parse_bounded(bytes)
 }
 
-/// The same for bytes whose number is bounded already, by whoever read them.
+/// The same for bytes whose number is bounded already, by their reader.
 pub fn parse_bounded(bytes: &[u8]) -> Result<Json, ParseError> {
     match std::str::from_utf8(bytes) {
         Ok(text) => parse_any(text),
@@ -408,12 +408,12 @@ mod tests {
         fn a_text_is_json_for_us_only_if_it_is_for_serde_json(text in "[\\[\\]{},:\"0-9.e\\- ]{0,12}") {
             let theirs = serde_json::from_str::<serde_json::Value>(&text);
             match parse(&text) {
-                // What we accept beyond serde_json: numbers past the largest double.
+                // Accepted beyond serde_json: numbers past the largest double.
                 Ok(_) => prop_assert!(
                     theirs.as_ref().map_or_else(|error| error.to_string().contains("out of range"), |_| true),
                     "{} was accepted", text
                 ),
-                // What we refuse beyond the grammar: equal names and absurd numbers.
+                // Refused beyond the grammar: equal names and absurd numbers.
                 Err(error) => prop_assert!(
                     theirs.is_err()
                         || matches!(error.what, Problem::DuplicateMember(_) | Problem::NumberTooLong),

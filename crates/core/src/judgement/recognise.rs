@@ -9,7 +9,7 @@ use crate::class::Class;
 use crate::policy::glob::FORMATS;
 use tables::*;
 
-/// What an upstream says about a tool of its own: hints from a party that need not be honest.
+/// An upstream's hints about its own tool. It need not be honest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Annotations {
     pub read_only: Option<bool>,

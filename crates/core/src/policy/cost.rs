@@ -1,4 +1,4 @@
-//! What evaluating an expression may take. CEL itself has no limit, so that is known before it starts.
+//! The cost of an expression. CEL itself has no limit, so the cost is bounded before evaluation starts.
 
 use crate::json::Json;
 use cel::common::ast::{EntryExpr, Expr, IdedExpr, LiteralValue, operators};
@@ -12,7 +12,7 @@ const LOOP_STEPS_MAX: u128 = 500_000;
 const LOOKED_AT_MAX: u128 = 100_000_000;
 const COPIED_BYTES_MAX: u128 = 64 << 20;
 
-/// What an evaluation may take, beside the size of its values.
+/// The cost allowed to an evaluation, beside the size of its values.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cost {
     /// How deep comprehensions (`exists`, `filter`, …) and searches in lists (`in`) nest.
@@ -49,7 +49,7 @@ impl Cost {
                         cost.loops = cost.loops.max(1);
                     }
                     operators::EQUALS | operators::NOT_EQUALS => cost.looks |= in_loop && !any(is_literal),
-                    // What a comprehension gathers its result with is the engine's own matter.
+                    // The accumulator of a comprehension is the engine's own matter.
                     operators::ADD => cost.copies |= in_loop && !any(is_number) && !any(is_result),
                     name => cost.looks |= in_loop && LOOKING.contains(&name),
                 }

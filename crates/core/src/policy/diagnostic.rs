@@ -1,4 +1,4 @@
-//! What is wrong with a policy, where, and what to do about it.
+//! Faults of a policy: where they are and how to fix them.
 
 use annotate_snippets::{AnnotationKind, Level, Renderer, Snippet};
 use serde::Serialize;

@@ -134,7 +134,7 @@ impl Expression {
     }
 }
 
-/// What went wrong, without the values that it went wrong with: they are the caller's or the upstream's, and the words
+/// The fault, without the values that caused it: they are the caller's or the upstream's, and the words
 /// are written down.
 fn without_values(error: &ExecutionError) -> String {
     match error {
@@ -202,7 +202,7 @@ fn plain(message: &str) -> String {
     clipped(message[..end].trim(), 200)
 }
 
-/// What the compiled tree needs: depth for the stack, loops for the cost, free variables for typing errors.
+/// The needs of the compiled tree: depth for the stack, loops for the cost, free variables for typing errors.
 #[derive(Default)]
 struct Survey {
     depth: usize,

@@ -15,7 +15,7 @@ pub enum Unclear {
     InPart,
 }
 
-/// What a request asks for, as far as its answer is read by it.
+/// The parts of a request by which its answer is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
     /// Nothing that is known: a form in parts, a document where none is looked for, no GraphQL at all.
@@ -45,7 +45,7 @@ impl Asked {
     }
 }
 
-/// What became of one field that the operation begins with.
+/// The outcome of one top-level field of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Done,
@@ -97,7 +97,7 @@ const OPEN_WORDS: &[&str] = &[
 /// Members of a payload that are there whatever became of it.
 const ALWAYS_THERE: [&str; 2] = ["__typename", "clientMutationId"];
 
-/// What a server says that has no document of a digest, or takes none, as a code and in words. Nothing was carried out,
+/// The code and words of a server that has no document of a digest, or takes none. Nothing was carried out,
 /// and clients send the text next.
 const NO_SUCH_DOCUMENT: [&str; 4] = [
     "PERSISTED_QUERY_NOT_FOUND",
@@ -243,7 +243,7 @@ fn of_part(name: &str, payload: &Json, errors: &[Error<'_>]) -> Part {
         Json::Null if own.all(|error| error.path.len() == 1 && !error.leaves_it_open()) => Part::Refused,
         Json::Null => Part::Open,
         Json::Object(members) if members.iter().any(|(name, list)| is_user_errors(name) && shows(list)) => {
-            // What is there beside them may have been made, or have been there before.
+            // Data beside them may have been made, or have been there before.
             if shows(payload) { Part::Open } else { Part::Refused }
         }
         Json::Object(members) if members.get("success") == Some(&Json::Bool(false)) => Part::Open,
@@ -431,7 +431,7 @@ mod tests {
             // A field that may be null.
             (r#"{"data": {"m": null}}"#, DONE),
             (r#"{"data": {"m": null}, "errors": []}"#, DONE),
-            // What the API found wrong with the input.
+            // Faults that the API found in the input.
             (r#"{"data": {"m": {"order": null, "userErrors": [{"message": "no"}]}}}"#, REFUSED),
             (r#"{"data": {"m": {"userErrors": [{"message": "no"}], "__typename": "P"}}}"#, REFUSED),
             (r#"{"data": {"m": {"job": null, "orderCancelUserErrors": [{"code": "X"}]}}}"#, REFUSED),

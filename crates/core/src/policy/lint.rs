@@ -1,4 +1,4 @@
-//! What is allowed and probably not meant.
+//! Settings that are allowed and probably not meant.
 
 use super::build::RuleEntry;
 use super::diagnostic::{Code, Diagnostics, Source};
@@ -52,7 +52,7 @@ pub fn rule(
             );
         }
     }
-    // What an answer holds can be a secret too.
+    // A part of an answer can be a secret too.
     let secret = table.secret.iter().filter(|text| !text.value.starts_with("reply"));
     for text in [&table.key, &table.content, &table.volatile].into_iter().flatten().chain(secret) {
         root(source, text, pattern, found);
@@ -259,7 +259,7 @@ fn program_by_path(command: &str) -> Option<(&str, &str)> {
     (!name.is_empty() && !program.contains(['*', '?', '[', '{'])).then_some((program, name))
 }
 
-/// What a command consists of.
+/// The parts of a command.
 const OF_A_COMMAND: [&str; 4] = ["argv", "cwd", "stdin", "action"];
 
 /// A first name that no door uses, or not the door of this rule, is most likely misspelt; an error would forbid doors

@@ -58,7 +58,7 @@ pub struct Policy {
     defaults: Choices,
 }
 
-/// What a caller knows about a call when it asks for the rule.
+/// The facts about a call that select its rule.
 #[derive(Debug, Clone, Copy)]
 pub struct ActionFacts<'a> {
     /// The full name, such as `mcp:github/create_issue` or `cli:kubectl`.
@@ -69,7 +69,7 @@ pub struct ActionFacts<'a> {
     /// Whether the operator trusts the annotations of this upstream. `readOnlyHint` and `idempotentHint` take
     /// protection away, so an upstream that is not trusted cannot use them.
     pub trusted: bool,
-    /// What the operator said for this one call (`--class`).
+    /// The operator's choice for this one call (`--class`).
     pub class_override: Option<Class>,
 }
 
@@ -113,7 +113,7 @@ pub struct PolicyFile {
 }
 
 impl Policy {
-    /// Why a call must not have this class. The policy is the operator's, and whoever makes a call may ask for more
+    /// Why a call must not have this class. The policy is the operator's, and a caller may ask for more
     /// protection than it gives, not for less; without a rule only a strict policy has said anything of it.
     pub fn too_weak(&self, class: Class, operators: &Rule) -> Option<String> {
         let who = match &operators.origin {
@@ -252,7 +252,7 @@ impl Policy {
         self.rules.iter().any(|rule| rule.pattern.may_match(beginning))
     }
 
-    /// The MCP servers that probes and confirms name: whoever guards another one must be able to reach them.
+    /// The MCP servers that probes and confirms name: a door in front of another one must be able to reach them.
     pub fn asked_servers(&self) -> BTreeSet<&str> {
         let probes = self.rules.iter().filter_map(|entry| Some(&entry.rule.probe.as_ref()?.call));
         let confirms = self.rules.iter().filter_map(|entry| Some(&entry.rule.confirm.as_ref()?.call));

@@ -70,7 +70,7 @@ const SERVER: &str = "\n[server]\n";
 const RULES: &str = "\n[[rule]]\n";
 
 impl Pack {
-    /// What it knows about an HTTP API. Only that part is read: a server with one API needs one of the packs.
+    /// Its knowledge of an HTTP API. Only that part is read: a server with one API needs one of the packs.
     pub fn preset(&self) -> Option<Preset> {
         let source = self.part(PRESET)?;
         // The tests see to it that a pack has no findings.

@@ -1,4 +1,4 @@
-//! What models cost.
+//! Prices of models.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub struct Price {
     pub cache_write: Option<f64>,
 }
 
-/// What a generation took, in tokens.
+/// The tokens of a generation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tokens {
     /// All that was sent. `None`: nobody has said how much.
@@ -40,7 +40,7 @@ impl Prices {
         })
     }
 
-    /// What so many tokens cost, in billionths; 0 without a price.
+    /// The cost of so many tokens, in billionths; 0 without a price.
     pub fn cost_nanos(&self, model: &str, tokens: Tokens) -> u64 {
         let Some(Price { input, output, cache_read, cache_write }) = self.of(model) else { return 0 };
         let Tokens { cache_read: read, cache_write: written, .. } = tokens;

@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue, Deserializer};
 /// Larger than any policy a person keeps; the text comes from a file that anyone might have swapped.
 const FILE_BYTES_MAX: usize = 1 << 20;
 
-/// What could be read.
+/// The part that could be read.
 pub struct Shape {
     pub file: File,
     /// Whether everything could be read. If not, the rest is only good for finding more errors, and what is absent
@@ -30,7 +30,7 @@ pub fn read(source: Source<'_>, found: &mut Diagnostics) -> Shape {
         found.error(source, error.span().unwrap_or(0..0), Code::TomlSyntax, error.message());
     }
     if !errors.is_empty() {
-        // What a broken line was meant to say is a guess; findings about guesses would mislead.
+        // The meaning of a broken line is a guess; findings about guesses would mislead.
         return nothing;
     }
     // The deserializer stops at its first error. Taking the offending entry out and reading again finds the next.

@@ -174,7 +174,7 @@ impl RuleEntry {
                 let action = Json::str(facts.action);
                 let mut variables = vec![("action", &action)];
                 variables.extend(facts.arguments.as_object().into_iter().flat_map(|object| object.iter()));
-                // What a request does not have is empty, so that a condition can ask for it.
+                // A missing part of a request is empty, so that a condition can ask for it.
                 let empty = Json::Object(Object::new());
                 if facts.action.starts_with("http:") {
                     let absent = PARTS.iter().filter(|part| facts.arguments.get(part).is_none());

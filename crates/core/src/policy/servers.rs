@@ -1,4 +1,4 @@
-//! What the operator says about servers: those behind semel, and semel itself as one.
+//! The operator's settings for servers: those behind semel, and semel itself as one.
 
 use super::file::MetricsFor;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};

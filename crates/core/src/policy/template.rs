@@ -24,7 +24,7 @@ enum Part {
     Place(Path),
 }
 
-/// What a value must not break out of.
+/// The context that a value must not break out of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     Plain,
@@ -228,7 +228,7 @@ impl Template {
 }
 
 impl Template {
-    /// What of it is the same for every call: `…` stands where something is filled in.
+    /// The part that is the same for every call: `…` stands where something is filled in.
     pub fn outline(&self) -> String {
         match &self.0 {
             Shape::Text(parts) => parts

@@ -1,4 +1,4 @@
-//! What the operator says about HTTP APIs behind semel, completed by what a pack knows of them.
+//! The operator's settings for HTTP APIs behind semel, completed by packs.
 
 use super::file::{Helps, ServerError, Speaks, Stores};
 use crate::redact::without_shapes;
@@ -16,9 +16,9 @@ pub struct HttpApi {
     pub url: String,
     /// The pack whose preset holds for it.
     pub preset: Option<&'static str>,
-    /// What stands for the host in the names of its actions.
+    /// Replaces the host in the names of its actions.
     pub service: String,
-    /// What stands for its address in the identity of its calls, if anything does.
+    /// Replaces its address in the identity of its calls, if set.
     pub account: Option<String>,
     /// The model API that it is, if it is one.
     pub speaks: Speaks,
@@ -78,7 +78,7 @@ const SECRET_CHARS_MIN: usize = 20;
 /// Headers in which APIs take a credential.
 pub const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-goog-api-key"];
 
-/// What a client gets for its idempotency key.
+/// The promise that an idempotency key gives a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
     /// The header in which clients send it.
@@ -112,7 +112,7 @@ impl Default for Keys {
     }
 }
 
-/// What a pack knows about an HTTP API.
+/// A pack's knowledge of an HTTP API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Preset {
     pub service: String,

@@ -96,18 +96,20 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
 /// What a refusal means, as far as its status says.
 fn meaning(status: StatusCode) -> &'static str {
     match status {
-        StatusCode::BAD_REQUEST => "It cannot be understood, or something in it is missing.",
-        StatusCode::UNAUTHORIZED => "It came without a token, or with one that is worth nothing.",
-        StatusCode::FORBIDDEN => "It is not allowed: to this token, from there, or without a person.",
-        StatusCode::NOT_FOUND => "There is no such thing, or it is somebody else's.",
-        StatusCode::CONFLICT => "It is under way, or not in the state for this, or the name fits several.",
+        StatusCode::BAD_REQUEST => "The request is malformed or incomplete.",
+        StatusCode::UNAUTHORIZED => "The token is missing or not valid.",
+        StatusCode::FORBIDDEN => "Forbidden: for this token, from this origin, or without a person.",
+        StatusCode::NOT_FOUND => "Not found, or it belongs to another caller.",
+        StatusCode::CONFLICT => "In flight, in another state, or the name is ambiguous.",
         StatusCode::PAYLOAD_TOO_LARGE => "The body is too large.",
         StatusCode::UNSUPPORTED_MEDIA_TYPE => "The body is not JSON, or it is encoded.",
-        StatusCode::UNPROCESSABLE_ENTITY => "It contradicts what came before it, or itself.",
+        StatusCode::UNPROCESSABLE_ENTITY => "It contradicts an earlier request, or itself.",
         StatusCode::LOCKED => "Nobody knows whether it happened.",
         StatusCode::FAILED_DEPENDENCY => "The attempt that was waited for was refused.",
         StatusCode::BAD_GATEWAY => "It was not begun; nothing was sent.",
-        StatusCode::SERVICE_UNAVAILABLE => "The ledger cannot be asked, or too much is under way; try again.",
+        StatusCode::SERVICE_UNAVAILABLE => {
+            "The ledger is unavailable, or too many requests are in flight; try again."
+        }
         _ => "It was not done; `detail` says why.",
     }
 }

@@ -65,7 +65,7 @@ pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let (_, effect) = named::effect(&api, &who, &id, now).await?;
     let verdict = match (resolve.verdict, resolve.reply) {
         (VerdictWord::NotApplied, Some(_)) => {
-            let detail = "what did not happen has no reply";
+            let detail = "an effect that did not happen has no reply";
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
         }
         (VerdictWord::NotApplied, None) => Verdict::NotApplied,
@@ -102,7 +102,7 @@ pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         return Err(Problem::new(StatusCode::CONFLICT, why));
     }
     let changed = gate.ledger.release(effect.id, ruling).await;
-    let why = "only what was done can be done again";
+    let why = "only an applied effect can be repeated";
     told(&api, changed.map_err(|error| refused(error, effect.id, why))?).await
 }
 
@@ -136,7 +136,7 @@ pub fn supplied(action: &str, rule: &Rule, reply: Vec<u8>) -> Result<Vec<u8>, St
             recorded_value(&value, &Secrets::of(&Json::Null, rule))
         }
         Some("fn") => kept(&reply, rule)?,
-        _ => return Err("a reply of this kind of action cannot be given here".to_owned()),
+        _ => return Err("this kind of action takes no reply here".to_owned()),
     };
     match bytes.len() > REPLY_BYTES_MAX {
         true => Err(format!("a reply of more than {REPLY_BYTES_MAX} bytes is not kept")),

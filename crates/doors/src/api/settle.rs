@@ -117,14 +117,14 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
             .await
             .map_err(|error| unrecorded(&error))
     });
-    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "settling failed; bring it again");
+    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "settling failed; send it again");
     match settled.await.map_err(failed)?? {
         Settled::NoSuchClaim => Err(unknown()),
         Settled::Otherwise(effect) => {
             let (id, word) = (effect.id, effect.state.word());
             let detail = match &effect.state {
                 State::NotApplied(_) => format!("{id} was reported as done before, and was disproved since"),
-                _ => format!("{id} is on record as {word}; settling takes no success back"),
+                _ => format!("{id} is on record as {word}; a settlement cannot take a success back"),
             };
             Err(Problem::new(StatusCode::CONFLICT, detail).with("effect_id", effect.id.to_string()))
         }
@@ -195,7 +195,7 @@ pub fn undo_of(rule: &Rule, action: &str, reply: Option<&[u8]>) -> Option<Undo> 
 
 /// The call was made, so nothing may be said that sounds as if it was not.
 fn unrecorded(error: &semel_gate::Error) -> Problem {
-    let detail = format!("what you brought could not be recorded: {error}; bring it again, unchanged");
+    let detail = format!("the settlement could not be recorded: {error}; send it again, unchanged");
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
 }
 

@@ -1,4 +1,4 @@
-//! What was asked, sent, done and saved.
+//! Counts of calls, sends, effects and savings.
 
 use super::Api;
 use super::asked::Asked;

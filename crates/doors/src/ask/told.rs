@@ -56,7 +56,7 @@ fn answers(expression: &Expression, matter: &Matter<'_>, heard: &Heard) -> Resul
     match &heard.part {
         // What is not on this page may be on the next; an expression that speaks of that has thought of it.
         Some(word) if !said && !speaks_of(word, expression) => {
-            Err(format!("it is not there, but there is more to read ({word})"))
+            Err(format!("not found, but there are more pages ({word})"))
         }
         _ => Ok(said),
     }
@@ -67,7 +67,7 @@ fn answers(expression: &Expression, matter: &Matter<'_>, heard: &Heard) -> Resul
 fn readable(status: u16, expression: &Expression) -> Result<(), String> {
     let asks = expression.variables().any(|variable| variable == "status");
     match status {
-        206 => Err("it answered with a part (206)".into()),
+        206 => Err("it answered with partial content (206)".into()),
         200..=299 => Ok(()),
         404 | 410 if asks => Ok(()),
         _ => Err(format!("it answered {status}")),

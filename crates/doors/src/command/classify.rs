@@ -192,21 +192,21 @@ pub fn read(
     let reading = |meaning, line: String| Reading { meaning, line };
     let ambiguous = |line: String| reading(Meaning::Ambiguous, line);
     if exit.timed_out {
-        return ambiguous("it outlived its timeout and was ended".to_owned());
+        return ambiguous("it ran into its timeout and was stopped".to_owned());
     }
     let Some(code) = exit.status.code() else {
         let signal = exit.status.signal().unwrap_or_default();
-        return ambiguous(format!("it died by signal {signal}"));
+        return ambiguous(format!("it was killed by signal {signal}"));
     };
     if code == 0 {
         return reading(Meaning::Succeeded, "exit 0".to_owned());
     }
     // A nested semel: a part of it is in doubt or still in flight, whatever became of the rest.
     if matches!(code, 121 | 122) {
-        return ambiguous(format!("exit {code}: something in it is in doubt or in flight"));
+        return ambiguous(format!("exit {code}: a nested semel left a doubt"));
     }
     if rule.failure == Failure::InDoubt {
-        return ambiguous(format!("exit {code}, and the rule reads every failure as ambiguous"));
+        return ambiguous(format!("exit {code}, and its rule makes every failure a doubt"));
     }
     let (program, directly) = known_program(argv);
     let in_table = PROGRAMS
@@ -221,7 +221,7 @@ pub fn read(
             return reading(Meaning::NeverSent, format!("exit {code}: {line}"));
         }
         _ if rule.refused_exit.contains(&code) => {
-            return reading(Meaning::Refused, format!("exit {code}, which is listed as a refusal"));
+            return reading(Meaning::Refused, format!("exit {code}, listed as a refusal"));
         }
         Some((meaning, line)) => return reading(meaning, format!("exit {code}: {line}")),
         None => {}
@@ -231,7 +231,7 @@ pub fn read(
     }
     // Shells report a child's death by signal as 128 + the signal's number.
     if (129..=159).contains(&code) {
-        return ambiguous(format!("exit {code}: something in it died by signal {}", code - 128));
+        return ambiguous(format!("exit {code}: something in it was killed by signal {}", code - 128));
     }
     let lost = |output: &[u8]| error_text::lost(&String::from_utf8_lossy(output));
     let end = &exit.stdout[exit.stdout.len().saturating_sub(STDOUT_READ_MAX)..];

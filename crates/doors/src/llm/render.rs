@@ -132,7 +132,7 @@ fn inconvertible(answer: &Answer, wanted: Form, is_new: bool) -> Response {
         Form::Document => ("as one document", "as a stream"),
         Form::Events => ("as a stream", "as one document"),
     };
-    let what = format!("It was generated, and its answer cannot be given {this}.");
+    let what = format!("It was generated, but its answer cannot be given {this}.");
     let another = if is_new { "" } else { ", or with the header `Semel-Again: why` to generate another" };
     let next = format!("Ask for it {other}{another}.");
     let mut response = complaint(StatusCode::NOT_ACCEPTABLE, answer, "answer_in_another_form", &what, &next);
@@ -143,7 +143,7 @@ fn inconvertible(answer: &Answer, wanted: Form, is_new: bool) -> Response {
 /// It was generated, and nobody can have it any more.
 fn unkept(answer: &Answer) -> Response {
     let reason = answer.reason.as_deref().unwrap_or("its answer is not kept");
-    let what = format!("It was generated, and its answer cannot be given: {reason}.");
+    let what = format!("It was generated, but its answer cannot be given: {reason}.");
     let next = "Ask again with the header `Semel-Again: why`, or under another step, to generate another.";
     let mut response = complaint(StatusCode::GONE, answer, "answer_not_kept", &what, next);
     response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));

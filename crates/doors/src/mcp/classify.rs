@@ -94,7 +94,7 @@ fn error(body: &str, by: By<'_>) -> Reading {
     let code: Option<i64> = members.get("code").and_then(|code| code.parse().ok());
     let message = ends(members.text("message").unwrap_or_default().into_owned());
     if code == Some(URL_ELICITATION) {
-        return reading(Meaning::AwaitingInput, "the server wants an address to be visited first");
+        return reading(Meaning::AwaitingInput, "the server first wants a web page to be visited");
     }
     let turned_away = code.filter(|code| TURNED_AWAY.contains(code));
     // The protocol has details of its own there.
@@ -112,7 +112,7 @@ fn result(body: &str, by: By<'_>) -> Reading {
             return reading(Meaning::Ambiguous, "the result is not an object");
         }
         Err(NotMembers::Twice(name)) => {
-            let line = format!("the result can be read in two ways: {:?} is named twice", short(&name));
+            let line = format!("the result is ambiguous: {:?} is named twice", short(&name));
             return reading(Meaning::Ambiguous, line);
         }
     };
@@ -122,7 +122,7 @@ fn result(body: &str, by: By<'_>) -> Reading {
         Some("task") => {
             return match handle(&members, TaskEra::Inline) {
                 Some(handle) => reading(Meaning::Task(handle), "the server works on it as a task"),
-                None => reading(Meaning::Ambiguous, "the server speaks of a task without an id"),
+                None => reading(Meaning::Ambiguous, "the server named a task without an id"),
             };
         }
         Some(other) => {
@@ -146,7 +146,7 @@ fn result(body: &str, by: By<'_>) -> Reading {
         Ok(true) => return reading(Meaning::Refused, short(&words(&members))),
         Err(error) => {
             let line =
-                format!("an answer that does not say whether it ran: {} ({error})", short(&words(&members)));
+                format!("an answer that leaves open whether it ran: {} ({error})", short(&words(&members)));
             return reading(Meaning::Ambiguous, line);
         }
     }
@@ -210,7 +210,7 @@ fn failed(words: &str, says: Says, turned_away: Option<i64>, by: By<'_>) -> Read
         (FailureMeaning::Refused, ..) => reading(Meaning::Refused, short(words)),
         (FailureMeaning::Reported, ..) => reading(Meaning::Reported, short(words)),
         (FailureMeaning::InDoubt, ..) => {
-            let line = format!("an error that does not say whether it ran: {}", short(words));
+            let line = format!("an error that leaves open whether it ran: {}", short(words));
             reading(Meaning::Ambiguous, line)
         }
     }
@@ -244,7 +244,7 @@ fn said(result: &Members<'_>) -> Says {
 }
 
 fn ambiguous_by_rule(words: &str) -> Reading {
-    let line = format!("an error, and the rule reads every failure as ambiguous: {}", short(words));
+    let line = format!("an error, and its rule makes every failure a doubt: {}", short(words));
     reading(Meaning::Ambiguous, line)
 }
 

@@ -83,13 +83,13 @@ fn with_arguments(tool: &Members<'_>, decoration: Decoration) -> Option<String> 
         offer(
             AGAIN,
             json!({"type": "string", "description":
-                "Only to repeat a finished call on purpose: why it must happen once more. Leave it out otherwise."}),
+                "Only to repeat a finished call on purpose: the reason. Leave it out otherwise."}),
         );
     }
     if decoration.dry_run {
         offer(
             DRY_RUN,
-            json!({"type": "boolean", "description": "true: only say what would happen; nothing is sent."}),
+            json!({"type": "boolean", "description": "true: say what would happen; send nothing."}),
         );
     }
     let properties = offered.then(|| properties.to_string())?;

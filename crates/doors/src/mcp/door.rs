@@ -135,7 +135,7 @@ impl Door {
             return pass();
         }
         let Ok(room) = connection.limits.room_for(message.bytes.len()) else {
-            return Route::Answer(not_now(id, "too much is under way at once; nothing was sent"));
+            return Route::Answer(not_now(id, "too much in flight; nothing was sent"));
         };
         let Some(waiter) = connection.begin_call(id, call.progress_token.clone()) else {
             return Route::Answer(not_now(id, "too many calls at once; nothing was sent"));

@@ -45,7 +45,7 @@ pub fn is_own(tool: &str) -> bool {
 pub fn definitions(door: &Door, server: &Server, tools: &Tools) -> Vec<String> {
     let mut own = vec![json!({
         "name": LEDGER,
-        "description": "What has been done through this server in this run, or in the last 24 hours if there is \
+        "description": "Effects made through this server in this run, or in the last 24 hours if there is \
                         no run, and what is in doubt. Use it when you are not sure whether a call went through.",
         "inputSchema": {"type": "object", "properties": {}},
         "annotations": {"readOnlyHint": true},
@@ -165,15 +165,13 @@ async fn ledger(
     if damaged > 0 {
         let lines: Vec<String> = effects.iter().map(line).collect();
         let lines = lines.join("\n");
-        return Ok(format!(
-            "{damaged} on record cannot be read. What can be of what was done {whose}, oldest first:\n{lines}"
-        ));
+        return Ok(format!("{damaged} on record cannot be read. The others {whose}, oldest first:\n{lines}"));
     }
     if effects.is_empty() {
-        return Ok(format!("Nothing has been done {whose}, and nothing of {doubts} is in doubt."));
+        return Ok(format!("Nothing was done {whose}, and nothing of {doubts} is in doubt."));
     }
     let lines: Vec<String> = effects.iter().map(line).collect();
-    Ok(format!("What was done {whose}, and what is open here, oldest first:\n{}", lines.join("\n")))
+    Ok(format!("Done {whose}, and open here, oldest first:\n{}", lines.join("\n")))
 }
 
 /// Whether an effect is this caller's to know of: the operator's are all of the tenant's.
@@ -212,7 +210,7 @@ fn line(effect: &Effect) -> String {
         State::NotApplied(not) => format!("did not happen: {}", wording::why_not_applied(&not.why)),
         State::InFlight { .. } => "still running".into(),
         State::InDoubt(doubt) => {
-            format!("IN DOUBT: {}. Look first, do not repeat it", wording::why_in_doubt(&doubt.why))
+            format!("IN DOUBT: {}. Check first; do not repeat it", wording::why_in_doubt(&doubt.why))
         }
     };
     let facts = &effect.facts;
@@ -264,7 +262,7 @@ async fn report(
     // Rule 5: what is not there yet may be there in a moment.
     let waits = gate.ledger.is_awaited(&known.effect, door.hall.clock.now());
     if !happened && waits.map_err(|error| error.to_string())? {
-        let why = "the server still works on it, and may do it after you looked";
+        let why = "the server is still working on it";
         return Err(format!("{id} cannot be reported as not done yet: {why}. Look and report again later."));
     }
     let verdict = if happened { Verdict::Applied { reply: None } } else { Verdict::NotApplied };

@@ -217,13 +217,11 @@ fn notices(answer: &Answer, around: &Around<'_>) -> Vec<String> {
     let used = around.call.again.is_some();
     let again = match around.repeats {
         _ if !replayed => String::new(),
-        Repeats::WithReason if used => format!(" Another repetition needs a reason of its own in {AGAIN}."),
-        Repeats::WithReason => format!(" If it must happen once more, say why in {AGAIN}."),
-        Repeats::Plainly => " If it must happen once more, call it again.".to_owned(),
-        Repeats::NotByItself(Again::Never) => " Its rule lets nobody do it once more.".to_owned(),
-        Repeats::NotByItself(_) => {
-            " If it must happen once more, a person decides that (semel ledger).".to_owned()
-        }
+        Repeats::WithReason if used => format!(" Another repeat needs a new reason in {AGAIN}."),
+        Repeats::WithReason => format!(" To repeat it, say why in {AGAIN}."),
+        Repeats::Plainly => " To repeat it, call it again.".to_owned(),
+        Repeats::NotByItself(Again::Never) => " Its rule allows no repeat.".to_owned(),
+        Repeats::NotByItself(_) => " A person may allow a repeat (semel ledger).".to_owned(),
     };
     let reason = answer.reason.iter().filter(|_| replayed || ran);
     let reason = reason.map(|reason| format!("[semel] {}{id}.{again}", capital(reason)));
@@ -267,7 +265,7 @@ fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> F
             let reason = answer.reason.as_deref().unwrap_or("done");
             let reply = known.map_or_else(
                 || "its reply is not available.".to_owned(),
-                |known| format!("what is known of its reply: {}", known.trim()),
+                |known| format!("this is left of its reply: {}", known.trim()),
             );
             format!("[semel] {}{id}. Do not call it again; {reply}", capital(reason))
         }
@@ -297,11 +295,11 @@ fn dry_run_words(answer: &Answer) -> String {
     let would = match would {
         Some(Would::Run) => "The call would run",
         Some(Would::Replay) => "The call would be answered from the record",
-        Some(Would::Wait) => "The call would wait for the same one, which is running",
+        Some(Would::Wait) => "The call would wait for the same call, which is running",
         Some(Would::Hold) => "The call would be held",
         Some(Would::Refuse) | None => "The call would be refused",
     };
-    let mut words = format!("[semel] A dry run. Nothing was sent. {would} ({}).", answer.effect);
+    let mut words = format!("[semel] Dry run. Nothing was sent. {would} ({}).", answer.effect);
     let changes = answer.dry_run.iter().flat_map(|dry_run| &dry_run.changes);
     let changes =
         changes.map(|change| change["what"].as_str().map_or_else(|| change.to_string(), str::to_owned));
@@ -320,18 +318,17 @@ fn for_this_door(trouble: &mut Trouble, around: &Around<'_>) {
     }
     look_with(trouble, &around.look_with);
     if trouble.code == Code::InDoubt && trouble.is_it_safe_to_retry == Retry::No && around.may_report {
-        trouble.next_step.push_str(" What you find out, record with `semel_report`.");
+        trouble.next_step.push_str(" Then record the result with `semel_report`.");
     }
     if trouble.code == Code::Drift && around.repeats == Repeats::WithReason {
-        let meant = format!("If this one is meant as well, call it as it is and say why in `{AGAIN}`.");
+        let meant = format!("If you mean this one too, make the same call and say why in `{AGAIN}`.");
         trouble.next_step = trouble.next_step.replace(wording::OR_TELL, &meant);
     }
 }
 
 /// None of its tools answers any more, and semel starts it only when it starts itself.
 fn server_has_ended(trouble: &mut Trouble, look_with: &LookWith<'_>) {
-    let restart =
-        "The server behind this tool has ended; none of its tools answers until semel is started again.";
+    let restart = "The server behind this tool has ended. Its tools answer again once semel is restarted.";
     trouble.next_step = match trouble.code {
         Code::NotStarted => format!("{restart} Tell the user so."),
         // The same call settles it, once there is a server to make it to.
@@ -361,7 +358,7 @@ fn look_with(trouble: &mut Trouble, look_with: &LookWith<'_>) {
     let advice = match look_with.words() {
         Some(tools) => format!("Check with {tools} whether it happened"),
         None if *look_with == LookWith::NotKnown => return,
-        None => "This server has no read-only tool: look another way whether it happened".to_owned(),
+        None => "This server has no read-only tool: check in another way whether it happened".to_owned(),
     };
     trouble.next_step = trouble.next_step.replace(GENERAL, &advice);
     if let LookWith::Probe(tool) = look_with

@@ -29,11 +29,11 @@ const DOCUMENT: &str = "document";
 /// Why a request cannot be understood. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadRequest {
-    #[error("the body says that it is JSON: {0}")]
+    #[error("the body is declared as JSON and is not: {0}")]
     Json(json::ParseError),
-    #[error("the body is in another encoding than UTF-8, by what its Content-Type says")]
+    #[error("its Content-Type names another encoding than UTF-8")]
     Charset,
-    #[error("the body says that it is a form, and is no text")]
+    #[error("the body is declared as a form and is no text")]
     Form,
     #[error("the body has {0}")]
     Pairs(form::TooMany),
@@ -41,13 +41,11 @@ pub enum BadRequest {
     Query(form::TooMany),
     #[error("the multipart body {0}")]
     Multipart(multipart::Broken),
-    #[error("the body is plain text, and its Content-Encoding says otherwise")]
+    #[error("the body is plain, but its Content-Encoding says it is compressed")]
     NotEncoded,
-    #[error("Content-Type names more than one type, or names one that not everybody reads alike")]
+    #[error("Content-Type is ambiguous: name one type, once")]
     Types,
-    #[error(
-        "its GraphQL document cannot be read: it is broken, names what it does not have, or is nested too deep"
-    )]
+    #[error("its GraphQL document cannot be read: broken, incomplete, or nested too deep")]
     Document,
 }
 

@@ -71,7 +71,7 @@ pub fn within(
         }
         Meaning::Applied | Meaning::Accepted => {}
         Meaning::Refused { .. } if rule.contradicts_refusal(asked, reply) => {
-            return Err("its status refuses, and its body shows that something may have been done".into());
+            return Err("its status refuses, but its body shows a possible effect".into());
         }
         Meaning::Refused { .. } => return Ok(meaning),
     }
@@ -81,7 +81,7 @@ pub fn within(
         }
         (Ok(false), _) => Ok(meaning),
         (Ok(true), Failure::Table) => Ok(Meaning::Refused { answers_repeats: true }),
-        (Ok(true), Failure::InDoubt) => Err("it refuses, which its rule takes for a doubt".into()),
+        (Ok(true), Failure::InDoubt) => Err("a refusal, which its rule makes a doubt".into()),
         // It has more than an expression can look through, and nobody refuses at such length.
         (Err(Unclear::Expression(EvalError::TooLarge { .. })), _) if body.len() > REPLY_BYTES_MAX => {
             Ok(meaning)
@@ -99,9 +99,9 @@ fn unmarked(meaning: Meaning, rule: &Rule, must_happen_once: bool, body: &[u8]) 
     let Some(value) = value else { return Ok(meaning) };
     let says = error_text::read_value(&value);
     match weigh(&says, must_happen_once) {
-        FailureMeaning::InDoubt => Err(format!("its body only tells of an error: {}", said(body))),
+        FailureMeaning::InDoubt => Err(format!("an error in its body: {}", said(body))),
         _ if rule.failure == Failure::InDoubt => {
-            Err("its body only tells of an error, which its rule takes for a doubt".into())
+            Err("an error in its body, which its rule makes a doubt".into())
         }
         FailureMeaning::Refused => Ok(Meaning::Refused { answers_repeats: false }),
         FailureMeaning::Reported => Ok(Meaning::Reported),

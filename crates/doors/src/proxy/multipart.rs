@@ -15,7 +15,7 @@ const PART_HEADER_BYTES_MAX: usize = 8 * 1024;
 pub enum Broken {
     #[error("names no boundary")]
     NoBoundary,
-    #[error("names its boundary twice, or in a way that not everybody reads alike")]
+    #[error("has an ambiguous boundary")]
     Boundary,
     #[error("does not begin and end with its boundary")]
     Unbounded,
@@ -24,17 +24,15 @@ pub enum Broken {
          divide it alike"
     )]
     Inside,
-    #[error("has what could be headers before its first boundary or behind its last")]
+    #[error("has text like headers outside its boundaries")]
     Beside,
-    #[error("has a part whose headers are no plain lines that end in CR LF")]
+    #[error("has a part whose header lines do not end in CR LF")]
     Headers,
     #[error("has a part without a name")]
     Unnamed,
-    #[error(
-        "has a part whose Content-Disposition is not read alike by everybody: `form-data; name=\"…\"` is"
-    )]
+    #[error("has a part with an ambiguous Content-Disposition; write `form-data; name=\"…\"`")]
     Ambiguous,
-    #[error("has a part that says twice what it is")]
+    #[error("has a part with a repeated header")]
     Twice,
     #[error("has a text with a Content-Transfer-Encoding: it is sent as it is, without one")]
     Encoded,

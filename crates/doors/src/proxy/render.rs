@@ -90,7 +90,11 @@ pub fn live(
     let mut headers = headers::downward(headers, status, offer);
     receipt.write(&mut headers);
     if let Some(elsewhere) = headers::keep_inside(&mut headers, status, offer) {
-        put(&mut headers, REASON, &format!("the upstream points to {elsewhere}, where nobody guards it"));
+        put(
+            &mut headers,
+            REASON,
+            &format!("the upstream redirects to {elsewhere}, which semel does not guard"),
+        );
     }
     departing(response(status, headers, Body::from(body)), delivery)
 }

@@ -156,7 +156,7 @@ impl<'a> HttpUpstream<'a> {
             Ok(Meaning::Applied) if classify::is_only_accepted(&whole) => Meaning::Accepted,
             Ok(meaning) => meaning,
             Err(why) => {
-                let why = format!("the answer does not say: {}", self.told(meaning, &whole, once, why));
+                let why = format!("the answer is unclear: {}", self.told(meaning, &whole, once, why));
                 let shown =
                     if whole.len() > REPLY_BYTES_MAX { &whole[..SHOWN_BYTES_MAX] } else { &whole[..] };
                 return self.unclear(why, shown_as(head.status, shown));
@@ -217,7 +217,7 @@ impl<'a> HttpUpstream<'a> {
         let kept = self.secrets().out_of_body(whole).ok();
         let asked = &understood.arguments.asked;
         let of_kept = kept.map(|kept| classify::within(meaning, rule, asked, once, &kept));
-        of_kept.and_then(Result::err).unwrap_or_else(|| "it may hold what its rule calls secret".into())
+        of_kept.and_then(Result::err).unwrap_or_else(|| "it may hold a secret that its rule names".into())
     }
 
     fn unclear(&self, why: String, data: Value) -> Sent {
@@ -256,7 +256,7 @@ fn is_cut(head: &Head, body: &[u8]) -> bool {
 }
 
 fn broke_off(head: &Head, why: &str) -> String {
-    format!("{}; its answer broke off: {why}", classify::line(head.status, b""))
+    format!("{}; the answer broke off: {why}", classify::line(head.status, b""))
 }
 
 /// What the ledger keeps of an answer. `body`: without what must not be kept.

@@ -297,7 +297,7 @@ fn run(value: Value<'_>) -> Read<Run> {
     Ok(Run { id: there(id)?, named })
 }
 
-/// What one takes at least, so that the room for all of them is known before they are read.
+/// The least bytes of one, so that the room for all of them is known before they are read.
 const PATH_MARK_BYTES: usize = 16;
 
 fn marks(value: Value<'_>) -> Read<Marks> {

@@ -4,7 +4,7 @@
 //! own because this one passes over fields that it does not know, and `protoc --decode_raw` reads it anywhere.
 //! Written by hand because that is all of it.
 
-/// What a field holds. Its low three bits on the wire.
+/// The kind of a field: its low three bits on the wire.
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const BYTES: u64 = 2;

@@ -12,7 +12,7 @@ use semel_core::policy::rule::Form;
 use semel_core::time::Uptime;
 use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
 
-/// What most records take, so that writing one allocates once.
+/// The size of most records, so that writing one allocates once.
 const BYTES_USUAL: usize = 512;
 
 pub(super) fn effect(effect: &Effect) -> Vec<u8> {

@@ -253,7 +253,7 @@ impl View for Batch<'_> {
     }
 }
 
-/// What stands in a row for its reply.
+/// The reply's columns in a row.
 fn in_row(reply: &ReplyChange, open: bool, usual_bytes: usize) -> ToSqlOutput<'_> {
     const APART: i64 = 1;
     let value = match reply {
@@ -265,12 +265,12 @@ fn in_row(reply: &ReplyChange, open: bool, usual_bytes: usize) -> ToSqlOutput<'_
     ToSqlOutput::Borrowed(value)
 }
 
-/// What a family is filed under in `open`. It need not be unique: the row says which one it is.
+/// The number of a family in `open`. It need not be unique: the row says which one it is.
 pub(super) fn tag(digest: Digest) -> i64 {
     digest.short() as i64
 }
 
-/// What a key or run is filed under in its index.
+/// The number of a key or run in its index.
 pub(super) fn prefix(digest: &Digest) -> &[u8] {
     &digest.0[..8]
 }

@@ -1,8 +1,8 @@
-//! A lock for whoever has something else to do while it is taken.
+//! A lock for callers that have something else to do while it is taken.
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-/// What the lock guards, if nobody has it. Whoever panicked with it has left nothing half done: each use begins anew.
+/// The guarded value, if the lock is free. A panic with it leaves nothing half done: each use begins anew.
 pub(super) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),

@@ -18,10 +18,10 @@ pub(super) struct Checkpoints {
     pages: u32,
 }
 
-/// What the commits of this connection show of the WAL.
+/// The state of the WAL, as this connection's commits show it.
 #[derive(Debug, Default)]
 struct Seen {
-    /// Frames in it after the last commit, whoever wrote them.
+    /// Frames in it after the last commit of any process.
     frames: AtomicU32,
     /// Where to try again after a checkpoint that a long reader kept from finishing; 0 otherwise.
     retry_at: AtomicU32,
@@ -83,7 +83,7 @@ impl Checkpoints {
         let done = match how {
             Fold::ForLater => connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], counts),
             Fold::AtOnce => {
-                // Whoever reads is not waited for.
+                // Readers are not waited for.
                 let hurried = connection.busy_timeout(Duration::ZERO);
                 let done = hurried
                     .and_then(|()| connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], counts));

@@ -1,4 +1,4 @@
-//! What an error of SQLite means for us: whether the batch can be retried, and whether the connection is still good.
+//! The meaning of an error of SQLite: whether the batch can be retried, and whether the connection is still good.
 
 use crate::Error;
 use crate::place::Place;

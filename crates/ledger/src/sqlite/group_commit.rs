@@ -1,7 +1,7 @@
 //! Group commit: how callers come to share a transaction.
 //!
 //! Alone, a caller commits in its own poll and no thread exists, and so do a few who seldom meet: each steps aside once
-//! where others have come of late, and whoever gets the writer commits for all who queued meanwhile. Once callers keep
+//! where others have come of late, and the one with the writer commits for all who queued meanwhile. Once callers keep
 //! finding the writer taken, a thread drains the queue, and everybody uses it until it has been lonely for a while.
 
 use super::at_once::try_lock;
@@ -33,7 +33,7 @@ const CLAIMS_WAITING_MAX: usize = 2 * BATCH_MAX;
 /// changes of threads take longer.
 const WRITER_SOON: Duration = Duration::from_micros(200);
 
-/// How long whoever ends waits for the thread to be done: it has answered the last commit before it tidies up.
+/// How long an ending process waits for the thread to be done: it has answered the last commit before it tidies up.
 const WRITER_AT_THE_END: Duration = Duration::from_secs(1);
 
 /// After so many batches of one the thread steps back and callers commit by themselves again.
@@ -56,7 +56,7 @@ pub(super) struct GroupCommit {
 
 #[derive(Debug)]
 struct Queue {
-    /// What ends something goes before what begins something: an answer that cannot be recorded is a doubt.
+    /// Settlements go before claims: an answer that cannot be recorded is a doubt.
     jobs: VecDeque<Job>,
     claims: VecDeque<Job>,
     /// The thread wants to be woken once this many jobs wait; `usize::MAX` while it is at work.
@@ -172,7 +172,7 @@ impl GroupCommit {
         answered.await.map_or(Ok(Committed::Unknown), |(answer, _)| answer)
     }
 
-    /// The same without ever waiting in the executor: whoever gets the writer commits for all who queued.
+    /// The same without ever waiting in the executor: the caller that gets the writer commits for all who queued.
     pub(super) fn commit_blocking(&self, commit: Commit) -> Answer {
         let (answer, mut answered) = oneshot::channel();
         self.queue().push(Job { commit, answer })?;
@@ -199,7 +199,7 @@ impl GroupCommit {
         try_lock(&self.writer)
     }
 
-    /// The writer, if nobody has it, or whoever has it gives it back at once. Not where callers keep meeting: they are
+    /// The writer, if it is free or given back at once. Not where callers keep meeting: they are
     /// too many to wait in their executor.
     fn writer_soon(&self) -> Option<MutexGuard<'_, Writer>> {
         let writer = self.try_writer();
@@ -210,7 +210,7 @@ impl GroupCommit {
         self.writer_within(WRITER_SOON, std::thread::yield_now)
     }
 
-    /// The writer, for whoever has nothing else to do any more.
+    /// The writer, for a caller that has nothing else to do any more.
     pub(super) fn writer_at_the_end(&self) -> Option<MutexGuard<'_, Writer>> {
         const NAP: Duration = Duration::from_millis(1);
         self.try_writer().or_else(|| self.writer_within(WRITER_AT_THE_END, || clock::sleep(NAP)))
@@ -308,7 +308,7 @@ impl GroupCommit {
             let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
             self.lead(&mut writer, Patience::Waits);
         } else if queue.len() >= queue.wake_at {
-            // Woken once, by whoever completes the batch, and outside the lock that it takes first.
+            // Woken once, by the thread that completes the batch, and outside the lock that it takes first.
             queue.wake_at = usize::MAX;
             drop(queue);
             self.arrived.notify_one();

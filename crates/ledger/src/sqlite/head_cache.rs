@@ -1,4 +1,4 @@
-//! What this process last wrote, as long as nobody else has written: then it is still so, and need not be read.
+//! The last writes of this process, as long as nobody else has written: they still hold and need not be read.
 //!
 //! Most commits are about a row that was written a moment ago by the same process, and require the same few cells.
 //! It is asked inside the write transaction alone, after SQLite has said whether another connection has committed
@@ -22,7 +22,7 @@ pub(super) struct HeadCache {
     /// The newest row of a record.
     rows: HashMap<Digest, Head>,
     cells: HashMap<Digest, Revision>,
-    /// What the last reply took in its row; the next one will take about as much. Never forgotten, being no fact.
+    /// The size of the last reply in its row; the next one will take about as much. Never forgotten, being no fact.
     pub(super) reply_bytes: usize,
 }
 

@@ -88,7 +88,7 @@ impl SqliteStore {
     }
 
     /// Folds the WAL back, so that the database file alone is the whole ledger: for a program that ran for long and
-    /// ends. Whoever puts an older file in its place would else have it beside a WAL of later, which SQLite takes for
+    /// ends. An older file put in its place would else lie beside a later WAL, which SQLite takes for
     /// its own. It waits for no other process; while others are at work, the last of them does it.
     pub fn fold_back(&self) {
         if self.same_process().is_ok()

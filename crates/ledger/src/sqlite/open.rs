@@ -55,7 +55,7 @@ pub struct Opened {
     pub past: Past,
 }
 
-/// What the ledger knows of the time before it was opened.
+/// The ledger's knowledge of the time before it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Past {
     Kept,
@@ -145,7 +145,7 @@ fn past(place: &Place, connection: &rusqlite::Connection, options: &OpenOptions)
     let turn = founding_lock(place).map_err(|source| place.cannot_open(source))?;
     if is_behind()? {
         let last = renew::after_loss(connection, options.now).map_err(failed)?;
-        // Whoever finds the old mark again begins another epoch.
+        // A process that finds the old mark again begins another epoch.
         let _stays = watermark::write(&turn, last);
         return Ok(Past::MayBeLost);
     }

@@ -1,6 +1,6 @@
 //! The tables, their version, and the check that this is our ledger, readable by us and written with our secret.
 //!
-//! What shapes them is the number of pages that one commit touches, because each costs 4 KiB of WAL:
+//! The number of pages that one commit touches shapes them, because each costs 4 KiB of WAL:
 //!
 //! - Rows, replies and journal lines are appended. Only `effect_key` and `effect_alike` grow at random places, so they
 //!   hold eight bytes of the digest instead of 32; the row itself settles which one it is. Uniqueness of
@@ -44,7 +44,7 @@ CREATE TABLE cell(
   key BLOB PRIMARY KEY, revision INTEGER NOT NULL, body BLOB NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
-/// What the caller wants to do with the ledger; a newer one may allow reading and forbid writing.
+/// The caller's use of the ledger; a newer one may allow reading and forbid writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     Read,

@@ -35,7 +35,7 @@ pub(super) struct Writer {
     shm: Beside,
     /// When the ledger was opened, by the caller's clock and by our own.
     opened: (At, Instant),
-    /// What the connection is set to.
+    /// The setting of the connection.
     synchronous: Durability,
     lazy_in_a_row: u32,
     /// How many callers shared the last batch.
@@ -49,7 +49,7 @@ pub(super) struct Writer {
     read_only: bool,
 }
 
-/// What a writer has beside its connection.
+/// The parts of a writer beside its connection.
 pub(super) struct Reach {
     pub readers: Arc<Readers>,
     /// Whether it may wait by threads.
@@ -81,15 +81,15 @@ impl Beside {
     }
 }
 
-/// What to do while another process writes.
+/// The choice while another process writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Patience {
     Waits,
-    /// Whoever asks has other things to do.
+    /// The caller has other things to do.
     None,
 }
 
-/// What one batch did, for whoever paces the next.
+/// The result of one batch, to pace the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cost {
     /// A durable commit took this long.
@@ -170,7 +170,7 @@ impl Writer {
         Some((commits, answers, cost))
     }
 
-    /// What can wait until the callers have their answers. The turn is kept meanwhile: another process that went
+    /// Work that can wait until the callers have their answers. The turn is kept meanwhile: another process that went
     /// on writing would keep the WAL from ever starting over.
     pub(super) fn tidy(&mut self) {
         let folds = self.folds();
@@ -376,7 +376,7 @@ impl Writer {
 
     fn renew(&mut self) -> Result<(), Stop> {
         if self.connection.is_none() {
-            // What was opened read-only is opened anew by all, and with it what lies beside the ledger.
+            // A ledger that was opened read-only is opened anew by all, with the files beside it.
             let _readers_closed = self.read_only.then(|| self.readers.closed());
             let mut connection = connection::writer(&self.place)?;
             self.turn.find_again(&self.place);
@@ -470,7 +470,7 @@ mod tests {
         Commit { nonce: Nonce(number), puts, require, journal: vec![line], durability }
     }
 
-    /// What `PRAGMA synchronous` says where every commit waits for the disk.
+    /// The value of `PRAGMA synchronous` where every commit waits for the disk.
     const FULL: i64 = 2;
 
     #[test]

@@ -1,4 +1,4 @@
-//! A lock file beside the database, so that processes take turns. It is a matter of fairness only: whoever ignores
+//! A lock file beside the database, so that processes take turns. It is a matter of fairness only: a process ignoring
 //! it (a `sqlite3` shell, say) is still kept apart by `BEGIN IMMEDIATE`, which alone decides who writes.
 //!
 //! Waiting in the kernel's queue is fair and looking again and again is not (of two busy processes one got 1.5

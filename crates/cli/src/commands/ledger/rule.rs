@@ -42,7 +42,7 @@ pub fn allow_repeat(context: &Context, because: &BecauseArgs) -> anyhow::Result<
                      after it runs"
                 }
             },
-            why_not: "only what was done can be done again",
+            why_not: "only an applied effect can be repeated",
         },
         |ledger, effect, ruling| {
             if let Some(why) = policy.never_again(&effect.facts) {

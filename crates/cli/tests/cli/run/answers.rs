@@ -45,7 +45,7 @@ fn a_refusal_passes_the_commands_own_code_and_the_next_call_may_run() {
     assert_eq!(refused.code, Some(3));
     assert_eq!(first["code"], "upstream_refused");
     assert_eq!(first["is_it_safe_to_retry"], "yes");
-    assert_eq!(first["data"]["exit_reading"], "exit 3, which is listed as a refusal");
+    assert_eq!(first["data"]["exit_reading"], "exit 3, listed as a refusal");
     assert_eq!(home.run(&flags, "echo x >> tries; exit 3").code, Some(3));
     assert_eq!(home.lines("tries"), 2);
 }

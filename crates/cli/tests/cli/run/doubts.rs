@@ -28,10 +28,10 @@ fn death_by_signal_and_a_passed_timeout_are_doubts() {
     let home = Home::new();
     let died = home.run(&["--key", "a", "--json"], "kill -9 $$");
     assert_eq!(died.code, Some(121));
-    assert_eq!(answer(&died)["data"]["exit_reading"], "it died by signal 9");
+    assert_eq!(answer(&died)["data"]["exit_reading"], "it was killed by signal 9");
     let slow = home.run(&["--key", "b", "--json", "--timeout", "200ms"], "sleep 30");
     assert_eq!(slow.code, Some(121));
-    assert_eq!(answer(&slow)["data"]["exit_reading"], "it outlived its timeout and was ended");
+    assert_eq!(answer(&slow)["data"]["exit_reading"], "it ran into its timeout and was stopped");
 }
 
 #[test]

@@ -14,7 +14,7 @@ fn call(tool: &str, order: u64, large: &str) -> Value {
 }
 
 fn is_refused(answer: &Answer) -> bool {
-    answer.body.contains("too much is under way at once; nothing was sent")
+    answer.body.contains("too much in flight; nothing was sent")
 }
 
 /// Each of them goes away once its call is with the server, and what it left behind is still there.

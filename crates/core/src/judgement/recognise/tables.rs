@@ -40,7 +40,7 @@ pub(super) const READ_LATER: &[&str] = &[
     "geocode",
 ];
 
-/// What `check` looks at; `check_in`, `check_out` and `check_item` change something.
+/// The objects of `check` that make it a read; `check_in`, `check_out` and `check_item` change something.
 pub(super) const STATES: &[&str] = &[
     "status",
     "health",
@@ -75,7 +75,7 @@ pub(super) const ASKS_HOW: &[&str] = &[
 pub(super) const ASKS_WHAT: &[&str] =
     &["list", "log", "logs", "summary", "preview", "search", "schema", "version", "screenshot", "snapshot"];
 
-/// What has them, at the beginning of a name. Most other words there are verbs: `share_screenshot`, `release_version`.
+/// Owners of such things, first in a name. Most other words there are verbs: `share_screenshot`, `release_version`.
 pub(super) const HAS_SUCH: &[&str] =
     &["comment", "message", "order", "invoice", "payment", "deploy", "build", "capture", "job", "run"];
 
@@ -99,7 +99,7 @@ pub(super) const PROCESSES: &[&str] = &[
     "provision",
 ];
 
-/// What is launched on one's own machine, and again once it was closed.
+/// Things launched on one's own machine, and again once they were closed.
 pub(super) const PROGRAMS: &[&str] =
     &["browser", "app", "application", "program", "process", "emulator", "simulator", "debugger", "terminal"];
 

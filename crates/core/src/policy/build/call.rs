@@ -104,7 +104,7 @@ struct Parts<'a> {
     mcp: &'a Option<Spot<String>>,
     args: &'a Option<Spot<Entries<Any>>>,
     http: &'a Option<Spot<String>>,
-    /// What an undo sends along, and in which form.
+    /// The body of an undo, and its form.
     body: Option<(&'a Spot<Entries<Any>>, Form)>,
     own_server: bool,
 }
@@ -151,7 +151,7 @@ fn command(check: &mut Check<'_>, cmd: &Spot<Vec<Spot<String>>>, roots: &[&str])
         check.error(cmd.span.clone(), Code::BadCall, "`cmd` names no program", help);
         return None;
     }
-    // What is run comes from the operator alone; only its arguments may come from a call.
+    // The command comes from the operator alone; only its arguments may come from a call.
     if let Some(program) = cmd.value.first().filter(|program| program.value.contains('{')) {
         let help = "the program is fixed; only its arguments can be filled in";
         check.error(program.span.clone(), Code::BadCall, "the program cannot be a template", help);

@@ -8,15 +8,15 @@ use crate::policy::nearest::nearest;
 use crate::policy::template::Template;
 use std::ops::Range;
 
-/// What a call consists of, before it is made. `args` is a tool's, `argv` a command's, `body` a request's.
+/// The parts of a call, before it is made. `args` is a tool's, `argv` a command's, `body` a request's.
 pub const ARGUMENTS: [&str; 9] =
     ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action"];
 
-/// What is there to ask with, before there is an answer.
+/// The variables of a question, before there is an answer.
 pub const ASKING: [&str; 10] =
     ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "attempt"];
 
-/// What is there when someone has asked whether it happened. `status` and `resp_headers` are those of an HTTP answer.
+/// The variables once a probe was answered. `status` and `resp_headers` are those of an HTTP answer.
 pub const ASKED: [&str; 13] = [
     "args",
     "argv",
@@ -33,11 +33,11 @@ pub const ASKED: [&str; 13] = [
     "resp_headers",
 ];
 
-/// What is there once it said that it did.
+/// The variables once the upstream reported success.
 pub const AFTERWARDS: [&str; 11] =
     ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "attempt", "reply"];
 
-/// What is there once it said that it did, and someone has asked whether that is true.
+/// The variables once the upstream reported success and a confirm was answered.
 pub const CONFIRMING: [&str; 14] = [
     "args",
     "argv",

@@ -88,7 +88,7 @@ pub enum Condition {
     Expression(Expression),
 }
 
-/// What both a rule and `[defaults]` can say.
+/// Settings that both a rule and `[defaults]` can have.
 #[derive(Debug, Clone, Default)]
 pub struct Choices {
     pub scope: Option<ScopeChoice>,

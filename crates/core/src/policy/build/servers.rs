@@ -13,7 +13,7 @@ use std::time::Duration;
 /// A name is part of every action of its server, and of the path at which it is offered.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Whoever stops a server kills it after a while.
+/// Supervisors kill a server some time after they stop it.
 const GRACE_MAX: Duration = Duration::from_secs(600);
 
 /// Headers that a connection writes itself.
@@ -98,7 +98,7 @@ impl Check<'_> {
         read.is_ok()
     }
 
-    /// What follows `https://` or `http://`: an address begins with one of them.
+    /// The part after `https://` or `http://`: an address begins with one of them.
     pub(super) fn behind_scheme<'a>(&mut self, url: &'a Spot<String>) -> Option<&'a str> {
         let rest = url.value.strip_prefix("https://").or_else(|| url.value.strip_prefix("http://"));
         if rest.is_none() {

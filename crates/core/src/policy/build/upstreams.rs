@@ -44,7 +44,7 @@ pub fn upstreams(
     apis
 }
 
-/// What a pack says of its API.
+/// A pack's statements about its API.
 pub fn preset(source: Source<'_>, table: &PresetTable, found: &mut Diagnostics) -> Preset {
     let mut check = Check { input: Input { source, whole: true }, found };
     let text = |text: &Option<Spot<String>>| text.as_ref().map(|text| text.value.clone());

@@ -232,9 +232,7 @@ async fn answer_in(
             if let (Some(Credential::Holder(holder)), true) = (parts.extensions.get(), revocable.is_some()) {
                 *share = served.load.shares.take(holder);
                 if share.is_none() && !always_has_room {
-                    return crowded(
-                        "too many requests at once with tokens of this name: others need room too",
-                    );
+                    return crowded("too many requests at once with tokens of this name");
                 }
             }
             let large = may_be_large(&parts.headers);

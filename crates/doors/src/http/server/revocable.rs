@@ -56,7 +56,7 @@ impl Revocable {
 pub async fn lets_send(token: Option<&Revocable>) -> Result<(), NotStarted> {
     match token {
         Some(token) if token.is_worthless().await => {
-            let why = "its token was revoked, or is over, since it came".to_owned();
+            let why = "its token was revoked or has expired since".to_owned();
             Err(NotStarted { why, data: Value::Null })
         }
         _ => Ok(()),
@@ -84,7 +84,7 @@ impl http_body::Body for UntilOver {
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         if self.over.as_mut().poll(context).is_ready() {
             // Not an end: what broke off must not look whole.
-            let why = io::Error::new(io::ErrorKind::PermissionDenied, "its token is worth nothing any more");
+            let why = io::Error::new(io::ErrorKind::PermissionDenied, "its token is no longer valid");
             return Poll::Ready(Some(Err(axum::Error::new(why))));
         }
         Pin::new(&mut self.body).poll_frame(context)

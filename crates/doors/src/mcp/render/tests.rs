@@ -365,21 +365,17 @@ fn a_replay_says_how_this_tool_is_repeated() {
         let told = told_about(params, &replayed, repeats, false);
         told["result"]["content"][0]["text"].as_str().unwrap().to_owned()
     };
-    assert_eq!(
-        says(CHARGE, Repeats::Plainly),
-        "[semel] Done 3 s ago. If it must happen once more, call it again."
-    );
+    assert_eq!(says(CHARGE, Repeats::Plainly), "[semel] Done 3 s ago. To repeat it, call it again.");
     let again = says(r#"{"name":"charge","arguments":{"semel_again":"they asked"}}"#, Repeats::WithReason);
-    assert!(again.ends_with(" Another repetition needs a reason of its own in semel_again."), "{again}");
-    let by_person =
-        "[semel] Done 3 s ago. If it must happen once more, a person decides that (semel ledger).";
+    assert!(again.ends_with(" Another repeat needs a new reason in semel_again."), "{again}");
+    let by_person = "[semel] Done 3 s ago. A person may allow a repeat (semel ledger).";
     assert_eq!(says(CHARGE, Repeats::NotByItself(Again::Person)), by_person);
     let joined = passed(
         answer(OutcomeWord::Joined, None, Some("done 1 s ago")),
         GivenReply::Recorded(br#"{"result":{"content":[]}}"#.to_vec()),
     );
     let told = told(&joined, Repeats::Plainly, false);
-    let both_meant = "[semel] Done 1 s ago. If it must happen once more, call it again.";
+    let both_meant = "[semel] Done 1 s ago. To repeat it, call it again.";
     assert_eq!(told["result"]["content"][0]["text"], both_meant);
 }
 
@@ -454,7 +450,7 @@ fn what_there_is_to_look_with_is_named_and_that_there_is_nothing_is_said() {
         ),
         (
             LookWith::Reads(Vec::new()),
-            "This server has no read-only tool: look another way whether it happened.",
+            "This server has no read-only tool: check in another way whether it happened.",
         ),
         (LookWith::NotKnown, "Check with a read-only tool whether it happened."),
     ] {

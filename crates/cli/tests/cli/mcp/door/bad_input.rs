@@ -244,7 +244,7 @@ fn large_calls_that_wait_are_few_and_the_others_are_refused_before_they_are_sent
     for _ in 4..6 {
         let answer = next(&mut line);
         let said = answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"));
-        assert!(said.contains("too much is under way at once; nothing was sent"), "{said}");
+        assert!(said.contains("too much in flight; nothing was sent"), "{said}");
     }
     let small = json!({"name": "append_note", "arguments": {}});
     assert_eq!(receipt(&line.call_with(small))["ok"], true, "nobody's large call stands in its way");
