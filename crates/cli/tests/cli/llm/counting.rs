@@ -54,7 +54,7 @@ fn what_a_cache_took_part_in_is_input_at_a_price_of_its_own() {
 }
 
 #[test]
-fn nine_equal_requests_after_failures_are_eight_retries_whoever_says_so() {
+fn repeats_that_the_budget_refuses_are_counted_as_repeats() {
     let mut stage = Stage::new();
     let statuses: Vec<u16> = (0..9).map(|_| stage.answer(Api::Chat, &request("status-500")).status).collect();
     assert_eq!(statuses, [500, 500, 500, 503, 503, 503, 503, 503, 503]);
@@ -66,6 +66,6 @@ fn nine_equal_requests_after_failures_are_eight_retries_whoever_says_so() {
     let llm = &stats["doors"]["llm"];
     assert_eq!((llm["asked"].as_u64(), llm["sent"].as_u64()), (Some(11), Some(5)), "{stats}");
     assert_eq!((stage.model.asked(), llm["refused"].as_u64()), (5, Some(6)), "{stats}");
-    let by_layer = serde_json::json!({"transport": 0, "sdk": 8, "agent": 0, "process": 0});
+    let by_layer = serde_json::json!({"transport": 0, "sdk": 0, "agent": 6, "process": 0});
     assert_eq!(llm["repeated"], by_layer, "{stats}");
 }
