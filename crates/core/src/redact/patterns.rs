@@ -31,13 +31,13 @@ const WORD: &str = r#"["'`]+(.+?)(?:["'`]+\s|["'`]*(?m:$))|([^\s"'`]\S*?)["'`]*(
 pub static IN_TEXT: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
     compile(&[
         // `?api_key=x&…`
-        (r#"[?&](?<name>[^=?&#"'\s]+)="#, r#"[^&#"'\s]+"#),
+        (r#"[?&](?<name>[^=?&#"'\s]+)="#, r#"["']*([^&#"'\s]+)"#),
         // `Cookie: a=b; c=d`, to the end of its quotes or of its line.
-        (r#"(?:^|[\s'"`:])(?<name>[^\s:/]+):[ \t]+"#, r#"(.+?)(?:["'`]+\s|["'`]*(?m:$))"#),
+        (r#"(?:^|[\s'"`:])(?<name>[^\s:/]+):+[ \t]+"#, r#"(.+?)(?:["'`]+\s|["'`]*(?m:$))"#),
         // `--token x`
         (r#"(?:^|[\s'"`])(?<name>-[^\s=:]*)\s+"#, WORD),
         // `PASSWORD=x`, `--password=x`, `Authorization:x`
-        (r#"(?:^|[\s'"`;(])(?<name>[^\s=:;(?&]+)[=:]"#, WORD),
+        (r#"(?:^|[\s'"`;(])(?<name>[^\s=:;(?&]+)[=:]+"#, WORD),
         // `-u user:pass`
         (r#"(?:^|[\s'"`])(?:-[uU]|--user|--proxy-user)(?:=|\s+)["'`]*(?:[^\s:'"`-][^\s:'"`]*)?:"#, WORD),
     ])
