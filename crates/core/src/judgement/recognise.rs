@@ -3,10 +3,12 @@
 //! Taking a write for a read is the one costly mistake here, so a name makes a read only when nothing in it
 //! speaks against it. Everything that is not recognised is *act*.
 
+#[rustfmt::skip]
 mod tables;
 
 use crate::class::Class;
 use crate::policy::glob::FORMATS;
+use crate::words::words;
 use tables::*;
 
 /// An upstream's hints about its own tool. It need not be honest.
@@ -51,7 +53,7 @@ fn by_method(name: &str) -> (Class, String) {
 fn by_path(path: &str) -> (Class, String) {
     let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let last = FORMATS.iter().find_map(|format| last.strip_suffix(format)).unwrap_or(last);
-    let words = words(last);
+    let words = words(cut(last));
     let verb = |verb: &str| format!("the last segment of its path has the verb `{verb}`");
     if words.iter().any(|word| is_of_an_id(word)) {
         return (Class::Act, "its path ends with an id".to_owned());
@@ -64,11 +66,10 @@ fn by_path(path: &str) -> (Class, String) {
     }
     let (thing, before) =
         words.split_last().map_or(("", &[][..]), |(thing, before)| (thing.as_str(), before));
-    let is_thing =
-        THINGS.contains(&thing) || thing.strip_suffix('s').is_some_and(|one| THINGS.contains(&one));
+    let is_thing = is_thing(thing, &[]);
     // `call` is a thing at the end, though it is a verb elsewhere.
     let said = if is_thing { before } else { &words[..] };
-    let read = || said.iter().find(|word| is_read(word) || READ_FIRST.contains(&word.as_str()));
+    let read = || said.iter().find(|word| has(READ, word));
     match write_verb(said).map(|(found, _)| found).or_else(|| read().map(String::as_str)) {
         Some(found) => (Class::Act, verb(found)),
         None if is_thing => (Class::Consequential, format!("its path ends with `{thing}`")),
@@ -83,7 +84,7 @@ fn is_of_an_id(word: &str) -> bool {
 }
 
 fn by_tool(server: &str, tool: &str, annotations: Annotations, trusted: bool) -> (Class, String) {
-    let words = words(tool);
+    let words = words(cut(tool));
     let write = write_verb(&words);
     if annotations.read_only == Some(true) {
         match write {
@@ -114,190 +115,80 @@ fn by_tool(server: &str, tool: &str, annotations: Annotations, trusted: bool) ->
     }
 }
 
-/// `create_issue`, `create-issue`, `create.issue`, `createIssue` and `createHTTPIssue` alike, in lower case.
-pub fn words(name: &str) -> Vec<String> {
-    /// Longer names are cut: a verb stands near the front.
+/// Longer names are cut: a verb stands near the front.
+fn cut(name: &str) -> &str {
     const CHARS_MAX: usize = 200;
-    let characters: Vec<char> = name.chars().take(CHARS_MAX).collect();
-    let mut words = vec![String::new()];
-    for (i, &character) in characters.iter().enumerate() {
-        if !character.is_alphanumeric() {
-            words.push(String::new());
-            continue;
-        }
-        let after_lower = i > 0 && (characters[i - 1].is_lowercase() || characters[i - 1].is_ascii_digit());
-        let ends_acronym = i > 0
-            && characters[i - 1].is_uppercase()
-            && characters.get(i + 1).is_some_and(|next| next.is_lowercase());
-        if character.is_uppercase() && (after_lower || ends_acronym) {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut() {
-            word.extend(character.to_lowercase());
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    words
+    name.char_indices().nth(CHARS_MAX).map_or(name, |(end, _)| &name[..end])
 }
 
-/// The read verb that the name begins with. What stands before it only says of what: the server's own name
-/// (`slack/slack_list_channels`), `API`, or a thing (`droplet_get`, `zia_list_rules`). A word there that some table
-/// knows as a verb makes the name something else.
+/// The read verb that the name begins with, past the server's own name (`slack/slack_list_channels`) and `API`. Each
+/// clause needs one: in `compare_and_…` a verb that no table knows might do anything.
 fn leading_read_verb<'a>(server: &str, name: &'a [String]) -> Option<&'a str> {
     let mut server = words(server);
     server.push("api".to_owned());
-    let first = name.iter().position(|word| !server.contains(word) || is_read(word))?;
-    let at = (first..name.len()).find(|&at| if at == first { opens(name, at) } else { follows(name, at) })?;
-    // Before a verb that is nothing else even `order` and `alert` are things; but `charge_card_get_receipt` charges.
-    let things = verb_follows(&name[first..]);
-    if (!things && name[first..at].iter().any(|word| speaks(word))) || joins_an_unknown_verb(name) {
-        return None;
-    }
-    // Git's own word for bringing the other side's commits here.
-    let of_git = |word: &String| word == "git";
-    if name[at] == "fetch" && (server.iter().any(of_git) || name[..at].iter().any(of_git)) {
-        return None;
-    }
-    Some(name[at].as_str())
+    let first = name.iter().position(|word| !server.contains(word) || has(READ, word))?;
+    let name = &name[first..];
+    let reads = clauses(name).all(|clause| clause.first().is_some_and(|verb| has(READ, verb)));
+    reads.then_some(name[0].as_str())
 }
 
-/// Whether the word at the beginning says that the tool only looks.
-fn opens(name: &[String], at: usize) -> bool {
-    let word = name[at].as_str();
-    let checks_a_state = word == "check" && name[at + 1..].iter().any(|what| STATES.contains(&what.as_str()));
-    is_read(word) || READ_FIRST.contains(&word) || checks_a_state
-}
-
-/// Whether the word says so after the thing that it looks at. `list` is a thing as well, in `share_list`: it has to
-/// have an object (`zia_list_rules`) or a plural before it (`pages_list`).
-fn follows(name: &[String], at: usize) -> bool {
-    let word = name[at].as_str();
-    match word {
-        "list" => at + 1 < name.len() || is_plural(&name[at - 1]),
-        "check" => opens(name, at),
-        _ => READ_LATER.contains(&word),
-    }
-}
-
-/// Whether the name may be a question about what a change did, or about what it is named after: `deploy_status`,
-/// `comment_list`. Every word of change in it has to be a thing as well: `update_status` and `create_list` are none.
+/// Whether the name may be a question about a thing whose word is a verb as well: `refund_status`, `comment_list`.
+/// `update_status` and `post_status` are none.
 fn may_ask(name: &[String]) -> bool {
-    let Some((last, before)) = name.split_last() else { return false };
-    let how = ASKS_HOW.contains(&last.as_str());
-    let is_no_thing = |word: &str| {
-        let verb = CONSEQUENTIAL.contains(&word) || CHANGE.contains(&word) || CHANGE_OR_THING.contains(&word);
-        word == "change" || (verb && !(how && PROCESSES.contains(&word)))
-    };
-    let words = || before.iter().map(String::as_str);
-    let first = words().next().unwrap_or_default();
-    let asks = match how {
-        true => !SPREADS.contains(&first),
-        false => ASKS_WHAT.contains(&last.as_str()) && HAS_SUCH.contains(&first),
-    };
-    asks && !words().any(|word| CONJUNCTIONS.contains(&word) || is_no_thing(word))
+    let changes =
+        |word: &String| [CONSEQUENTIAL, CHANGE, CHANGE_OR_THING, CONJUNCTIONS].iter().any(|t| has(t, word));
+    match name {
+        [first, .., last] => is_thing(first, STARTED) && has(ASKS, last) && !name.iter().any(changes),
+        _ => false,
+    }
 }
 
-/// `compare_and_…`: a second verb that no table knows might do anything. Two plurals are two things.
-fn joins_an_unknown_verb(name: &[String]) -> bool {
-    (1..name.len()).any(|at| {
-        let after = name.get(at + 1);
-        let things = is_plural(&name[at - 1]) && after.is_some_and(|after| is_plural(after));
-        CONJUNCTIONS.contains(&name[at].as_str())
-            && !things
-            && after.is_some_and(|after| !is_read(after) && !READ_FIRST.contains(&after.as_str()))
-    })
+fn has(table: &[&str], word: &str) -> bool {
+    table.contains(&word)
 }
 
-fn is_read(word: &str) -> bool {
-    READ.contains(&word)
+/// Whether the word is one of `THINGS` or of `more`, singular or plural.
+fn is_thing(word: &str, more: &[&str]) -> bool {
+    let is = |word: &str| has(THINGS, word) || has(more, word);
+    is(word) || word.strip_suffix('s').is_some_and(is)
 }
 
-fn is_plural(word: &str) -> bool {
-    word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !word.ends_with("us")
-}
-
-/// Whether any table knows the word as a verb.
-fn speaks(word: &str) -> bool {
-    [
-        READ,
-        READ_FIRST,
-        CONSEQUENTIAL,
-        CONSEQUENTIAL_LEADING,
-        CHANGE,
-        CHANGE_LEADING,
-        CHANGE_OR_THING,
-        OTHER_VERBS,
-    ]
-    .iter()
-    .any(|table| table.contains(&word))
+fn clauses(words: &[String]) -> impl Iterator<Item = &[String]> {
+    words.split(|word| has(CONJUNCTIONS, word))
 }
 
 /// The first word that speaks of a change, and whether it is a consequential one.
 fn write_verb(words: &[String]) -> Option<(&str, bool)> {
-    #[derive(Clone, Copy, PartialEq)]
-    enum Spoken {
-        Nothing,
-        Read,
-        Change,
-    }
-    let mut spoken = Spoken::Nothing;
     let mut change = None;
-    for (at, word) in words.iter().enumerate() {
-        let word = word.as_str();
-        let rest = &words[at + 1..];
-        // After a verb the same words are nouns: `get_order`, `delete_send`, until `and` begins another verb. So they
-        // are before one: `alert_policy_get`.
-        let verb = spoken == Spoken::Nothing && !verb_follows(&words[at..]) && !moves_within(words, at);
-        let consequential = (CONSEQUENTIAL.contains(&word) && spoken != Spoken::Change)
-            || (CONSEQUENTIAL_LEADING.contains(&word) && verb)
-            || (spoken == Spoken::Nothing && starts_something(word, rest));
-        if consequential {
-            return Some((word, true));
-        }
-        let thing = spoken == Spoken::Read && !is_read(&words[at - 1]);
-        let changes = CHANGE.contains(&word)
-            || (CHANGE_LEADING.contains(&word) && verb)
-            || (CHANGE_OR_THING.contains(&word) && !thing);
-        if changes {
-            change = change.or(Some((word, false)));
-            spoken = Spoken::Change;
-        } else if CONJUNCTIONS.contains(&word) {
-            spoken = Spoken::Nothing;
-        } else if spoken == Spoken::Nothing && (is_read(word) || (at == 0 && READ_FIRST.contains(&word))) {
-            spoken = Spoken::Read;
+    for clause in clauses(words) {
+        let (mut has_verb, mut has_change) = (false, false);
+        for (at, word) in clause.iter().enumerate() {
+            // After a verb the same words are nouns: `get_order`, `delete_send`. So they are before one.
+            let leads = !has_verb && !is_before_verb(&clause[at..]);
+            let is_program = || word == "launch" && clause.iter().any(|word| has(PROGRAMS, word));
+            let consequential = (has(CONSEQUENTIAL, word) && !has_change)
+                || (has(CONSEQUENTIAL_LEADING, word) && leads && !is_program())
+                || (has(WEAK, word)
+                    && !has_verb
+                    && clause[at + 1..].iter().any(|word| is_thing(word, STARTED)));
+            if consequential {
+                return Some((word, true));
+            }
+            has_change |= has(CHANGE, word)
+                || (has(CHANGE_LEADING, word) && leads)
+                || (has(CHANGE_OR_THING, word) && (!has_verb || has(READ, &clause[at - 1])));
+            change = change.or(has_change.then_some((word.as_str(), false)));
+            has_verb |= has_change || has(READ, word);
         }
     }
     change
 }
 
-/// A verb that is nothing else closes what comes before the next `and`, or stands right after the first word of it. Any
-/// further in, it may be the second thing that the tool does.
-fn verb_follows(clause: &[String]) -> bool {
-    let end = clause.iter().position(|word| CONJUNCTIONS.contains(&word.as_str())).unwrap_or(clause.len());
-    let plain = |at: usize| at < end && PLAIN_VERBS.contains(&clause[at].as_str());
-    end > 1 && (plain(1) || plain(end - 1))
-}
-
-/// `go_forward` forwards nothing to anybody, and `launch_browser` brings nothing before the public.
-fn moves_within(words: &[String], at: usize) -> bool {
-    let before = at.checked_sub(1).map_or("", |before| words[before].as_str());
-    let is_program = || words[at + 1..].iter().any(|word| PROGRAMS.contains(&word.as_str()));
-    match words[at].as_str() {
-        "forward" => ["go", "step", "fast"].contains(&before),
-        "launch" => is_program(),
-        _ => false,
-    }
-}
-
-/// Verbs that say little, with an object that says all: `process_refund`, `run_pipeline`, `add_comment`.
-fn starts_something(verb: &str, rest: &[String]) -> bool {
-    let object = |things: &[&str]| {
-        let clause = rest.iter().take_while(|word| !CONJUNCTIONS.contains(&word.as_str()));
-        clause.into_iter().any(|word| things.contains(&word.as_str()))
-    };
-    (MONEY_VERBS.contains(&verb) && object(MONEY))
-        || (RUN_VERBS.contains(&verb) && object(RUNS))
-        || (verb == "add" && object(WORDS_TO_SOMEONE))
+/// Whether a plain verb comes right after the first word, or at the end. Any further in, it may be the second thing that
+/// the tool does: `charge_customer_get_receipt`.
+fn is_before_verb(clause: &[String]) -> bool {
+    matches!(clause, [_, next, ..] if has(PLAIN_VERBS, next))
+        || matches!(clause, [_, .., last] if has(PLAIN_VERBS, last))
 }
 
 #[cfg(test)]
@@ -317,10 +208,8 @@ mod tests {
                  list_directory search_files get_order getMessage list-emails find_customer describe_table \
                  get_release get_post read_text_file fetch show_invoice get_comment list_pull_requests \
                  searchIssues get_transfer whoami list_open_issues \
-                 API-get-block-children get_import_status search_and_fetch \
-                 droplet_get zia_list_rules pages_list web_search alert_policy_get get_project_update \
-                 get_image_set get_domain_claim check_pod_health search_samples_and_constructs \
-                 analyze_costs wait_for_new_message get_broadcast InfluxDBListBuckets",
+                 API-get-block-children get_import_status search_and_fetch get_project_update \
+                 get_image_set get_domain_claim analyze_costs wait_for_new_message get_broadcast",
             ),
             (
                 Class::Consequential,
@@ -344,7 +233,9 @@ mod tests {
                  read_and_ack compare_and_frobnicate compare_and_swap fetch_and_increment reset_get_counter toggle_list_view \
                  refresh_search_index watch_list check_in_guest check_item get_update_user get_lock \
                  go_forward launch_browser launch_app_on_simulator deploy_service deploy_status release_build rollout_restart redeploy_app rollback_release set_replicas scale_deployment assign_issue trigger_deployment \
-                 delete_send update_broadcast call_api message_delete get_del approve_list git_fetch 工具",
+                 delete_send update_broadcast call_api message_delete get_del approve_list git_fetch 工具 \
+                 droplet_get zia_list_rules pages_list web_search alert_policy_get check_pod_health \
+                 search_samples_and_constructs InfluxDBListBuckets",
             ),
         ];
         for (expected, names) in table {
@@ -358,7 +249,7 @@ mod tests {
     fn a_prefix_that_repeats_the_server_is_passed_over() {
         let of = |action: &str| class(action, Annotations::default(), false).0;
         assert_eq!(of("mcp:slack/slack_list_channels"), Class::Read);
-        assert_eq!(of("mcp:other/slack_list_channels"), Class::Read);
+        assert_eq!(of("mcp:other/slack_list_channels"), Class::Act);
         assert_eq!(of("mcp:send-list/list_send"), Class::Consequential);
         assert_eq!(of("fn:charge"), Class::Consequential);
         assert_eq!(of("fn:getCustomer"), Class::Read);
@@ -450,13 +341,12 @@ mod tests {
             let annotations = Annotations { read_only: Some(true), ..Annotations::default() };
             class(&format!("mcp:s/{tool}"), annotations, false).0
         };
-        let asks = "deploy_status refund_status transfer_status email_status comment_list message_count \
-                    capture_screenshot trade_history order_tracking book_availability run_job_status build_status \
-                    invoice_preview deployStatus sync_status purchase-details";
+        let asks = "refund_status transfer_status email_status comment_list message_count trade_history \
+                    order_tracking build_status invoice_preview orderStatus purchase-details payment_logs";
         for name in asks.split_whitespace() {
             assert_eq!(of(name), Class::Read, "{name}");
         }
-        let changes = "send_status send_summary create_list create_snapshot update_status set_state change_status \
+        let changes = "deploy_status capture_screenshot send_status send_summary create_list create_snapshot update_status set_state change_status \
                        clear_history delete_logs upload_screenshot sync_list deploy_preview restore_snapshot \
                        publish_list reset_count post_and_list charge_status_update submit_info edit_details \
                        refund_payment message_user deploy_service write_log post_status transfer_balance \
@@ -466,11 +356,5 @@ mod tests {
         for name in changes.split_whitespace() {
             assert_ne!(of(name), Class::Read, "{name}");
         }
-    }
-
-    #[test]
-    fn words_are_found_however_they_are_joined() {
-        assert_eq!(words("createHTTPIssue_v2-now.x"), ["create", "http", "issue", "v2", "now", "x"]);
-        assert_eq!(words("__"), Vec::<String>::new());
     }
 }

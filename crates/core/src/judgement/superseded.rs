@@ -1,12 +1,13 @@
 //! Whether a success is still so. A later effect of the same server that removed what it made supersedes it: its repeat
 //! is neither answered with the old success nor run.
 
-use super::recognise::{Annotations, class, words};
+use super::recognise::{Annotations, class};
 use crate::class::Class;
 use crate::digest::Secret;
 use crate::effect::{Effect, State};
 use crate::identity::{PathKind, value_mark};
 use crate::json::{Json, Number};
+use crate::words::words;
 use std::collections::HashSet;
 
 /// Verbs of a call that removes something.

@@ -5,8 +5,8 @@ use super::message::{Message, text};
 use crate::wire::members::Members;
 use semel_core::answer::EffectWord;
 use semel_core::json::{self, Json};
-use semel_core::judgement::recognise::words as words_of;
 use semel_core::policy::rule::{EffectWording, Rule};
+use semel_core::words::words as words_of;
 
 /// From the rule, else from what the tool itself says, else from its name.
 pub fn effect_word(answer: &Message, rule: &Rule, tool: &str) -> EffectWord {
