@@ -286,7 +286,10 @@ fn a_settlement_that_cannot_be_recorded_is_to_be_brought_again() {
     std::fs::rename(&file, &away).expect("it is there");
     let lost = client.settle(&claim, "applied", json!({"id": "ch_1"}));
     assert_eq!((lost.status, &lost.json()["code"]), (503, &Value::Null), "{lost:?}");
-    assert!(lost.body.contains("bring it again") && !lost.body.contains("Nothing was sent"), "{lost:?}");
+    assert!(
+        lost.body.contains("send it again, unchanged") && !lost.body.contains("Nothing was sent"),
+        "{lost:?}"
+    );
     std::fs::rename(&away, &file).expect("it is there");
     assert_eq!(client.settle(&claim, "applied", json!({"id": "ch_1"})).status, 200);
 }

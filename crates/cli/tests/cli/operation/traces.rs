@@ -147,7 +147,7 @@ fn a_retry_that_its_budget_refuses_has_a_span_that_points_to_what_failed() {
     let spans = spans(&home);
     let (last, refused) = (below(&spans, &parents[2]), below(&spans, &parents[3]));
     assert_eq!(attribute(refused, "semel.outcome"), Some("refused"), "{refused:#}");
-    assert_eq!(attribute(refused, "semel.repeated_by"), Some("sdk"));
+    assert_eq!(attribute(refused, "semel.repeated_by"), Some("agent"));
     assert_eq!(attribute(refused, "error.type"), Some("budget_spent"));
     assert_eq!(refused["links"], json!([{"traceId": TRACE, "spanId": last["spanId"]}]));
     assert_eq!(spans.len(), 4);
@@ -190,7 +190,7 @@ fn each_request_that_joined_another_has_a_span_that_points_to_it() {
     for (parent, outcome) in parents.iter().zip(&outcomes) {
         let twin = below(&spans, parent);
         assert_eq!(attribute(twin, "semel.outcome"), Some(outcome.as_str()));
-        assert_eq!(attribute(twin, "semel.repeated_by"), Some("sdk"), "its key is that of the first");
+        assert_eq!(attribute(twin, "semel.repeated_by"), Some("agent"), "no header names a library");
         assert_eq!(attribute(twin, "semel.effect.id"), attribute(attempt, "semel.effect.id"));
         assert_eq!(twin["links"], json!([{"traceId": TRACE, "spanId": attempt["spanId"]}]));
     }

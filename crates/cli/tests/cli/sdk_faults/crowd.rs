@@ -69,7 +69,7 @@ fn a_tenant_that_waits_with_all_it_may_leaves_room_for_another() {
         let refused = begun(&semel.address, &greedy, case).answer().expect("an answer");
         let said = String::from_utf8_lossy(&refused.body).into_owned();
         assert_eq!(refused.status, 503, "{said}");
-        assert!(said.contains("others need room"), "{said}");
+        assert!(said.contains("too many requests at once"), "{said}");
     }
     for n in 0..3 {
         let case = format!("modest {n}");

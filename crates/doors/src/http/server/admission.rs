@@ -53,6 +53,7 @@ impl Admission {
     /// Lets a request in, by a token that may be revoked or by something else, or says why not. What was meant for
     /// semel alone is taken out of it.
     pub async fn admit(&self, parts: &mut Parts) -> Result<Option<Revocable>, Refused> {
+        check_coding(&parts.headers)?;
         self.check_host(parts)?;
         self.check_origin(&parts.headers)?;
         let path = parts.uri.path();
@@ -181,6 +182,23 @@ struct Admitted {
     /// The headers that held a token of semel's own, which goes no further.
     own: Vec<HeaderName>,
     revocable: Option<Revocable>,
+}
+
+/// Chunks are read here, and nothing else. Another coding would be passed on as if it were the content. The connection
+/// ends: the next server before or behind may read its end elsewhere.
+fn check_coding(headers: &HeaderMap) -> Result<(), Refused> {
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    match (codings.next(), codings.next()) {
+        (None, _) => Ok(()),
+        (Some(only), None) if chunked(only) => Ok(()),
+        _ => {
+            let mut refused =
+                problem(StatusCode::BAD_REQUEST, "Transfer-Encoding can only be `chunked`, once");
+            refused.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            Err(Box::new(refused))
+        }
+    }
 }
 
 /// Of two, one could be checked here and the other believed upstream.

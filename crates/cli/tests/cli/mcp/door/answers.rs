@@ -52,7 +52,7 @@ fn a_server_that_died_is_said_to_have_ended() {
     assert_in_doubt(&doubt);
     let answer = receipt(&doubt);
     let next = answer["next_step"].as_str().expect("a next step");
-    assert!(next.contains("has ended") && next.contains("until semel is started again"), "{next}");
+    assert!(next.contains("has ended") && next.contains("once semel is restarted"), "{next}");
     let human = answer["human_next_step"].as_str().expect("a step for a person");
     assert!(human.starts_with("Start semel again") && human.contains("semel ledger show ef_"), "{human}");
 }
@@ -348,7 +348,7 @@ fn a_result_that_names_a_member_twice_is_said_to_do_so() {
     let stage = Stage::with_calls(&["create_order"], json!({"create_order": {"raw": raw}}));
     let doubt = stage.open().call("create_order", order());
     assert_in_doubt(&doubt);
-    assert!(text(&doubt).contains(r#"can be read in two ways: "x" is named twice"#), "{doubt}");
+    assert!(text(&doubt).contains(r#"the result is ambiguous: "x" is named twice"#), "{doubt}");
     assert_eq!(stage.world().len(), 1);
 }
 

@@ -157,7 +157,7 @@ fn a_key_is_kept_for_the_server_that_comes_after_one_that_died() {
         "{first}"
     );
     let next = told["next_step"].as_str().expect("a next step");
-    assert!(next.contains("until semel is started again") && next.contains("under the same key"), "{next}");
+    assert!(next.contains("once semel is restarted") && next.contains("under the same key"), "{next}");
     assert!(next.contains("call it again, unchanged") && !next.contains("Do not call"), "{next}");
     stage.tell(dies(false));
     let second = stage.open().call("create_order", json!({"order": "1"}));

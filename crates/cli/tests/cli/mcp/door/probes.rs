@@ -59,7 +59,7 @@ fn a_no_from_one_page_of_several_says_nothing() {
     for _ in 0..2 {
         let held = line.call("create_order", json!({"order": "1001"}));
         assert_in_doubt(&held);
-        assert!(held.to_string().contains("there is more to read (has_next)"), "{held}");
+        assert!(held.to_string().contains("there are more pages (has_next)"), "{held}");
     }
     assert_eq!(stage.world().len(), 1);
 }
