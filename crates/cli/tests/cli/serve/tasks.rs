@@ -101,7 +101,7 @@ fn a_task_is_its_owners_alone() {
             .to_string()
     };
     assert!(told(&ann_again).contains("still running"), "{}", told(&ann_again));
-    assert!(told(&bob).contains("Nothing has been done through this server"), "{}", told(&bob));
+    assert!(told(&bob).contains("Nothing was done through this server"), "{}", told(&bob));
     home.file("until", "");
     for method in ["tasks/get", "tasks/result", "tasks/cancel"] {
         assert!(bob.ask(method, json!({"taskId": task})).is_null(), "{method}");

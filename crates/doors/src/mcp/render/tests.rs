@@ -110,8 +110,7 @@ fn a_replay_is_the_record_with_a_notice_after_it() {
         .iter()
         .map(|b| b["text"].as_str().unwrap())
         .collect();
-    let notice = "[semel] Done 3 s ago; it was not run again. If it must happen once more, a person decides that \
-                  (semel ledger).";
+    let notice = "[semel] Done 3 s ago; it was not run again. A person may allow a repeat (semel ledger).";
     assert_eq!(texts, ["ch_1", notice]);
     assert_eq!(response["result"]["_meta"]["own"], 1);
     assert_eq!(response["result"]["_meta"]["dev.semel/receipt"]["outcome"], "replayed");
@@ -325,7 +324,7 @@ fn a_model_is_told_of_the_ways_that_are_open_to_it() {
     };
     let held = passed(answer(OutcomeWord::Held, Some(in_doubt()), None), GivenReply::None);
     assert!(
-        says(&held, true).contains("record with `semel_report`")
+        says(&held, true).contains("record the result with `semel_report`")
             && !says(&held, false).contains("semel_report")
     );
     let recorded = br#"{"result":{"content":[]}}"#.to_vec();
@@ -388,7 +387,7 @@ fn drift_names_the_way_to_mean_both() {
         response["result"]["_meta"][META_RECEIPT]["next_step"].as_str().unwrap().to_owned()
     };
     let over = format!("If you meant the earlier call, use its result. {}", wording::OR_TELL);
-    assert!(next(&over, Repeats::WithReason).ends_with("call it as it is and say why in `semel_again`."));
+    assert!(next(&over, Repeats::WithReason).ends_with("make the same call and say why in `semel_again`."));
     assert_eq!(next(&over, Repeats::NotByItself(Again::Person)), over);
     assert_eq!(next("It is still open.", Repeats::WithReason), "It is still open.");
 }
@@ -402,7 +401,7 @@ fn nobody_is_sent_to_a_tool_of_a_server_that_has_ended() {
             passed(answer(OutcomeWord::Held, Some(Trouble { code, ..in_doubt() }), None), GivenReply::None);
         let receipt = told(&held, Repeats::WithReason, true)["result"]["_meta"][META_RECEIPT].clone();
         let next = receipt["next_step"].as_str().unwrap();
-        assert!(next.contains("until semel is started again. ") && next.contains(says), "{next}");
+        assert!(next.contains("once semel is restarted. ") && next.contains(says), "{next}");
         assert!(!next.contains("semel_report"), "{next}");
         assert!(receipt["human_next_step"].as_str().unwrap().starts_with("Start semel again"));
     }
