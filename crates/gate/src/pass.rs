@@ -163,9 +163,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::Resend => Box::pin(self.resend(call, survey)).await,
             Decision::Join(attempt) => self.join(call, &survey, attempt).await,
             Decision::AnswerOwn => {
-                let own = call.unresolved.take().expect("only a call that has sent has an answer of its own");
                 let is_current = survey.older.is_none();
+                // First: if the ledger fails here, the call has still sent.
                 let found = Box::pin(self.at_older(survey)).await?;
+                let own = call.unresolved.take().expect("only a call that has sent has an answer of its own");
                 Ok(match found.effect() {
                     Some(effect) if matches!(effect.state, State::NotApplied(_)) => {
                         self.own_attempt_failed(own.sent, effect)

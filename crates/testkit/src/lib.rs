@@ -2,9 +2,9 @@
 //! Nothing here is shipped.
 pub mod boundary;
 pub mod history;
-pub mod interrupt;
 pub mod model;
 pub mod random;
+pub mod signals;
 pub mod simulation;
 pub mod store_suite;
 pub mod upstream;

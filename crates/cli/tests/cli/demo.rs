@@ -1,6 +1,6 @@
 //! `semel demo` is a test of its own: real processes, and a book that is counted. Here it is held to its word.
 
-use semel_testkit::interrupt::interruptible;
+use semel_testkit::signals;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -99,8 +99,8 @@ fn the_demo_as_json_is_one_document_in_which_every_act_is_ok() {
 #[test]
 fn a_demo_that_is_interrupted_takes_its_files_along() {
     let surroundings = Surroundings::new();
-    let mut demo = interruptible(&surroundings.demo(&[]));
-    let mut demo = demo.stdout(Stdio::piped()).spawn().expect("a demo");
+    signals::restore_for_children();
+    let mut demo = surroundings.demo(&[]).stdout(Stdio::piped()).spawn().expect("a demo");
     let mut stdout = BufReader::new(demo.stdout.take().expect("piped"));
     let mut line = String::new();
     while !line.starts_with("1 ") {

@@ -48,6 +48,7 @@ pub struct Ran {
 
 impl Home {
     pub fn new() -> Self {
+        semel_testkit::signals::restore_for_children();
         let directory = tempfile::tempdir().expect("a temporary directory");
         let home = Home { directory, token: OnceLock::new() };
         std::fs::create_dir(home.work()).expect("a working directory");

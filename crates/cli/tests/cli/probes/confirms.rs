@@ -5,7 +5,6 @@ use crate::api::client::Client;
 use crate::home::{Home, Ran};
 use crate::run::TOUCH;
 use crate::serve::served::{Served, TOKEN};
-use semel_testkit::interrupt::interruptible;
 use std::process::Stdio;
 
 fn paid() -> Says {
@@ -194,7 +193,7 @@ fn what_was_undone_meanwhile_is_not_refuted() {
 #[test]
 fn whoever_is_asked_to_end_stops_asking() {
     let (home, api) = stage("1h", [unpaid()]);
-    let mut command = interruptible(&home.command(["run", "--json", "--", "sh", "-c", TOUCH]));
+    let mut command = home.command(["run", "--json", "--", "sh", "-c", TOUCH]);
     let policy = std::fs::read_to_string(home.work().join("semel.toml")).expect("a policy");
     home.file("semel.toml", &policy.replace("{reply.id}", "ch_7"));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("semel starts");
