@@ -315,7 +315,7 @@ pub enum LedgerCommand {
     Quarantine,
     /// Tell semel that the ledger was restored or may have lost claims: calls that may be older are held.
     MarkRestored {
-        /// What happened to it.
+        /// The cause, such as a restored backup.
         #[arg(long, value_name = "TEXT")]
         reason: String,
     },
@@ -323,7 +323,7 @@ pub enum LedgerCommand {
     EndQuarantine(OperatorArgs),
     /// Make a new secret, because the old one is lost or leaked. A quarantine begins.
     RotateSecret {
-        /// What happened to the old one.
+        /// The reason for a new secret, such as a leak.
         #[arg(long, value_name = "TEXT")]
         reason: String,
         /// Replace a secret that is still there; the old one is set aside.

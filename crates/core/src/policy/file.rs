@@ -353,7 +353,7 @@ pub struct RuleTable {
     pub pattern: Option<Spot<String>>,
     /// A further condition: a table of path = value, or a CEL expression.
     pub when: Option<Spot<When>>,
-    /// What a repeat gets. Unless given, the tool's hints and its name decide.
+    /// The class decides about repeats. Unless given, the tool's hints and its name decide.
     #[schemars(with = "Option<super::schema::ClassWord>")]
     pub class: Option<Class>,
     /// A success is `created`, `updated`, `deleted`, `sent`, `noop`, or CEL over `reply` for one of them.

@@ -1,4 +1,4 @@
-//! What error texts say, as tables: most of them were written down from real servers.
+//! Error texts and their readings, as tables. Most of them come from real servers.
 
 use semel_core::json::parse;
 use semel_core::judgement::error_text::{Says, is_about_arguments, is_failure, lost, read};

@@ -59,7 +59,7 @@ pub struct Begin {
     /// Do it once more on purpose; the same reason again is the same repetition.
     #[schemars(regex(pattern = r"^[!-~]{1,255}$"))]
     again: Option<String>,
-    /// What a repeat gets. It can ask for more protection than the policy gives, not for less.
+    /// The class decides about repeats. It can ask for more protection than the policy gives, not for less.
     class: Option<Class>,
     /// How long the client may take; 5m unless given here or in the rule.
     #[schemars(regex(pattern = r"^([1-9][0-9]{0,3}s|[1-9][0-9]{0,2}m|1?[0-9]h)$"))]

@@ -23,7 +23,7 @@ impl Backups {
         Backups { directory: state_directory.join("init-backups") }
     }
 
-    /// What a file was before semel first wrote it, if it is still what semel wrote.
+    /// The content of a file before semel first wrote it. `None` if the file has changed since semel wrote it.
     pub fn former(&self, file: &Path, now: &str) -> Option<String> {
         let mut former: Option<String> = None;
         // Each step goes to an older backup, so it ends.

@@ -48,7 +48,7 @@ pub fn assert_replayed(result: &Value, first: &Value) {
     assert_eq!((&answer["outcome"], &answer["effect"]), (&"replayed".into(), &"noop".into()), "{result}");
     assert_ne!(result["isError"], true, "{result}");
     let (again, once) = (text(result), text(first));
-    // What was said of the first call itself is not said of its replay.
+    // Notices about the first call do not stand in its replay.
     let once = once.split("\n[semel] ").next().unwrap_or_default();
     assert!(again.contains(once) && again.len() > once.len(), "a notice beside the first answer: {result}");
 }
