@@ -87,6 +87,18 @@ fn tail_follows_the_journal_from_before_its_beginning_until_nobody_reads() {
 }
 
 #[test]
+fn a_ledger_whose_founding_was_cut_short_is_not_there_yet_for_readers() {
+    for point in ["found.before_tables", "found.after_tables", "found.after_secret"] {
+        let home = Home::new();
+        let mut cut = home.command(["run", "--", "true"]);
+        let cut = cut.env("SEMEL_FAILPOINTS", format!("{point}=abort")).output().expect("semel starts");
+        assert!(!cut.status.success(), "{point} was not passed");
+        let tail = home.semel(["ledger", "tail", "--no-follow", "--json"]);
+        assert_eq!((tail.code, tail.stdout.as_str()), (Some(0), ""), "{point}: {}", tail.stderr);
+    }
+}
+
+#[test]
 fn tail_begins_with_the_last_lines() {
     let home = Home::new();
     for _ in 0..5 {

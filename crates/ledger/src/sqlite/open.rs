@@ -176,8 +176,15 @@ fn open_for_reading(options: &OpenOptions) -> Result<Opened, Error> {
     if !has_content(&place)? {
         return Err(missing());
     }
-    let secret = place.secret()?.ok_or_else(|| Error::SecretMissing { path: place.database().to_owned() })?;
-    let connection = connection::reader(&place).map_err(|error| Fault::while_opening(&place, &error))?;
+    let failed = |error: rusqlite::Error| Fault::while_opening(&place, &error);
+    let connection = connection::reader(&place).map_err(failed)?;
+    // The tables before the secret: founding writes them in that order, and a ledger whose founding goes on in
+    // another process is not there yet.
+    let is_founded = schema::has_tables(&connection).map_err(failed)?
+        && !schema::half_founded(&connection).unwrap_or(false);
+    let Some(secret) = place.secret()? else {
+        return Err(if is_founded { Error::SecretMissing { path: place.database().to_owned() } } else { missing() });
+    };
     if !schema::recognise(&connection, &place, secret.check_value(), Access::Read)? {
         return Err(missing());
     }
