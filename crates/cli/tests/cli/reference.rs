@@ -7,14 +7,16 @@ const HEAD: &str = "\
 # Command reference
 
 The help of every command, from `semel COMMAND -h`. `cargo xtask docs` writes this page. The options of `semel` itself
-work with every command.
+work with every command. Commands that need a person also take `--token TOKEN`, an operator token, where there is no
+terminal. `SEMEL_OPERATOR_TOKEN` says the same, and no list of processes shows it.
 ";
 
-/// Options of every command; only the help of `semel` itself lists them.
-const GLOBAL: [&str; 7] = ["--json", "--quiet", "--color", "--policy", "--ledger", "--help", "--version"];
+/// Options that the head of the page or the help of `semel` itself describes.
+const COMMON: [&str; 8] =
+    ["--json", "--quiet", "--color", "--policy", "--ledger", "--help", "--version", "--token"];
 
-/// How clap begins the parts of a help.
-const SECTIONS: [&str; 4] = ["Usage:", "Arguments:", "Commands:", "Options:"];
+/// How clap begins the parts of a help. Commands below another one have sections of their own.
+const SECTIONS: [&str; 3] = ["Usage:", "Arguments:", "Options:"];
 
 fn help(home: &Home, command: &[String]) -> String {
     let ran = home.semel(command.iter().map(String::as_str).chain(["-h"]));
@@ -37,7 +39,7 @@ fn shorten(help: &str, is_root: bool) -> String {
     for line in help.lines() {
         let is_option = line.trim_start().starts_with('-') && line.starts_with("  ");
         if is_option {
-            dropping = !is_root && line.split([' ', ',']).any(|word| GLOBAL.contains(&word));
+            dropping = !is_root && line.split([' ', ',']).any(|word| COMMON.contains(&word));
         } else if !line.starts_with("   ") {
             dropping = false;
         }
@@ -49,7 +51,7 @@ fn shorten(help: &str, is_root: bool) -> String {
     let sections = text.split("\n\n").enumerate();
     let own = |(number, section): &(usize, &str)| {
         let has_lines = |title: &str| section.starts_with(title) && section.trim_end().len() > title.len();
-        *number == 0 || SECTIONS.into_iter().any(has_lines)
+        *number == 0 || is_root && has_lines("Commands:") || SECTIONS.into_iter().any(has_lines)
     };
     sections.filter(own).map(|(_, section)| section.trim_end()).collect::<Vec<_>>().join("\n\n")
 }
