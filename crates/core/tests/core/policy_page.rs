@@ -92,7 +92,7 @@ impl Schema {
         match property {
             _ if is("string") => "text".into(),
             _ if is("integer") || is("number") => "number".into(),
-            _ if is("boolean") => "`true` or `false`".into(),
+            _ if is("boolean") => "boolean".into(),
             _ if is("array") && !words(&property["items"]).is_empty() => {
                 let words = words(&property["items"]);
                 format!(
