@@ -134,11 +134,18 @@ impl Row {
         let more = earlier.meaning.strip_prefix(self.meaning.trim_end_matches('.'));
         alike && more.is_some_and(|more| more == "." || more.contains("unless given"))
     }
+
+    /// Whether its value is a table with a section of its own.
+    fn has_section(&self) -> bool {
+        let names = |place: &str| place.trim_matches(['[', ']']).split('.').any(|part| part == self.key);
+        self.value.starts_with("table") && TABLES.iter().any(|(place, _)| names(place))
+    }
 }
 
-/// A table without the rows of earlier ones, and a line that names those.
+/// A table without the rows of earlier ones and without those that have a section; a line names each kind.
 fn table(rows: Vec<Row>, earlier: &mut Vec<(&'static str, Row)>, place: &'static str) -> String {
     let (mut own, mut repeated) = (String::new(), BTreeMap::<&str, Vec<String>>::new());
+    let (sections, rows): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(Row::has_section);
     for row in rows {
         match earlier.iter().find(|(_, known)| row.repeats(known)) {
             Some((place, _)) => repeated.entry(place).or_default().push(format!("`{}`", row.key)),
@@ -150,7 +157,10 @@ fn table(rows: Vec<Row>, earlier: &mut Vec<(&'static str, Row)>, place: &'static
     }
     let named =
         repeated.into_iter().map(|(place, keys)| format!("\nAs in `{place}`: {}.\n", keys.join(", ")));
-    format!("| key | value | |\n|---|---|---|\n{own}{}", named.collect::<String>())
+    let sections: Vec<String> = sections.iter().map(|row| format!("`{}`", row.key)).collect();
+    let below = format!("\nTables below: {}.\n", sections.join(", "));
+    let below = if sections.is_empty() { "" } else { &below };
+    format!("| key | value | |\n|---|---|---|\n{own}{}{below}", named.collect::<String>())
 }
 
 /// Each group of words with their meanings, once.
