@@ -16,7 +16,7 @@ processes shows it.
 const COMMON: [&str; 9] =
     ["--json", "--quiet", "--color", "--policy", "--ledger", "--help", "--version", "--token", "[EFFECT]"];
 
-/// How clap begins the parts of a help. Commands below another one have sections of their own.
+/// How clap begins the parts of a help that are shown. Commands have sections of their own.
 const SECTIONS: [&str; 3] = ["Usage:", "Arguments:", "Options:"];
 
 fn help(home: &Home, command: &[String]) -> String {
@@ -55,7 +55,7 @@ fn shorten(help: &str, title: &str) -> String {
     let sections = text.split("\n\n").enumerate();
     let own = |(number, section): &(usize, &str)| {
         let has_lines = |title: &str| section.starts_with(title) && section.trim_end().len() > title.len();
-        let says = is_root && has_lines("Commands:") || SECTIONS.into_iter().any(has_lines);
+        let says = SECTIONS.into_iter().any(has_lines);
         *number == 0 || says && !bare.iter().any(|bare| bare == section.trim_end())
     };
     sections.filter(own).map(|(_, section)| section.trim_end()).collect::<Vec<_>>().join("\n\n")
