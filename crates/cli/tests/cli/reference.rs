@@ -7,14 +7,17 @@ const HEAD: &str = "\
 # Command reference
 
 The help of every command, from `semel COMMAND -h`. `cargo xtask docs` writes this page. The options of `semel` itself
-work with every command.
+work with every command. `EFFECT` is an effect id, or the end of one. Commands that need a person also take
+`--token TOKEN`, an operator token, where there is no terminal. `SEMEL_OPERATOR_TOKEN` says the same, and no list of
+processes shows it.
 ";
 
-/// Options of every command; only the help of `semel` itself lists them.
-const GLOBAL: [&str; 7] = ["--json", "--quiet", "--color", "--policy", "--ledger", "--help", "--version"];
+/// Options and arguments that the head of the page or the help of `semel` itself describes.
+const COMMON: [&str; 9] =
+    ["--json", "--quiet", "--color", "--policy", "--ledger", "--help", "--version", "--token", "[EFFECT]"];
 
-/// How clap begins the parts of a help.
-const SECTIONS: [&str; 4] = ["Usage:", "Arguments:", "Commands:", "Options:"];
+/// How clap begins the parts of a help that are shown. Commands have sections of their own.
+const SECTIONS: [&str; 3] = ["Usage:", "Arguments:", "Options:"];
 
 fn help(home: &Home, command: &[String]) -> String {
     let ran = home.semel(command.iter().map(String::as_str).chain(["-h"]));
@@ -30,14 +33,17 @@ fn subcommands(help: &str) -> Vec<String> {
     names.filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect()
 }
 
-/// The help without its examples, which other pages have, and without options that this page lists once.
-fn shorten(help: &str, is_root: bool) -> String {
+/// The help without its examples, which other pages have, without options that this page lists once, and without a
+/// usage that says nothing.
+fn shorten(help: &str, title: &str) -> String {
+    let is_root = title == "semel";
+    let bare = ["", " <COMMAND>"].map(|end| format!("Usage: {title} [OPTIONS]{end}"));
     let mut kept: Vec<&str> = Vec::new();
     let mut dropping = false;
     for line in help.lines() {
-        let is_option = line.trim_start().starts_with('-') && line.starts_with("  ");
+        let is_option = line.trim_start().starts_with(['-', '[', '<']) && line.starts_with("  ");
         if is_option {
-            dropping = !is_root && line.split([' ', ',']).any(|word| GLOBAL.contains(&word));
+            dropping = !is_root && line.split([' ', ',']).any(|word| COMMON.contains(&word));
         } else if !line.starts_with("   ") {
             dropping = false;
         }
@@ -49,15 +55,16 @@ fn shorten(help: &str, is_root: bool) -> String {
     let sections = text.split("\n\n").enumerate();
     let own = |(number, section): &(usize, &str)| {
         let has_lines = |title: &str| section.starts_with(title) && section.trim_end().len() > title.len();
-        *number == 0 || SECTIONS.into_iter().any(has_lines)
+        let says = SECTIONS.into_iter().any(has_lines);
+        *number == 0 || says && !bare.iter().any(|bare| bare == section.trim_end())
     };
     sections.filter(own).map(|(_, section)| section.trim_end()).collect::<Vec<_>>().join("\n\n")
 }
 
 fn describe(home: &Home, command: &[String], page: &mut String) {
     let help = help(home, command);
-    let shown = shorten(&help, command.is_empty());
     let title = ["semel"].into_iter().chain(command.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+    let shown = shorten(&help, &title);
     page.push_str(&format!("\n## {title}\n\n```text\n{shown}\n```\n"));
     for name in subcommands(&help).into_iter().filter(|name| name != "help") {
         describe(home, &[command, &[name]].concat(), page);

@@ -66,32 +66,15 @@ impl Entry {
         probes.filter_map(probe).collect()
     }
 
-    fn lost_answers(&self) -> String {
-        let keys = joined(&self.keys()).map(|keys| format!("sent again with {keys}"));
-        let probes = joined(&self.probes()).map(|probes| format!("looked up by {probes}"));
-        let ways: Vec<String> = keys.into_iter().chain(probes).collect();
-        if ways.is_empty() { "in doubt".to_owned() } else { ways.join("; ") }
-    }
-
-    fn count(&self, name: &str, value: Option<&str>) -> usize {
-        let fits = |rule: &&Table| rule.get(name).is_some_and(|it| value.is_none() || it.as_str() == value);
-        self.rules.iter().filter(fits).count()
-    }
-
     fn row(&self) -> String {
-        let Entry { pack: Pack { name, .. }, rules } = self;
-        let servers = joined(&self.names()).unwrap_or_default();
-        let (purpose, lost) = (self.purpose(), self.lost_answers());
-        let (person, undo) = (self.count("again", Some("person")), self.count("undo", None));
-        let rules = rules.len();
-        format!(
-            "| [`{name}`](../packs/{name}.toml) | {purpose} | {servers} | {lost} | {rules} | {person} | {undo} |\n"
-        )
+        let (name, purpose) = (self.pack.name, self.purpose());
+        let [servers, keys, probes] = [self.names(), self.keys(), self.probes()].map(join);
+        format!("| [`{name}`](../packs/{name}.toml) | {purpose} | {servers} | {keys} | {probes} |\n")
     }
 }
 
-fn joined(texts: &BTreeSet<String>) -> Option<String> {
-    (!texts.is_empty()).then(|| texts.iter().map(String::as_str).collect::<Vec<_>>().join(", "))
+fn join(texts: BTreeSet<String>) -> String {
+    texts.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 fn word(helps: Helps) -> &'static str {
@@ -118,8 +101,8 @@ fn the_catalogue_says_what_the_packs_say() {
     let apis: String = packs.iter().filter_map(|pack| api(pack)).collect();
     let generated = format!(
         "## Packs\n\n\
-         | pack | for | server or program | a lost answer is | rules | repeated by a person | undo |\n\
-         |---|---|---|---|---|---|---|\n{rows}\n\
+         | pack | for | server or program | key (its life) | probe |\n\
+         |---|---|---|---|---|\n{rows}\n\
          ## APIs that deduplicate\n\n\
          | pack | hosts | by | how |\n|---|---|---|---|\n{apis}"
     );

@@ -3,7 +3,7 @@
 use crate::page;
 use semel_core::policy::schema::schema;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a table stands in the file, and its definition in the schema.
 const TABLES: [(&str, &str); 15] = [
@@ -92,7 +92,7 @@ impl Schema {
         match property {
             _ if is("string") => "text".into(),
             _ if is("integer") || is("number") => "number".into(),
-            _ if is("boolean") => "`true` or `false`".into(),
+            _ if is("boolean") => "boolean".into(),
             _ if is("array") && !words(&property["items"]).is_empty() => {
                 let words = words(&property["items"]);
                 format!(
@@ -109,14 +109,58 @@ impl Schema {
         }
     }
 
-    fn table(&self, name: &str) -> String {
-        let properties = self.definition(name)["properties"].as_object();
-        let rows = properties.expect("a table has keys").iter().map(|(key, property)| {
-            let meaning = description(property, &format!("{name}.{key}"));
-            format!("| `{key}` | {} | {} |\n", self.value(property), meaning.replace('\n', " "))
-        });
-        format!("| key | value | |\n|---|---|---|\n{}", rows.collect::<String>())
+    fn rows(&self, name: &str) -> Vec<Row> {
+        let properties = self.definition(name)["properties"].as_object().expect("a table has keys");
+        let row = |(key, property): (&String, &Value)| Row {
+            key: key.clone(),
+            value: self.value(property),
+            meaning: description(property, &format!("{name}.{key}")).replace('\n', " "),
+        };
+        properties.iter().map(row).collect()
     }
+}
+
+/// One key of a table.
+struct Row {
+    key: String,
+    value: String,
+    meaning: String,
+}
+
+impl Row {
+    /// Whether an earlier row says the same, or adds the value that holds otherwise.
+    fn repeats(&self, earlier: &Row) -> bool {
+        let alike = (&self.key, &self.value) == (&earlier.key, &earlier.value);
+        let more = earlier.meaning.strip_prefix(self.meaning.trim_end_matches('.'));
+        alike && more.is_some_and(|more| more == "." || more.contains("unless given"))
+    }
+
+    /// Whether its value is a table with a section of its own.
+    fn has_section(&self) -> bool {
+        let names = |place: &str| place.trim_matches(['[', ']']).split('.').any(|part| part == self.key);
+        self.value.starts_with("table") && TABLES.iter().any(|(place, _)| names(place))
+    }
+}
+
+/// A table without the rows of earlier ones and without those that have a section; a line names each kind.
+fn table(rows: Vec<Row>, earlier: &mut Vec<(&'static str, Row)>, place: &'static str) -> String {
+    let (mut own, mut repeated) = (String::new(), BTreeMap::<&str, Vec<String>>::new());
+    let (sections, rows): (Vec<Row>, Vec<Row>) = rows.into_iter().partition(Row::has_section);
+    for row in rows {
+        match earlier.iter().find(|(_, known)| row.repeats(known)) {
+            Some((place, _)) => repeated.entry(place).or_default().push(format!("`{}`", row.key)),
+            None => {
+                own.push_str(&format!("| `{}` | {} | {} |\n", row.key, row.value, row.meaning));
+                earlier.push((place, row));
+            }
+        }
+    }
+    let named =
+        repeated.into_iter().map(|(place, keys)| format!("\nAs in `{place}`: {}.\n", keys.join(", ")));
+    let sections: Vec<String> = sections.iter().map(|row| format!("`{}`", row.key)).collect();
+    let below = format!("\nTables below: {}.\n", sections.join(", "));
+    let below = if sections.is_empty() { "" } else { &below };
+    format!("| key | value | |\n|---|---|---|\n{own}{}{below}", named.collect::<String>())
 }
 
 /// Each group of words with their meanings, once.
@@ -133,12 +177,13 @@ fn glossary(schema: &Schema) -> String {
 #[test]
 fn the_page_says_what_the_schema_says() {
     let schema = Schema(schema());
-    let section = |(place, name): (&str, &str)| {
+    let mut earlier = Vec::new();
+    let mut section = |(place, name): (&'static str, &str)| {
         let title = if name.is_empty() { place.to_owned() } else { format!("`{place}`") };
         let about = description(schema.definition(name), name).replace('\n', " ");
-        format!("## {title}\n\n{about}\n\n{}\n", schema.table(name))
+        format!("## {title}\n\n{about}\n\n{}\n", table(schema.rows(name), &mut earlier, place))
     };
-    let tables: String = TABLES.into_iter().map(section).collect();
+    let tables: String = TABLES.into_iter().map(&mut section).collect();
     page::check("policy.md", &format!("{tables}## Words\n\n{}", glossary(&schema)));
 }
 
