@@ -1,10 +1,10 @@
 //! One attempt: its turn, its claim, sending, settling.
 
-use crate::call::{Call, UnresolvedSend};
+use crate::call::{GateCall, UnresolvedSend};
 use crate::clock::Clock;
-use crate::events::{GateEvent, Settling};
-use crate::lookalike::Compared;
-use crate::pass::{HandedClaim, Step};
+use crate::events::{GateEvent, SettlementEvent};
+use crate::lookalike::OutlineComparison;
+use crate::pass::{HandedClaim, StepResult};
 use crate::probe::in_doubt_until_sent;
 use crate::reply::{GivenReply, Passed, answer_of_record, answer_ran, held};
 use crate::survey::Survey;
@@ -23,11 +23,13 @@ use semel_core::policy::prices::Tokens;
 use semel_core::time::At;
 use semel_core::undo::{Filling, Undo};
 use semel_core::wording;
-use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Sender, Unsettled, Wanted};
+use semel_ledger::claim::{
+    AttemptSender, Claim, ClaimKind, ClaimRequest, ClaimResult, FreeTurn, SettleError,
+};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
-use semel_ledger::{Changed, Late};
+use semel_ledger::{Late, RecordUpdate};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,22 +53,22 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Takes the claim and sends, unless something speaks against it.
     pub(crate) async fn claim<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
+        call: &mut GateCall<'_, U>,
         survey: Survey,
-        how: How,
-    ) -> Result<Step, Error> {
+        how: ClaimKind,
+    ) -> Result<StepResult, Error> {
         let Survey { found, fences, key, .. } = survey;
         let found = &found;
         // Rare parts are boxed: they would have their room in every call.
         let alike = match how {
-            How::Resend => None,
-            How::Claim(_) => match Box::pin(self.compare(call, found.key)).await? {
-                Compared::Clear(seen) => seen,
-                Compared::Waited => return Ok(Step::LookAgain),
-                Compared::Held(passed) => return Ok(Step::Answer(passed)),
+            ClaimKind::Resend => None,
+            ClaimKind::Claim(_) => match Box::pin(self.compare(call, found.key)).await? {
+                OutlineComparison::Clear(seen) => seen,
+                OutlineComparison::Waited => return Ok(StepResult::LookAgain),
+                OutlineComparison::Held(passed) => return Ok(StepResult::Answer(passed)),
             },
         };
-        if matches!(how, How::Claim(_))
+        if matches!(how, ClaimKind::Claim(_))
             && let Some(passed) = Box::pin(self.already_there(call, found)).await
         {
             return Ok(passed.into());
@@ -74,26 +76,27 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let turn = match call.intent.turn {
             None => None,
             Some(key) => match Box::pin(self.turn(call, key)).await? {
-                Turn::Free(free) => Some(free),
-                Turn::Waited => return Ok(Step::LookAgain),
-                Turn::Taken(passed) => return Ok(Step::Answer(passed)),
+                TurnResult::Free(free) => Some(free),
+                TurnResult::Waited => return Ok(StepResult::LookAgain),
+                TurnResult::Taken(passed) => return Ok(StepResult::Answer(passed)),
             },
         };
         if let Err(not_started) = call.upstream.prepare().await {
             // Nothing more is sent, and the earlier attempt is as unclear as it was.
-            if matches!(how, How::Resend) {
+            if matches!(how, ClaimKind::Resend) {
                 return Ok(in_doubt_until_sent(call, found).into());
             }
             return Ok(Passed::not_started(found, not_started, call.rule).into());
         }
-        let possible_repeat = matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
+        let possible_repeat =
+            matches!(how, ClaimKind::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
         let now = self.clock.now();
         let claimed_from = self.clock.elapsed();
         let deadline = now.plus(call.rule.timeout.unwrap_or(match call.rule.class {
             Class::Generate => DEADLINE_GENERATE,
             _ => DEADLINE_DEFAULT,
         }));
-        let wanted = Wanted {
+        let wanted = ClaimRequest {
             intent: call.intent,
             rule: call.rule,
             found,
@@ -103,7 +106,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             deadline,
             last_send: match call.upstream.sends_while_alive() {
                 // A client that took its claim away sends by the deadline.
-                _ if matches!(call.sender, Sender::Away(_)) => LastSend::By(deadline),
+                _ if matches!(call.sender, AttemptSender::Away(_)) => LastSend::By(deadline),
                 true => LastSend::WhileAlive,
                 false => LastSend::By(now.plus(SEND_WITHIN)),
             },
@@ -115,18 +118,18 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         };
         self.point("gate.before_claim")?;
         let claimed = self.ledger.claim(&wanted).await?;
-        if let Claimed::Won(_) = &claimed {
+        if let ClaimResult::Won(_) = &claimed {
             self.emit(&GateEvent::Claimed { took: self.clock.elapsed().saturating_sub(claimed_from) });
         }
         match claimed {
-            Claimed::Moved => Ok(Step::LookAgain),
-            Claimed::Family(other) => Box::pin(self.family_open(call, other, now)).await,
-            Claimed::Won(claim) if matches!(call.sender, Sender::Away(_)) => {
-                Ok(Step::Hand(Box::new(HandedClaim { claim, possible_repeat })))
+            ClaimResult::Moved => Ok(StepResult::LookAgain),
+            ClaimResult::Family(other) => Box::pin(self.family_open(call, other, now)).await,
+            ClaimResult::Won(claim) if matches!(call.sender, AttemptSender::Away(_)) => {
+                Ok(StepResult::Hand(Box::new(HandedClaim { claim, possible_repeat })))
             }
-            Claimed::Won(claim) => {
+            ClaimResult::Won(claim) => {
                 let mut step = self.attempt(call, claim, claimed_from).await?;
-                if let (Step::Answer(passed), true) = (&mut step, possible_repeat) {
+                if let (StepResult::Answer(passed), true) = (&mut step, possible_repeat) {
                     passed.answer.possible_repeat = true;
                 }
                 Ok(step)
@@ -137,10 +140,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Sends and settles.
     async fn attempt<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
+        call: &mut GateCall<'_, U>,
         mut claim: Claim,
         claimed_from: Duration,
-    ) -> Result<Step, Error> {
+    ) -> Result<StepResult, Error> {
         self.point("gate.after_claim")?;
         let attempt = claim.attempt();
         let claimed = Arc::clone(claim.known());
@@ -178,7 +181,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let settled = Box::pin(self.settle_patiently(claim, &sent.outcome, sent.reply.as_deref())).await;
         let changed = match settled {
             Ok(changed) => changed,
-            Err(Unsettled { claim, error }) => {
+            Err(SettleError { claim, error }) => {
                 let passed = Passed::unrecorded(claim.effect(), sent.data, &error);
                 self.keep_unsettled(*claim, sent.outcome, sent.reply);
                 return Ok(passed.into());
@@ -210,7 +213,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 call.unresolved = effect.map(|effect| UnresolvedSend { record, effect, sent });
                 call.upstream.let_go();
                 call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
-                Ok(Step::LookAgain)
+                Ok(StepResult::LookAgain)
             }
             // Another attempt was first with the answer, and that is the answer.
             (None, Some(State::Applied(applied)))
@@ -229,13 +232,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         mut claim: Claim,
         outcome: &Outcome,
         reply: Option<&[u8]>,
-    ) -> Result<Changed, Unsettled> {
+    ) -> Result<RecordUpdate, SettleError> {
         let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
         let mut pause = Duration::from_millis(5);
         loop {
             let settled = match self.point("gate.before_settle") {
                 Ok(()) => self.ledger.settle(claim, outcome, reply, self.clock.now()).await,
-                Err(error) => Err(Unsettled { claim: Box::new(claim), error }),
+                Err(error) => Err(SettleError { claim: Box::new(claim), error }),
             };
             match settled {
                 Err(unsettled) if self.clock.elapsed() < patience_ends => claim = *unsettled.claim,
@@ -248,7 +251,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     pub(crate) fn emit_settled(
         &self,
-        changed: &Changed,
+        changed: &RecordUpdate,
         attempt: AttemptNo,
         outcome: &Outcome,
         took: Duration,
@@ -259,7 +262,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let duplicate = changed.alarm == Some(Alarm::DuplicateDetected);
         let at = self.clock.now();
         let (metadata, used) = (by.map(|(metadata, _)| metadata), by.and_then(|(_, used)| used));
-        let settling = Settling { effect, attempt, outcome, at, duplicate, took, metadata, used };
+        let settling = SettlementEvent { effect, attempt, outcome, at, duplicate, took, metadata, used };
         self.emit(&GateEvent::Settled(&settling));
     }
 
@@ -279,17 +282,17 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Rule 11: nothing with the identity of an open effect starts in another scope.
     async fn family_open<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
+        call: &mut GateCall<'_, U>,
         other: Digest,
         now: At,
-    ) -> Result<Step, Error> {
+    ) -> Result<StepResult, Error> {
         let found = self.ledger.observe(other, now).await?;
         let Some(effect) = found.effect().filter(|effect| effect.is_open()) else {
-            return Ok(Step::LookAgain);
+            return Ok(StepResult::LookAgain);
         };
         let trouble = match effect.state {
             State::InFlight { .. } if self.wait(call, other, found.revision).await => {
-                return Ok(Step::LookAgain);
+                return Ok(StepResult::LookAgain);
             }
             State::InFlight { .. } => wording::in_flight(effect, now),
             _ => wording::in_doubt(effect),
@@ -297,22 +300,26 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok(held(effect, trouble, OutcomeWord::Held).into())
     }
 
-    async fn turn<U: Upstream>(&self, call: &mut Call<'_, U>, key: Digest) -> Result<Turn, Error> {
+    async fn turn<U: Upstream>(&self, call: &mut GateCall<'_, U>, key: Digest) -> Result<TurnResult, Error> {
         let now = self.clock.now();
         match self.ledger.turn(key, now).await? {
-            Ok(free) => Ok(Turn::Free(free)),
+            Ok(free) => Ok(TurnResult::Free(free)),
             Err((revision, holder)) => {
                 let waited = self.wait(call, key, revision).await;
                 let effect = holder.effect();
                 Ok(match (waited, effect) {
-                    (true, _) | (false, None) => Turn::Waited,
+                    (true, _) | (false, None) => TurnResult::Waited,
                     // Another attempt is none of this caller's business.
                     (false, Some(effect)) if effect.facts.principal != call.intent.principal => {
                         let trouble = wording::turn_taken(None);
                         let answer = Answer::of_trouble(call.rule.tier(), OutcomeWord::Held, trouble);
-                        Turn::Taken(Box::new(Passed { answer, reply: GivenReply::None, delivery: None }))
+                        TurnResult::Taken(Box::new(Passed {
+                            answer,
+                            reply: GivenReply::None,
+                            delivery: None,
+                        }))
                     }
-                    (false, Some(effect)) => Turn::Taken(Box::new(held(
+                    (false, Some(effect)) => TurnResult::Taken(Box::new(held(
                         effect,
                         wording::turn_taken(Some(effect)),
                         OutcomeWord::Held,
@@ -324,7 +331,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 }
 
 /// How an effect that has just been seen to be there can be taken back, where its rule says how.
-pub(crate) fn fill_in_undo<U: Upstream>(call: &Call<'_, U>) -> Option<Undo> {
+pub(crate) fn fill_in_undo<U: Upstream>(call: &GateCall<'_, U>) -> Option<Undo> {
     let undo = call.rule.undo.as_ref()?;
     let Some(CallView { places, cwd }) = call.upstream.view() else {
         return Some(Undo::Not("what it answered is not known".into()));
@@ -333,7 +340,7 @@ pub(crate) fn fill_in_undo<U: Upstream>(call: &Call<'_, U>) -> Option<Undo> {
     Some(Undo::fill_in(undo, &Filling { action, places: &places, secret, cwd: &cwd }))
 }
 
-enum Turn {
+enum TurnResult {
     Free(FreeTurn),
     Waited,
     Taken(Box<Passed>),

@@ -10,9 +10,9 @@ use semel_core::ids::{AttemptNo, Nonce, OwnerId};
 use semel_core::intent::{Intent, NamedBy};
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
-use semel_ledger::Found;
-use semel_ledger::claim::Sender;
-use semel_ledger::record::Known;
+use semel_ledger::RecordSnapshot;
+use semel_ledger::claim::AttemptSender;
+use semel_ledger::record::StoredEffect;
 use semel_ledger::store::Revision;
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,12 +33,12 @@ const MARK_TAKES: Duration = Duration::from_millis(100);
 const RESEND_PAUSE: Duration = Duration::from_millis(500);
 const RESEND_PAUSE_MAX: Duration = Duration::from_secs(4);
 
-pub(crate) struct Call<'a, U> {
+pub(crate) struct GateCall<'a, U> {
     pub(crate) intent: &'a Intent,
     pub(crate) rule: &'a Rule,
     pub(crate) upstream: &'a mut U,
     pub(crate) look: &'a Look,
-    pub(crate) sender: Sender,
+    pub(crate) sender: AttemptSender,
     /// When waiting ends, on the monotonic clock.
     pub(crate) patience_ends: Duration,
     pub(crate) look_again: Duration,
@@ -48,7 +48,7 @@ pub(crate) struct Call<'a, U> {
     pub(crate) unresolved: Option<UnresolvedSend>,
     done: DoneOnce,
     /// The last decision, and the ledger as it was seen then: the answer is counted and remembered by them.
-    pub(crate) last: Option<Last>,
+    pub(crate) last: Option<LastDecision>,
 }
 
 /// Each of these happens at most once in a call, or once after each attempt.
@@ -59,9 +59,9 @@ struct DoneOnce {
     paused_after: Option<AttemptNo>,
 }
 
-pub(crate) struct Last {
+pub(crate) struct LastDecision {
     pub(crate) record: Digest,
-    pub(crate) newest: Option<Arc<Known>>,
+    pub(crate) newest: Option<Arc<StoredEffect>>,
     /// The cell of the caller's own key, if that stands for nothing so far.
     pub(crate) unbound: Option<Revision>,
     /// The effect before the newest one of its record that answers.
@@ -77,7 +77,7 @@ pub(crate) struct UnresolvedSend {
     pub(crate) sent: Sent,
 }
 
-impl<'a, U> Call<'a, U> {
+impl<'a, U> GateCall<'a, U> {
     pub(crate) fn new(
         intent: &'a Intent,
         rule: &'a Rule,
@@ -85,12 +85,12 @@ impl<'a, U> Call<'a, U> {
         look: &'a Look,
         now: Duration,
     ) -> Self {
-        Call {
+        GateCall {
             intent,
             rule,
             upstream,
             look,
-            sender: Sender::Here,
+            sender: AttemptSender::Here,
             patience_ends: now + rule.wait,
             look_again: LOOK_AGAIN_FIRST,
             joined: None,
@@ -102,7 +102,7 @@ impl<'a, U> Call<'a, U> {
 
     /// The same for a client that sends by itself.
     pub(crate) fn handed_to(self, nonce: Nonce) -> Self {
-        Call { sender: Sender::Away(nonce), ..self }
+        GateCall { sender: AttemptSender::Away(nonce), ..self }
     }
 
     /// The actions of this call so far, on the record at hand.
@@ -138,7 +138,12 @@ impl<'a, U> Call<'a, U> {
         std::mem::replace(&mut self.joined, joined) != joined
     }
 
-    pub(crate) fn remember(&mut self, found: &Found, unbound: Option<Revision>, decision: &Decision) {
+    pub(crate) fn remember(
+        &mut self,
+        found: &RecordSnapshot,
+        unbound: Option<Revision>,
+        decision: &Decision,
+    ) {
         let (earlier, replay) = match decision {
             Decision::ReplayEarlier(number, replay) => (Some(*number), Some(*replay)),
             Decision::Replay(replay) => (None, Some(*replay)),
@@ -146,7 +151,7 @@ impl<'a, U> Call<'a, U> {
         };
         let (record, newest) = (found.key, found.newest.clone());
         let reissued = replay == Some(Replay::Reissue);
-        self.last = Some(Last { record, newest, unbound, earlier, reissued });
+        self.last = Some(LastDecision { record, newest, unbound, earlier, reissued });
     }
 
     /// Whether a `before` probe is still to be asked. It is asked once.

@@ -1,6 +1,6 @@
 //! Dry run and observe mode: what would happen, without claiming anything.
 
-use crate::call::Call;
+use crate::call::GateCall;
 use crate::clock::Clock;
 use crate::lookalike::InTheWay;
 use crate::patience::Look;
@@ -15,25 +15,25 @@ use semel_core::effect::{Evidence, State};
 use semel_core::intent::{Alike, Intent};
 use semel_core::policy::rule::{EffectWording, Rule};
 use semel_core::time::At;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::journal;
-use semel_ledger::observed::Seen;
+use semel_ledger::observed::Sightings;
 use semel_ledger::store::Store;
 use serde_json::{Value, json};
 
 /// The ledger's answer about a call.
-struct Foreseen {
+struct Forecast {
     dry_run: DryRun,
-    found: Found,
+    found: RecordSnapshot,
     /// Nothing speaks against a claim.
     claims: bool,
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// The decision, as a person would put it.
-    async fn would(&self, intent: &Intent, rule: &Rule) -> Result<Foreseen, Error> {
+    async fn would(&self, intent: &Intent, rule: &Rule) -> Result<Forecast, Error> {
         let survey = self.survey_unwritten(intent, rule).await?;
         let decision = decide(survey.effect(), intent, rule, &survey.situation(Past::default()));
         let Survey { found, now, .. } = survey;
@@ -82,7 +82,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             _ => vec![json!({"what": change})],
         };
         let dry_run = DryRun { would, intent_digest: intent.digest, rule: rule.origin.to_string(), changes };
-        Ok(Foreseen { dry_run, found, claims })
+        Ok(Forecast { dry_run, found, claims })
     }
 
     /// Writes down what would have been decided about a call that passes as it is.
@@ -93,12 +93,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let now = self.clock.now();
         let counts = |first: At| intent.window.is_none_or(|window| now < first.plus(window));
         // Observing must be safe to switch on anywhere: a ledger in trouble does not stop the call.
-        let Ok(Foreseen { dry_run: would, .. }) = self.would(intent, rule).await else { return };
-        let line = |before: Option<Seen>| {
+        let Ok(Forecast { dry_run: would, .. }) = self.would(intent, rule).await else { return };
+        let line = |before: Option<Sightings>| {
             let mut data = json!({
                 "would": would.would, "action": intent.action, "subject": intent.subject,
             });
-            if let Some(Seen { first, count }) = before {
+            if let Some(Sightings { first, count }) = before {
                 data["repeats"] = json!({"first_at": first.to_string(), "seen": count});
                 // As if the first had succeeded, and its answer had arrived.
                 if would.would == Would::Run
@@ -152,9 +152,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         upstream: &mut U,
     ) -> Result<Answer, Error> {
         self.pending_deliveries.settled(intent.key, &self.clock).await;
-        let Foreseen { dry_run: mut would, found, claims } = self.would(intent, rule).await?;
+        let Forecast { dry_run: mut would, found, claims } = self.would(intent, rule).await?;
         let look = Look::default();
-        let mut call = Call::new(intent, rule, upstream, &look, self.clock.elapsed());
+        let mut call = GateCall::new(intent, rule, upstream, &look, self.clock.elapsed());
         let already_there = claims && self.already_there(&mut call, &found).await.is_some();
         if already_there {
             would.would = Would::Replay;

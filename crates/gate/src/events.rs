@@ -23,9 +23,9 @@ pub enum GateEvent<'a> {
     /// An attempt goes out.
     Sent { intent: &'a Intent },
     /// An attempt has its answer, and it is recorded.
-    Settled(&'a Settling<'a>),
+    Settled(&'a SettlementEvent<'a>),
     /// A call has its answer, the first one if it comes to several.
-    Answered(&'a Answered<'a>),
+    Answered(&'a AnswerEvent<'a>),
     /// A client took a claim away; `again` if it had it before, and who repeated the call, if it is a repeat.
     Begun { intent: &'a Intent, again: bool, repeated_by: Option<RetryOrigin> },
     /// A call got no answer, because the ledger could not be asked. Nothing was sent.
@@ -35,7 +35,7 @@ pub enum GateEvent<'a> {
 }
 
 #[derive(Debug)]
-pub struct Settling<'a> {
+pub struct SettlementEvent<'a> {
     /// After the settlement.
     pub effect: &'a Effect,
     pub attempt: &'a Attempt,
@@ -52,7 +52,7 @@ pub struct Settling<'a> {
 }
 
 #[derive(Debug)]
-pub struct Answered<'a> {
+pub struct AnswerEvent<'a> {
     pub intent: &'a Intent,
     pub answer: &'a Answer,
     /// When the call came.

@@ -1,11 +1,11 @@
 //! Which runs' fences stand before a sending.
 
-use crate::call::Call;
+use crate::call::GateCall;
 use crate::{Error, Gate};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::intent::{Intent, run_key};
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::{Revision, Store};
@@ -20,8 +20,8 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
     /// those that have tried it. What anybody may ask for at any time is its caller's matter alone.
     pub(crate) async fn fences_of_resend<U>(
         &self,
-        call: &Call<'_, U>,
-        found: &Found,
+        call: &GateCall<'_, U>,
+        found: &RecordSnapshot,
     ) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
         let mut runs: Vec<Digest> = call.intent.run_key.into_iter().collect();
         if let (Class::Act | Class::Consequential, Some(known)) = (call.rule.class, &found.newest) {

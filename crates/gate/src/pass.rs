@@ -1,8 +1,8 @@
 //! The one path of a call through the gate.
 
-use crate::call::{Call, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX, UnresolvedSend};
+use crate::call::{GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX, UnresolvedSend};
 use crate::clock::Clock;
-use crate::events::{Answered, GateEvent};
+use crate::events::{AnswerEvent, GateEvent};
 use crate::patience::Look;
 use crate::probe::in_doubt;
 use crate::reply::{
@@ -23,8 +23,8 @@ use semel_core::policy::rule::Rule;
 use semel_core::retry_origin::{RetryOrigin, SeenOfRetry};
 use semel_core::time::At;
 use semel_core::wording;
-use semel_ledger::Found;
-use semel_ledger::claim::{Claim, How};
+use semel_ledger::RecordSnapshot;
+use semel_ledger::claim::{Claim, ClaimKind};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::{Hint, Revision, Store};
@@ -34,7 +34,7 @@ use std::sync::Arc;
 pub(crate) const STEPS_MAX: usize = 10_000;
 
 /// The result of one look at the ledger and one act.
-pub(crate) enum Step {
+pub(crate) enum StepResult {
     /// Something has changed, or was waited for.
     LookAgain,
     Answer(Box<Passed>),
@@ -47,9 +47,9 @@ pub(crate) struct HandedClaim {
     pub(crate) possible_repeat: bool,
 }
 
-impl From<Passed> for Step {
-    fn from(passed: Passed) -> Step {
-        Step::Answer(Box::new(passed))
+impl From<Passed> for StepResult {
+    fn from(passed: Passed) -> StepResult {
+        StepResult::Answer(Box::new(passed))
     }
 }
 
@@ -90,7 +90,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         self.pending_deliveries.settled(intent.key, &self.clock).await;
         let came = self.clock.now();
         let looks_again = look.has_sent();
-        let mut call = Call::new(intent, rule, upstream, look, self.clock.elapsed());
+        let mut call = GateCall::new(intent, rule, upstream, look, self.clock.elapsed());
         let mut passed = self.drive(&mut call).await;
         // It may see a hold; but this very call has sent it.
         if let Ok(Passed { answer, .. }) = &mut passed
@@ -107,15 +107,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         passed
     }
 
-    async fn drive<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Passed, Error> {
+    async fn drive<U: Upstream>(&self, call: &mut GateCall<'_, U>) -> Result<Passed, Error> {
         for _ in 0..STEPS_MAX {
             match (self.step(call).await, &call.unresolved) {
-                (Ok(Step::Answer(passed)), _) => {
+                (Ok(StepResult::Answer(passed)), _) => {
                     self.remember_answered(call, &passed.answer).await;
                     return Ok(*passed);
                 }
-                (Ok(Step::LookAgain), _) => {}
-                (Ok(Step::Hand(_)), _) => unreachable!("this call sends by itself"),
+                (Ok(StepResult::LookAgain), _) => {}
+                (Ok(StepResult::Hand(_)), _) => unreachable!("this call sends by itself"),
                 // Once something was sent, the ledger's trouble must not be told as "nothing was sent".
                 (Err(Error::Ledger(error)), Some(UnresolvedSend { effect, sent, .. })) => {
                     return Ok(Passed::unrecorded(effect, sent.data.clone(), &error));
@@ -126,7 +126,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Err(Error::spinning(call.intent))
     }
 
-    pub(crate) fn emit_answered<U>(&self, call: &Call<'_, U>, answer: &Answer, came: At, looked_again: bool) {
+    pub(crate) fn emit_answered<U>(
+        &self,
+        call: &GateCall<'_, U>,
+        answer: &Answer,
+        came: At,
+        looked_again: bool,
+    ) {
         let seen = call.last.as_ref().and_then(|last| last.newest.as_ref()).map(|known| &known.effect);
         let original = seen.filter(|effect| answer.effect_id == Some(effect.id)).and_then(|effect| {
             let by = match &effect.state {
@@ -145,13 +151,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         // A caller that looks again has not repeated anything.
         let repeated_by = RetryOrigin::of(answer, seen).filter(|_| !looked_again || retries > 0);
         let (intent, at) = (call.intent, self.clock.now());
-        let answered = Answered { intent, answer, came, at, repeated_by, looked_again, original };
+        let answered = AnswerEvent { intent, answer, came, at, repeated_by, looked_again, original };
         self.emit(&GateEvent::Answered(&answered));
     }
 
     /// One look at the ledger, one decision, one act. Rare acts are boxed: they would have their room in every call, and
     /// thousands may wait at once.
-    pub(crate) async fn step<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Step, Error> {
+    pub(crate) async fn step<U: Upstream>(&self, call: &mut GateCall<'_, U>) -> Result<StepResult, Error> {
         let survey = self.survey(call).await?;
         let decision =
             decide(survey.effect(), call.intent, call.rule, &survey.situation(call.past(survey.found.key)));
@@ -159,7 +165,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let (intent, rule, now) = (call.intent, call.rule, survey.now);
         match decision {
             Decision::Pass => Ok(Box::pin(self.pass_through(intent, rule, call.upstream)).await?.into()),
-            Decision::Claim(claiming) => Box::pin(self.claim(call, survey, How::Claim(claiming))).await,
+            Decision::Claim(claiming) => Box::pin(self.claim(call, survey, ClaimKind::Claim(claiming))).await,
             Decision::Resend => Box::pin(self.resend(call, survey)).await,
             Decision::Join(attempt) => self.join(call, &survey, attempt).await,
             Decision::AnswerOwn => {
@@ -192,7 +198,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::Look => Box::pin(self.probe(call, &survey.found)).await,
             Decision::Unremembered => {
                 Box::pin(self.ledger.remember_doubt(intent, rule, &survey.found, now)).await?;
-                Ok(Step::LookAgain)
+                Ok(StepResult::LookAgain)
             }
             Decision::Replay(replay) => self.replay(call, survey, replay).await,
             Decision::ReplayRefusal => Ok(answer_of_refused(survey.found, OutcomeWord::Replayed).into()),
@@ -210,58 +216,62 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// The effect that the call has sent or waited for, with its reply, where the record has gone on.
-    async fn at_older(&self, survey: Survey) -> Result<Found, Error> {
+    async fn at_older(&self, survey: Survey) -> Result<RecordSnapshot, Error> {
         let Survey { found, older, .. } = survey;
         let Some(older) = older else { return Ok(found) };
         let reply = self.ledger.reply(found.key, older.effect.occurrence.number).await?;
-        Ok(Found { newest: Some(older), reply, ..found })
+        Ok(RecordSnapshot { newest: Some(older), reply, ..found })
     }
 
-    async fn resend<U: Upstream>(&self, call: &mut Call<'_, U>, survey: Survey) -> Result<Step, Error> {
+    async fn resend<U: Upstream>(
+        &self,
+        call: &mut GateCall<'_, U>,
+        survey: Survey,
+    ) -> Result<StepResult, Error> {
         let pause = survey.effect().and_then(|effect| call.resend_pause(effect, survey.now));
         if let Some(pause) = pause {
             self.clock.sleep(pause).await;
-            return Ok(Step::LookAgain);
+            return Ok(StepResult::LookAgain);
         }
         match self.fences_of_resend(call, &survey.found).await? {
             // Nothing more starts in a cancelled run, for any caller.
             (_, true) => Ok(in_doubt(call, &survey.found, None).into()),
-            (fences, false) => self.claim(call, survey.with_fences(fences), How::Resend).await,
+            (fences, false) => self.claim(call, survey.with_fences(fences), ClaimKind::Resend).await,
         }
     }
 
     async fn join<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
+        call: &mut GateCall<'_, U>,
         survey: &Survey,
         attempt: AttemptNo,
-    ) -> Result<Step, Error> {
+    ) -> Result<StepResult, Error> {
         let effect = survey.effect().expect("only a known effect is in flight");
         if call.join(survey.found.key, effect, attempt) && !is_repeat_of(call.intent, effect) {
             call.upstream.join(effect, attempt);
         }
         Ok(match self.wait(call, survey.found.key, survey.found.revision).await {
-            true => Step::LookAgain,
+            true => StepResult::LookAgain,
             false => held(effect, wording::in_flight(effect, survey.now), OutcomeWord::Held).into(),
         })
     }
 
     async fn replay<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
+        call: &mut GateCall<'_, U>,
         survey: Survey,
         replay: Replay,
-    ) -> Result<Step, Error> {
+    ) -> Result<StepResult, Error> {
         let Survey { found, now, .. } = survey;
         let effect = found.effect().expect("only a known effect is replayed");
         if replay == Replay::Undelivered {
             // The one before it was done just now, and its answer is on its way to another caller.
             if call.waits_for_delivery(effect, now) && self.wait(call, found.key, found.revision).await {
-                return Ok(Step::LookAgain);
+                return Ok(StepResult::LookAgain);
             }
             if let Some(left) = call.waits_for_mark(effect, self.ledger.holders().me().ok(), now) {
                 self.ledger.store().changed(found.key, found.revision, left).await;
-                return Ok(Step::LookAgain);
+                return Ok(StepResult::LookAgain);
             }
         }
         // The same reason again stands for the effect that it made, which may be gone as well.
@@ -275,8 +285,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             // Its retry must get the same, also once this one was delivered.
             (Replay::Undelivered, Some(reason)) => {
                 match Box::pin(self.ledger.adopt(&found, reason, now)).await {
-                    Ok(Some(adopted)) => Found { reply: found.reply, ..adopted },
-                    Ok(None) => return Ok(Step::LookAgain),
+                    Ok(Some(adopted)) => RecordSnapshot { reply: found.reply, ..adopted },
+                    Ok(None) => return Ok(StepResult::LookAgain),
                     // A repeat is answered also by a ledger that cannot be written.
                     Err(_) => found,
                 }
@@ -291,7 +301,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         &self,
         intent: &Intent,
         rule: &Rule,
-        found: Found,
+        found: RecordSnapshot,
         number: u32,
         replay: Replay,
     ) -> Result<Passed, Error> {
@@ -300,7 +310,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let Some(mut known) = self.ledger.occurrence(found.key, number).await? else {
             // Retention has dropped its fact; that it is among what came before says enough. Of the newest effect
             // nothing is told, and its answer is not delivered by this.
-            let newest = Found { reply: None, ..found };
+            let newest = RecordSnapshot { reply: None, ..found };
             let Passed { answer, reply, .. } =
                 answer_of_record(newest, intent, rule, OutcomeWord::Replayed, now);
             let reason = Some("done before; its record is no longer kept".into());
@@ -310,12 +320,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         };
         if known.effect.marks.fingerprint != intent.marks.fingerprint {
             let paths = known.effect.marks.differing(&intent.marks);
-            let earlier = Found { newest: Some(Arc::new(known)), reply: None, ..found };
+            let earlier = RecordSnapshot { newest: Some(Arc::new(known)), reply: None, ..found };
             return Ok(answer_of_refusal(&earlier, Refusal::Drift { paths }, intent, rule));
         }
         known.effect = self.ledger.as_known_since(known.effect).await?;
         let disproved = !matches!(known.effect.state, State::Applied(_));
-        let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
+        let earlier = RecordSnapshot { newest: Some(Arc::new(known)), reply, ..found };
         if replay == Replay::Repeat
             && let Some(held) = self.superseded(intent, rule, &earlier).await?
         {
@@ -328,7 +338,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Waits for a change of a row or cell. `false`: patience is at its end.
-    pub(crate) async fn wait<U>(&self, call: &mut Call<'_, U>, key: Digest, since: Revision) -> bool {
+    pub(crate) async fn wait<U>(&self, call: &mut GateCall<'_, U>, key: Digest, since: Revision) -> bool {
         let left = call.patience_ends.saturating_sub(self.clock.elapsed());
         if left.is_zero() {
             return false;

@@ -13,10 +13,10 @@ use tokio::sync::Notify;
 const WAIT_MAX: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Default)]
-pub struct PendingDeliveries(Arc<Shared>);
+pub struct PendingDeliveries(Arc<DeliveryTable>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct DeliveryTable {
     keys: Mutex<HashMap<Digest, usize>>,
     changed: Notify,
     wanted: Notify,

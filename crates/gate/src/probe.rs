@@ -1,9 +1,9 @@
 //! Probes, and the answers about a doubt.
 
 use crate::attempt::{DEADLINE_DEFAULT, fill_in_undo};
-use crate::call::{Call, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
+use crate::call::{GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
 use crate::clock::Clock;
-use crate::pass::Step;
+use crate::pass::StepResult;
 use crate::reply::{Passed, held};
 use crate::upstream::{ProbeAnswer, Upstream};
 use crate::{Error, Gate};
@@ -11,7 +11,7 @@ use semel_core::answer::{OutcomeWord, Trouble};
 use semel_core::effect::{Doubt, Effect, State};
 use semel_core::policy::rule::Rule;
 use semel_core::wording;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::probe_notes::ProbeTrouble;
@@ -22,9 +22,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// In doubt: probe if there is a way to, else hold. A "no" that does not count yet is asked again when it would.
     pub(crate) async fn probe<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
-        found: &Found,
-    ) -> Result<Step, Error> {
+        call: &mut GateCall<'_, U>,
+        found: &RecordSnapshot,
+    ) -> Result<StepResult, Error> {
         let effect = found.effect().expect("only a known effect is in doubt");
         let Some(probe) = &call.rule.probe else { return Ok(in_doubt(call, found, None).into()) };
         // A "no" speaks for the moment at which it was asked, and for the doubt that was read before.
@@ -49,13 +49,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 let word = word.unwrap_or(self.word_of(call.rule));
                 let probed = Probed::Yes { word, reply, undo: fill_in_undo(call) };
                 self.ledger.probed(found, probed, self.clock.now()).await?;
-                Ok(Step::LookAgain)
+                Ok(StepResult::LookAgain)
             }
             ProbeAnswer::No => {
                 if self.may_count_no(quiet)
                     && self.ledger.probed(found, Probed::No { quiet }, asked_at).await?.is_some()
                 {
-                    return Ok(Step::LookAgain);
+                    return Ok(StepResult::LookAgain);
                 }
                 let again = LOOK_AGAIN_MAX.min(probe.quiet.max(LOOK_AGAIN_FIRST));
                 if self.clock.elapsed() + again > call.patience_ends {
@@ -63,7 +63,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     return Ok(self.still_in_doubt(call, found, why.into()).await.into());
                 }
                 self.clock.sleep(again).await;
-                Ok(Step::LookAgain)
+                Ok(StepResult::LookAgain)
             }
             ProbeAnswer::Unknown { why } => {
                 let why = format!("the probe could not tell: {why}");
@@ -73,12 +73,17 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// The probe was asked and the doubt stays: said to the caller, and in the ledger.
-    async fn still_in_doubt<U: Upstream>(&self, call: &Call<'_, U>, found: &Found, why: String) -> Passed {
+    async fn still_in_doubt<U: Upstream>(
+        &self,
+        call: &GateCall<'_, U>,
+        found: &RecordSnapshot,
+        why: String,
+    ) -> Passed {
         self.note_in_vain(found, ProbeTrouble::Probe, &why).await;
         in_doubt(call, found, Some(why))
     }
 
-    async fn note_in_vain(&self, found: &Found, what: ProbeTrouble, why: &str) {
+    async fn note_in_vain(&self, found: &RecordSnapshot, what: ProbeTrouble, why: &str) {
         // Nothing rests on the line, and the answer says the same.
         let _only_a_note = self.ledger.note_probe_trouble(found, what, why, self.clock.now()).await;
     }
@@ -93,8 +98,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// `before = true`: asks first, and skips what is already there.
     pub(crate) async fn already_there<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
-        found: &Found,
+        call: &mut GateCall<'_, U>,
+        found: &RecordSnapshot,
     ) -> Option<Passed> {
         let probe = call.rule.probe.as_ref().filter(|probe| probe.before)?;
         // A caller that repeats it on purpose knows that it is there.
@@ -114,18 +119,18 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 }
 
 /// The answer about a doubt: with what this call's own attempt printed, if it made one.
-pub(crate) fn in_doubt<U>(call: &Call<'_, U>, found: &Found, why: Option<String>) -> Passed {
+pub(crate) fn in_doubt<U>(call: &GateCall<'_, U>, found: &RecordSnapshot, why: Option<String>) -> Passed {
     let mut passed = about_doubt(call, found, wording::in_doubt);
     passed.answer.reason = why;
     passed
 }
 
 /// The same where only the upstream's absence keeps it from being sent again.
-pub(crate) fn in_doubt_until_sent<U>(call: &Call<'_, U>, found: &Found) -> Passed {
+pub(crate) fn in_doubt_until_sent<U>(call: &GateCall<'_, U>, found: &RecordSnapshot) -> Passed {
     about_doubt(call, found, wording::in_doubt_until_sent)
 }
 
-fn about_doubt<U>(call: &Call<'_, U>, found: &Found, wording: fn(&Effect) -> Trouble) -> Passed {
+fn about_doubt<U>(call: &GateCall<'_, U>, found: &RecordSnapshot, wording: fn(&Effect) -> Trouble) -> Passed {
     let own = call.unresolved.as_ref();
     let effect = found.effect().or(own.map(|own| &own.effect)).expect("only a known effect is in doubt");
     let mut passed = held(effect, wording(effect), OutcomeWord::Held);

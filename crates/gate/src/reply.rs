@@ -10,7 +10,7 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_core::wording;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub struct Passed {
     pub answer: Answer,
     pub reply: GivenReply,
     /// The success to mark once its answer has reached the caller.
-    pub delivery: Option<Found>,
+    pub delivery: Option<RecordSnapshot>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub enum GivenReply {
 }
 
 impl Passed {
-    pub(crate) fn not_started(found: &Found, not_started: NotStarted, rule: &Rule) -> Passed {
+    pub(crate) fn not_started(found: &RecordSnapshot, not_started: NotStarted, rule: &Rule) -> Passed {
         let mut passed = Passed::not_started_alone(not_started, rule);
         passed.answer.effect_id = found.effect().map(|effect| effect.id);
         passed
@@ -45,7 +45,7 @@ impl Passed {
         refused(None, rule.tier(), trouble, OutcomeWord::Refused, not_started.data)
     }
 
-    pub(crate) fn already_there(found: &Found, reply: Option<Vec<u8>>, rule: &Rule) -> Passed {
+    pub(crate) fn already_there(found: &RecordSnapshot, reply: Option<Vec<u8>>, rule: &Rule) -> Passed {
         let answer = Answer {
             ok: true,
             effect: EffectWord::Noop,
@@ -93,7 +93,7 @@ impl Passed {
     }
 
     /// A question after the success found it to be true.
-    pub(crate) fn with_truth(mut self, found: Found) -> Passed {
+    pub(crate) fn with_truth(mut self, found: RecordSnapshot) -> Passed {
         self.answer.evidence = Some(Evidence::Confirmed);
         let pending = [Evidence::Accepted, Evidence::Reported].map(pending);
         self.answer.reason = self.answer.reason.take().and_then(|reason| {
@@ -105,7 +105,7 @@ impl Passed {
     }
 
     /// A question after the success found it not to be true. What it printed stays: that is what disproved itself.
-    pub(crate) fn with_refutation(self, found: &Found) -> Passed {
+    pub(crate) fn with_refutation(self, found: &RecordSnapshot) -> Passed {
         let Some(effect) = found.effect() else { return self };
         let mut passed = refused(
             Some(effect),
@@ -154,7 +154,7 @@ pub(crate) fn pending(evidence: Evidence) -> String {
 }
 
 /// The answer of this call's own attempt.
-pub(crate) fn answer_ran(mut found: Found, sent: Sent, now: At) -> Passed {
+pub(crate) fn answer_ran(mut found: RecordSnapshot, sent: Sent, now: At) -> Passed {
     let known = Arc::clone(found.newest.as_ref().expect("an attempt was made"));
     let effect = &known.effect;
     match &effect.state {
@@ -194,7 +194,7 @@ pub(crate) fn answer_ran(mut found: Found, sent: Sent, now: At) -> Passed {
 }
 
 /// The answer of the attempt that this call waited for.
-pub(crate) fn joined_answer(found: Found, intent: &Intent, rule: &Rule, now: At) -> Passed {
+pub(crate) fn joined_answer(found: RecordSnapshot, intent: &Intent, rule: &Rule, now: At) -> Passed {
     let effect = found.effect().expect("an attempt was joined");
     match &effect.state {
         State::NotApplied(_) => answer_of_refused(found, OutcomeWord::Joined),
@@ -203,7 +203,7 @@ pub(crate) fn joined_answer(found: Found, intent: &Intent, rule: &Rule, now: At)
 }
 
 /// Hands over what the upstream refused, to somebody who did not send it.
-pub(crate) fn answer_of_refused(mut found: Found, outcome: OutcomeWord) -> Passed {
+pub(crate) fn answer_of_refused(mut found: RecordSnapshot, outcome: OutcomeWord) -> Passed {
     let effect = found.effect().expect("only a known effect was refused");
     let trouble = wording::upstream_refused(effect);
     let mut passed = refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null);
@@ -213,7 +213,7 @@ pub(crate) fn answer_of_refused(mut found: Found, outcome: OutcomeWord) -> Passe
 
 /// Answers a success from the record, without acting.
 pub(crate) fn answer_of_record(
-    mut found: Found,
+    mut found: RecordSnapshot,
     intent: &Intent,
     rule: &Rule,
     outcome: OutcomeWord,
@@ -247,7 +247,12 @@ pub(crate) fn answer_of_record(
     Passed { answer, reply: take_reply(&mut found), delivery: Some(found) }
 }
 
-pub(crate) fn answer_of_refusal(found: &Found, refusal: Refusal, intent: &Intent, rule: &Rule) -> Passed {
+pub(crate) fn answer_of_refusal(
+    found: &RecordSnapshot,
+    refusal: Refusal,
+    intent: &Intent,
+    rule: &Rule,
+) -> Passed {
     let effect = found.effect();
     let trouble = match (refusal, effect) {
         (Refusal::Drift { paths }, Some(effect)) => wording::drift(effect, paths, found.key != intent.key),
@@ -320,7 +325,7 @@ fn answer(
 
 /// The recorded reply, which may be large and has one taker. Only what the state says is kept: a row may still hold
 /// what a refusal answered.
-fn take_reply(found: &mut Found) -> GivenReply {
+fn take_reply(found: &mut RecordSnapshot) -> GivenReply {
     let reply = found.reply.take();
     let kept = match found.effect().map(|effect| &effect.state) {
         Some(State::Applied(applied)) => applied.reply == Reply::Kept,

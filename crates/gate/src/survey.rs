@@ -1,7 +1,7 @@
 //! One look at the ledger: all that a decision about a call rests on. Passing, handing out a claim and a dry run share
 //! it.
 
-use crate::call::Call;
+use crate::call::GateCall;
 use crate::caller_key::ResolvedKey;
 use crate::clock::Clock;
 use crate::{Error, Gate};
@@ -11,10 +11,10 @@ use semel_core::effect::{Effect, State};
 use semel_core::intent::Intent;
 use semel_core::policy::rule::Rule;
 use semel_core::time::{At, Uptime};
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
-use semel_ledger::record::Known;
+use semel_ledger::record::StoredEffect;
 use semel_ledger::store::{Revision, Store};
 use std::sync::Arc;
 
@@ -29,9 +29,9 @@ pub(crate) struct Survey {
     /// The effect of the record that the caller's own key stands for.
     pub(crate) stands_for: Option<u32>,
     reached_by_key: bool,
-    pub(crate) found: Found,
+    pub(crate) found: RecordSnapshot,
     /// The effect that the call has sent or waited for, if its record has a newer one.
-    pub(crate) older: Option<Arc<Known>>,
+    pub(crate) older: Option<Arc<StoredEffect>>,
     forgotten_before: Option<At>,
     newest_on_record: Option<At>,
 }
@@ -61,7 +61,7 @@ impl Survey {
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Looks for a call that may act. An attempt that has lapsed is recorded as such on the way.
-    pub(crate) async fn survey<U>(&self, call: &Call<'_, U>) -> Result<Survey, Error> {
+    pub(crate) async fn survey<U>(&self, call: &GateCall<'_, U>) -> Result<Survey, Error> {
         let now = self.clock.now();
         let key = self.resolve_key_of_call(call, now).await?;
         let found = self.ledger.observe(key.record, now).await?;
@@ -87,7 +87,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         intent: &Intent,
         rule: &Rule,
         key: ResolvedKey,
-        found: Found,
+        found: RecordSnapshot,
         now: At,
     ) -> Result<Survey, Error> {
         let (fences, fenced) = self.fence(intent).await?;
@@ -111,7 +111,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Rule 9: whether a claim of this record may have been lost since it was last known to be whole.
-    async fn forgotten_before(&self, found: &Found, now: At) -> Result<Option<At>, Error> {
+    async fn forgotten_before(&self, found: &RecordSnapshot, now: At) -> Result<Option<At>, Error> {
         if found.effect().is_some_and(|effect| effect.is_whole_in(found.epoch.0))
             || found.epoch == Revision::ABSENT
         {
@@ -122,7 +122,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Rule 7: the newest instant on record, where the life of an upstream's key decides. The clock may be behind it.
-    async fn newest_on_record(&self, found: &Found, rule: &Rule) -> Result<Option<At>, Error> {
+    async fn newest_on_record(&self, found: &RecordSnapshot, rule: &Rule) -> Result<Option<At>, Error> {
         let in_doubt = found.effect().is_some_and(|effect| matches!(effect.state, State::InDoubt(_)));
         if !in_doubt || rule.inject.as_ref().is_none_or(|inject| inject.valid_for.is_none()) {
             return Ok(None);

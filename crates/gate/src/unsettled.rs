@@ -4,7 +4,7 @@
 use crate::Gate;
 use crate::clock::Clock;
 use semel_core::outcome::Outcome;
-use semel_ledger::claim::{Claim, Unsettled};
+use semel_ledger::claim::{Claim, SettleError};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
@@ -15,17 +15,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const KEPT_MAX: usize = 1_000;
 
 #[derive(Debug)]
-struct Unwritten {
+struct PendingSettlement {
     claim: Claim,
     outcome: Outcome,
     reply: Option<Vec<u8>>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct PendingSettlements(Mutex<Vec<Unwritten>>);
+pub(crate) struct PendingSettlements(Mutex<Vec<PendingSettlement>>);
 
 impl PendingSettlements {
-    fn lock(&self) -> MutexGuard<'_, Vec<Unwritten>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<PendingSettlement>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -34,14 +34,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     pub(crate) fn keep_unsettled(&self, claim: Claim, outcome: Outcome, reply: Option<Vec<u8>>) {
         let mut kept = self.pending_settlements.lock();
         if kept.len() < KEPT_MAX {
-            kept.push(Unwritten { claim, outcome, reply });
+            kept.push(PendingSettlement { claim, outcome, reply });
         }
     }
 
     /// Records the answers that are kept, up to the first that the ledger does not take. For processes that go on.
     pub async fn settle_pending(&self) {
         loop {
-            let Some(Unwritten { claim, outcome, reply }) = self.pending_settlements.lock().pop() else {
+            let Some(PendingSettlement { claim, outcome, reply }) = self.pending_settlements.lock().pop()
+            else {
                 return;
             };
             let attempt = claim.attempt();
@@ -51,8 +52,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     let took = self.clock.elapsed().saturating_sub(began);
                     self.emit_settled(&changed, attempt, &outcome, took, None);
                 }
-                Err(Unsettled { claim, .. }) => {
-                    self.pending_settlements.lock().push(Unwritten { claim: *claim, outcome, reply });
+                Err(SettleError { claim, .. }) => {
+                    self.pending_settlements.lock().push(PendingSettlement { claim: *claim, outcome, reply });
                     return;
                 }
             }

@@ -3,7 +3,7 @@
 use crate::entropy::Entropy;
 use crate::holders::Holders;
 use crate::ledger::{CellUpdate, Ledger};
-use crate::record::Known;
+use crate::record::StoredEffect;
 use crate::small_records::{Epoch, Fence};
 use crate::store::{By, Cursor, Durability, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Revision, Store};
 use crate::{Error, journal};
@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 /// The effects of a cancelled run, and those that may still happen.
 #[derive(Debug, Clone)]
-pub struct Cancelled {
-    pub applied: Vec<Known>,
+pub struct CancelReport {
+    pub applied: Vec<StoredEffect>,
     /// Sent, and not answered yet.
-    pub in_flight: Vec<Known>,
-    pub in_doubt: Vec<Known>,
+    pub in_flight: Vec<StoredEffect>,
+    pub in_doubt: Vec<StoredEffect>,
     /// Calls that the fence kept from starting, as (action, subject).
     pub prevented: Vec<(String, String)>,
     /// Records that cannot be read. Any of them may have an attempt of this run.
@@ -30,9 +30,9 @@ pub struct Cancelled {
     pub drained: bool,
 }
 
-impl Cancelled {
+impl CancelReport {
     /// The effects that can be taken back, and by which call. Each undo is an effect of its own.
-    pub fn undoable(&self) -> impl Iterator<Item = (&Known, &UndoCall)> {
+    pub fn undoable(&self) -> impl Iterator<Item = (&StoredEffect, &UndoCall)> {
         self.applied.iter().filter_map(|known| Some((known, known.effect.undoable()?)))
     }
 }
@@ -46,10 +46,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         lift: bool,
         reason: Option<String>,
         now: At,
-    ) -> Result<Cancelled, Error> {
+    ) -> Result<CancelReport, Error> {
         let run_key = run_key(&self.secret, tenant, run);
         let fence = self.set_fence(run_key, run, !lift, reason, now).await?;
-        let mut answer = Cancelled {
+        let mut answer = CancelReport {
             applied: Vec::new(),
             in_flight: Vec::new(),
             in_doubt: Vec::new(),
@@ -63,7 +63,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             // All of them: an effect that began in another run may have an attempt of this one.
             let page = self.listing(By::All, after, PAGE_ROWS_MAX).await?;
             answer.damaged.extend(page.damaged);
-            let ours = |known: &Known| {
+            let ours = |known: &StoredEffect| {
                 let of_run = |attempt: &Attempt| attempt.run.as_ref().is_some_and(|of| of.id == run);
                 known.index.run == Some(run_key)
                     || known.effect.facts.tenant == tenant && known.effect.attempts.iter().any(of_run)
@@ -79,7 +79,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 match known.effect.state {
                     State::Applied(_) => {
                         let effect = self.as_known_since(known.effect).await?;
-                        answer.applied.push(Known { effect, ..known });
+                        answer.applied.push(StoredEffect { effect, ..known });
                     }
                     State::InFlight { .. } => answer.in_flight.push(known),
                     State::InDoubt(_) => answer.in_doubt.push(known),

@@ -2,10 +2,12 @@
 
 use crate::entropy::{Entropy, effect_id, nonce};
 use crate::holders::Holders;
-use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, undetermined};
-use crate::record::{Known, encode, index_after, index_of_first};
+use crate::ledger::{
+    Late, Ledger, RACES_MAX, RecordChange, RecordSnapshot, RecordUpdate, WriteResult, undetermined,
+};
+use crate::record::{StoredEffect, encode, index_after, index_of_first};
 use crate::second_answer::second_answer;
-use crate::small_records::{Alias, QUARANTINE, StandsFor, Turn, TurnHolder};
+use crate::small_records::{Alias, KeyTarget, QUARANTINE, Turn, TurnHolder};
 use crate::store::{
     Commit, Committed, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, SeenAlike,
     Store,
@@ -30,7 +32,7 @@ use subtle::ConstantTimeEq;
 #[must_use = "a claim that is not settled leaves its effect in doubt"]
 #[derive(Debug)]
 pub struct Claim {
-    found: Found,
+    found: RecordSnapshot,
     attempt: AttemptNo,
     turn: Option<(Digest, Revision)>,
     undo: Option<Undo>,
@@ -53,7 +55,7 @@ impl Claim {
     }
 
     /// The effect with what the store keeps around it, as it was claimed.
-    pub fn known(&self) -> &Arc<Known> {
+    pub fn known(&self) -> &Arc<StoredEffect> {
         self.found.newest.as_ref().expect("a claim always has its effect")
     }
 
@@ -62,7 +64,7 @@ impl Claim {
     }
 
     /// The record as it was when the claim was taken, or brought back.
-    pub fn found(&self) -> &Found {
+    pub fn found(&self) -> &RecordSnapshot {
         &self.found
     }
 
@@ -73,11 +75,11 @@ impl Claim {
 
 /// The inputs of a claim. Everything here was read before, and is required to hold still when it lands.
 #[derive(Debug)]
-pub struct Wanted<'a> {
+pub struct ClaimRequest<'a> {
     pub intent: &'a Intent,
     pub rule: &'a Rule,
-    pub found: &'a Found,
-    pub how: How,
+    pub found: &'a RecordSnapshot,
+    pub how: ClaimKind,
     pub now: At,
     pub uptime: Option<Uptime>,
     pub deadline: At,
@@ -90,12 +92,12 @@ pub struct Wanted<'a> {
     pub alias: Option<(Digest, Revision)>,
     /// The effects that it was compared with, for a call that has an outline.
     pub alike: Option<(Digest, SeenAlike)>,
-    pub sender: Sender,
+    pub sender: AttemptSender,
 }
 
 /// Who is going to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sender {
+pub enum AttemptSender {
     /// This process.
     Here,
     /// A client that takes the claim away with it. The nonce is its own: asking again with it gets the same claim.
@@ -103,7 +105,7 @@ pub enum Sender {
 }
 
 #[derive(Debug, Clone)]
-pub enum How {
+pub enum ClaimKind {
     Claim(Claiming),
     Resend,
 }
@@ -116,13 +118,13 @@ pub struct FreeTurn {
 }
 
 /// A claim that is asked for, and what it is if the commit lands.
-struct Asked {
+struct PreparedClaim {
     commit: Commit,
     claim: Claim,
 }
 
 #[derive(Debug)]
-pub enum Claimed {
+pub enum ClaimResult {
     Won(Claim),
     /// Something moved since it was read: look again.
     Moved,
@@ -131,29 +133,29 @@ pub enum Claimed {
 }
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
-    pub async fn claim(&self, wanted: &Wanted<'_>) -> Result<Claimed, Error> {
-        let Asked { commit, claim } = self.ask(wanted)?;
+    pub async fn claim(&self, wanted: &ClaimRequest<'_>) -> Result<ClaimResult, Error> {
+        let PreparedClaim { commit, claim } = self.ask(wanted)?;
         let nonce = commit.nonce;
         match self.store.commit(commit).await? {
-            Committed::Done => Ok(Claimed::Won(claim)),
+            Committed::Done => Ok(ClaimResult::Won(claim)),
             Committed::Conflict(conflict) => Ok(match conflict {
-                Conflict::Family(other) => Claimed::Family(other),
-                Conflict::Record | Conflict::Cell(_) | Conflict::Alike => Claimed::Moved,
+                Conflict::Family(other) => ClaimResult::Family(other),
+                Conflict::Record | Conflict::Cell(_) | Conflict::Alike => ClaimResult::Moved,
             }),
             // Rule 15: "held by me" is won.
             Committed::Unknown => {
                 let found = self.find(wanted.found.key).await.map_err(undetermined)?;
                 let mine = found.effect().and_then(Effect::open_attempt).is_some_and(|a| a.nonce == nonce);
-                Ok(if mine { Claimed::Won(Claim { found, ..claim }) } else { Claimed::Moved })
+                Ok(if mine { ClaimResult::Won(Claim { found, ..claim }) } else { ClaimResult::Moved })
             }
         }
     }
 
     /// Everything about a claim but its commit.
-    fn ask(&self, wanted: &Wanted<'_>) -> Result<Asked, Error> {
+    fn ask(&self, wanted: &ClaimRequest<'_>) -> Result<PreparedClaim, Error> {
         let (owner, nonce) = match wanted.sender {
-            Sender::Here => (self.holders.me()?, nonce(&self.entropy)),
-            Sender::Away(nonce) => (OwnerId::AWAY, nonce),
+            AttemptSender::Here => (self.holders.me()?, nonce(&self.entropy)),
+            AttemptSender::Away(nonce) => (OwnerId::AWAY, nonce),
         };
         let new = NewAttempt {
             nonce,
@@ -194,7 +196,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             puts.push(Put::cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
         }
         if let Some((alias, seen)) = wanted.alias {
-            let stands_for = Some(StandsFor::of(&effect));
+            let stands_for = Some(KeyTarget::of(&effect));
             puts.push(Put::cell(alias, seen, &Alias { key, stands_for }));
         }
         // Two runs may well ask a model the same thing at once.
@@ -207,18 +209,18 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             durability: promised(&effect),
             ..Commit::of(event.nonce(), puts)
         };
-        let found = Found {
+        let found = RecordSnapshot {
             key,
             revision: wanted.found.revision.next(),
             epoch: wanted.found.epoch,
-            newest: Some(Arc::new(Known { effect, index, newer: false })),
+            newest: Some(Arc::new(StoredEffect { effect, index, newer: false })),
             reply: None,
         };
         let turn = wanted.turn.map(|turn| (turn.key, turn.revision.next()));
-        Ok(Asked { commit, claim: Claim { found, attempt, turn, undo: None, about: None } })
+        Ok(PreparedClaim { commit, claim: Claim { found, attempt, turn, undo: None, about: None } })
     }
 
-    fn effect_after(&self, wanted: &Wanted<'_>, new: NewAttempt) -> Result<(Effect, Opening), Error> {
+    fn effect_after(&self, wanted: &ClaimRequest<'_>, new: NewAttempt) -> Result<(Effect, Opening), Error> {
         let newest = wanted.found.newest.as_deref();
         if newest.is_some_and(|known| known.newer) {
             return Err(Error::NewerRecord {
@@ -226,7 +228,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             });
         }
         match (&wanted.how, newest) {
-            (How::Resend, Some(known)) => {
+            (ClaimKind::Resend, Some(known)) => {
                 let event = Event::Resent(new);
                 let mut effect = lifecycle::next(&known.effect, &event)?.effect;
                 if let Some(reason) = &wanted.intent.again {
@@ -234,13 +236,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 }
                 Ok((effect, Opening(event)))
             }
-            (How::Claim(Claiming::NextAttempt), Some(known)) => {
+            (ClaimKind::Claim(Claiming::NextAttempt), Some(known)) => {
                 let event = Event::Claimed(new);
                 let mut effect = lifecycle::next(&known.effect, &event)?.effect;
                 effect.occurrence.tried_by(wanted.intent.again.clone());
                 Ok((effect, Opening(event)))
             }
-            (How::Claim(claiming), newest) => {
+            (ClaimKind::Claim(claiming), newest) => {
                 let reason = match claiming {
                     Claiming::NextEffect { reason, .. } => reason.clone(),
                     Claiming::First | Claiming::NextAttempt => wanted.intent.again.clone(),
@@ -250,7 +252,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 let effect = Effect::claimed(wanted.intent.seed(id, occurrence, wanted.rule), &new);
                 Ok((effect, Opening(Event::Claimed(new))))
             }
-            (How::Resend, None) => Err(Error::NoSuchEffect(wanted.found.key.to_string())),
+            (ClaimKind::Resend, None) => Err(Error::NoSuchEffect(wanted.found.key.to_string())),
         }
     }
 
@@ -279,9 +281,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let found = match newest.effect().is_some_and(|effect| effect.id == id) {
             true => newest,
             // The record has gone on. At no revision is it written; settling then finds that out by itself.
-            false => {
-                Found { newest: Some(Arc::new(known)), revision: Revision::ABSENT, reply: None, ..newest }
-            }
+            false => RecordSnapshot {
+                newest: Some(Arc::new(known)),
+                revision: Revision::ABSENT,
+                reply: None,
+                ..newest
+            },
         };
         Ok(Some(Claim { found, attempt, turn: None, undo: None, about: None }))
     }
@@ -292,16 +297,17 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         &self,
         intent: &Intent,
         rule: &Rule,
-        found: &Found,
+        found: &RecordSnapshot,
         now: At,
     ) -> Result<bool, Error> {
         let newest = found.effect();
         if newest.is_some_and(|effect| !matches!(effect.state, State::Applied(_))) {
             // A refusal is not the answer of the attempt that was lost.
             let event = Event::Forgotten { at: now, epoch: found.epoch.0 };
-            let written =
-                self.write(found, Change { reply: ReplyChange::Drop, ..Change::to(&event, now) }).await?;
-            return Ok(matches!(written, Written::Done(_)));
+            let written = self
+                .write(found, RecordChange { reply: ReplyChange::Drop, ..RecordChange::to(&event, now) })
+                .await?;
+            return Ok(matches!(written, WriteResult::Done(_)));
         }
         let occurrence = occurrence(newest, intent.again.clone(), intent);
         let ordinal = occurrence.number;
@@ -332,10 +338,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         outcome: &Outcome,
         reply: Option<&[u8]>,
         now: At,
-    ) -> Result<Changed, Unsettled> {
+    ) -> Result<RecordUpdate, SettleError> {
         match self.settle_once(&mut claim, outcome, reply, now).await {
             Ok(changed) => Ok(changed),
-            Err(error) => Err(Unsettled { claim: Box::new(claim), error }),
+            Err(error) => Err(SettleError { claim: Box::new(claim), error }),
         }
     }
 
@@ -345,7 +351,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         outcome: &Outcome,
         reply: Option<&[u8]>,
         now: At,
-    ) -> Result<Changed, Error> {
+    ) -> Result<RecordUpdate, Error> {
         let attempt = claim.attempt;
         let event = Event::Settled { attempt, outcome: outcome.clone(), at: now };
         let id = claim.effect().id;
@@ -363,24 +369,24 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             };
             // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
             let turn = claim.turn.map(|(key, revision)| Put::cell(key, revision, &Turn { holder: None }));
-            let change = Change {
+            let change = RecordChange {
                 reply: reply_after(&found, attempt, outcome, reply),
                 durability: promised(claim.effect()),
                 beside: turn.into_iter().collect(),
                 note: second,
                 undo: claim.undo.clone(),
-                ..Change::to(&event, now)
+                ..RecordChange::to(&event, now)
             };
             match self.write(&found, change).await? {
-                Written::Done(changed) => return Ok(changed),
-                Written::Moved => {
+                WriteResult::Done(changed) => return Ok(changed),
+                WriteResult::Moved => {
                     claim.turn = None;
                     found = self.find(found.key).await?;
                     // Our own commit may have landed although its answer was lost.
                     let effect = found.effect().filter(|effect| effect.id == id && mine(effect));
                     let recorded = effect.and_then(|effect| effect.attempt(attempt)).map(|a| a.verdict);
                     if recorded == Some(verdict_of(outcome)) {
-                        return Ok(Changed { found, alarm: None, late: None });
+                        return Ok(RecordUpdate { found, alarm: None, late: None });
                     }
                 }
             }
@@ -392,11 +398,11 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     async fn late(
         &self,
         claim: &Claim,
-        found: Found,
+        found: RecordSnapshot,
         event: &Event,
         reply: Option<&[u8]>,
         now: At,
-    ) -> Result<Changed, Error> {
+    ) -> Result<RecordUpdate, Error> {
         let occurrence = claim.effect().occurrence.number;
         let id = claim.effect().id;
         let answered =
@@ -421,7 +427,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         self.noted(lines, Durability::Durable).await?;
         if !moved_on {
             self.bump_after_lost(claim, now).await?;
-            return Ok(Changed { found, alarm: None, late: Some(Late::Lost) });
+            return Ok(RecordUpdate { found, alarm: None, late: Some(Late::Lost) });
         }
         let alarm = match dropped {
             Some(effect) => lifecycle::alarm_of_dropped(effect, event),
@@ -430,8 +436,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         if let Some(alarm) = alarm {
             self.note(journal::alarm(alarm, claim.effect(), run, now), Durability::Durable).await?;
         }
-        Ok(Changed {
-            found: Found { newest: answered.map(Arc::new), reply: None, ..found },
+        Ok(RecordUpdate {
+            found: RecordSnapshot { newest: answered.map(Arc::new), reply: None, ..found },
             alarm,
             late: Some(Late::MovedOn),
         })
@@ -453,7 +459,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         &self,
         key: Digest,
         now: At,
-    ) -> Result<Result<FreeTurn, (Revision, Box<Found>)>, Error> {
+    ) -> Result<Result<FreeTurn, (Revision, Box<RecordSnapshot>)>, Error> {
         let (revision, turn) = self.cell::<Turn>(key).await?;
         let Some(holder) = turn.and_then(|turn| turn.holder) else {
             return Ok(Ok(FreeTurn { key, revision }));
@@ -478,7 +484,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Marks an effect as delivered, as it was last seen. Losing the mark is safe: it means undelivered.
-    pub async fn delivered(&self, seen: &Found, now: At) -> Result<(), Error> {
+    pub async fn delivered(&self, seen: &RecordSnapshot, now: At) -> Result<(), Error> {
         let occurrence = seen.effect().map(|effect| effect.occurrence.number);
         let mut found = seen.clone();
         for _ in 0..RACES_MAX {
@@ -490,10 +496,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 return Ok(());
             }
             let event = Event::Delivered { at: now };
-            let change = Change { durability: Durability::Lazy, ..Change::to(&event, now) };
+            let change = RecordChange { durability: Durability::Lazy, ..RecordChange::to(&event, now) };
             match self.write(&found, change).await? {
-                Written::Done(_) => return Ok(()),
-                Written::Moved => found = self.find(seen.key).await?,
+                WriteResult::Done(_) => return Ok(()),
+                WriteResult::Moved => found = self.find(seen.key).await?,
             }
         }
         Ok(())
@@ -503,7 +509,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 /// The ledger could not be written. The effect stays in flight, and lapses into doubt if nobody settles it.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer could not be recorded: {error}")]
-pub struct Unsettled {
+pub struct SettleError {
     pub claim: Box<Claim>,
     pub error: Error,
 }
@@ -532,12 +538,17 @@ fn has_dropped(effect: &Effect, attempt: AttemptNo) -> bool {
 }
 
 /// Whether an effect has the answer of another attempt than this one.
-fn answered_by_another(found: &Found, attempt: AttemptNo) -> bool {
+fn answered_by_another(found: &RecordSnapshot, attempt: AttemptNo) -> bool {
     let state = found.effect().map(|effect| &effect.state);
     matches!(state, Some(State::Applied(applied)) if applied.by.is_some_and(|by| by != attempt))
 }
 
-fn reply_after(found: &Found, attempt: AttemptNo, outcome: &Outcome, reply: Option<&[u8]>) -> ReplyChange {
+fn reply_after(
+    found: &RecordSnapshot,
+    attempt: AttemptNo,
+    outcome: &Outcome,
+    reply: Option<&[u8]>,
+) -> ReplyChange {
     let state = found.effect().map(|effect| &effect.state);
     let in_flight = matches!(state, Some(State::InFlight { .. }));
     // The reply of a success is that of the attempt that did it.

@@ -2,14 +2,14 @@
 
 use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
-use crate::record::{Known, decode, encode, index_after, run_digest};
+use crate::record::{StoredEffect, decode, encode, index_after, run_digest};
 use crate::small_records::{Epoch, Fence, fence_key};
 use crate::store::{
     ALIKE_MAX, By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, Latest, PAGE_ROWS_MAX,
     Page, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
 };
 use crate::undo::may_be_undone;
-use crate::witness::{Noteworthy, Witness};
+use crate::witness::{DoubtObserver, Noteworthy};
 use crate::{Error, journal};
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Attempt, Effect, State};
@@ -29,25 +29,25 @@ pub struct Ledger<S, H, E> {
     pub(crate) entropy: E,
     pub(crate) secret: Secret,
     /// Told of what this process writes down although no attempt has answered.
-    witness: Option<Arc<dyn Witness>>,
+    witness: Option<Arc<dyn DoubtObserver>>,
 }
 
 /// The ledger's knowledge of one intent key.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct RecordSnapshot {
     pub key: Digest,
     /// Revision of the newest effect; 0 = no effect at all.
     pub revision: Revision,
     pub epoch: Revision,
     /// Shared: it is carried through every step of a call, and a call that waits should be small.
-    pub newest: Option<Arc<Known>>,
+    pub newest: Option<Arc<StoredEffect>>,
     pub reply: Option<Vec<u8>>,
 }
 
-impl Found {
+impl RecordSnapshot {
     /// An unseen intent, in a store that never forgot anything.
     pub fn nothing(key: Digest) -> Self {
-        Found { key, revision: Revision::ABSENT, epoch: Revision::ABSENT, newest: None, reply: None }
+        RecordSnapshot { key, revision: Revision::ABSENT, epoch: Revision::ABSENT, newest: None, reply: None }
     }
 
     pub fn effect(&self) -> Option<&Effect> {
@@ -58,7 +58,7 @@ impl Found {
 /// A page of what can be read.
 #[derive(Debug, Clone)]
 pub struct Listing {
-    pub items: Vec<(Digest, Known)>,
+    pub items: Vec<(Digest, StoredEffect)>,
     /// Those among them that cannot be read.
     pub damaged: Vec<EffectId>,
     pub next: Option<Cursor>,
@@ -66,8 +66,8 @@ pub struct Listing {
 
 /// A record after a transition that this call wrote, or saw written.
 #[derive(Debug, Clone)]
-pub struct Changed {
-    pub found: Found,
+pub struct RecordUpdate {
+    pub found: RecordSnapshot,
     pub alarm: Option<Alarm>,
     /// Set when an answer came too late for its record: then it is a line in the journal and nothing else.
     pub late: Option<Late>,
@@ -93,7 +93,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Lapses are derived on read, by any reader, and doubts are cleared by many, so both are told where they are
     /// written.
     #[must_use]
-    pub fn witnessed_by(self, witness: Arc<dyn Witness>) -> Self {
+    pub fn witnessed_by(self, witness: Arc<dyn DoubtObserver>) -> Self {
         Ledger { witness: Some(witness), ..self }
     }
 
@@ -113,7 +113,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         &self.secret
     }
 
-    pub async fn find(&self, key: Digest) -> Result<Found, Error> {
+    pub async fn find(&self, key: Digest) -> Result<RecordSnapshot, Error> {
         let versioned = self.store.read(key).await?;
         let (newest, reply) = match versioned.row {
             None => (None, None),
@@ -122,13 +122,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 (Some(Arc::new(decode(row)?)), reply)
             }
         };
-        Ok(Found { key, revision: versioned.revision, epoch: versioned.epoch, newest, reply })
+        Ok(RecordSnapshot { key, revision: versioned.revision, epoch: versioned.epoch, newest, reply })
     }
 
     /// Finds a record and records what time and death have done to it since: lapses are derived on read.
     ///
     /// If the lapse cannot be written it still holds for the caller: the ledger's trouble must not hide a doubt.
-    pub async fn observe(&self, key: Digest, now: At) -> Result<Found, Error> {
+    pub async fn observe(&self, key: Digest, now: At) -> Result<RecordSnapshot, Error> {
         let mut found = self.find(key).await?;
         for _ in 0..RACES_MAX {
             let Some(event) = self.overdue(&found, now)? else {
@@ -138,9 +138,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 };
             };
             // Rare, and large beside a read.
-            match Box::pin(self.write(&found, Change::to(&event, now))).await {
-                Ok(Written::Done(changed)) => found = changed.found,
-                Ok(Written::Moved) => found = self.find(key).await?,
+            match Box::pin(self.write(&found, RecordChange::to(&event, now))).await {
+                Ok(WriteResult::Done(changed)) => found = changed.found,
+                Ok(WriteResult::Moved) => found = self.find(key).await?,
                 Err(Error::NotWritten { .. }) => {
                     if let Some(known) = &mut found.newest {
                         Arc::make_mut(known).effect = lifecycle::next(&known.effect, &event)?.effect;
@@ -154,7 +154,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Changes of the newest effect that nobody has written down yet.
-    fn overdue(&self, found: &Found, now: At) -> Result<Option<Event>, Error> {
+    fn overdue(&self, found: &RecordSnapshot, now: At) -> Result<Option<Event>, Error> {
         let Some(known) = found.newest.as_ref().filter(|known| !known.newer) else { return Ok(None) };
         let effect = &known.effect;
         if let Some(attempt) = effect.open_attempt() {
@@ -178,9 +178,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Applies an event to the newest effect of a record, at the revision that was read.
-    pub(crate) async fn write(&self, found: &Found, change: Change<'_>) -> Result<Written, Error> {
+    pub(crate) async fn write(
+        &self,
+        found: &RecordSnapshot,
+        change: RecordChange<'_>,
+    ) -> Result<WriteResult, Error> {
         let noteworthy = Noteworthy::of(found.effect(), change.event);
-        let tell = |changed: &Changed| {
+        let tell = |changed: &RecordUpdate| {
             if let (Some(witness), Some(effect)) = (&self.witness, changed.found.effect()) {
                 match noteworthy {
                     Some(Noteworthy::Lapsed) => witness.lapsed(effect),
@@ -193,9 +197,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         match self.store.commit(commit).await? {
             Committed::Done => {
                 tell(&changed);
-                Ok(Written::Done(changed))
+                Ok(WriteResult::Done(changed))
             }
-            Committed::Conflict(_) => Ok(Written::Moved),
+            Committed::Conflict(_) => Ok(WriteResult::Moved),
             Committed::Unknown => {
                 let current = self.find(found.key).await.map_err(undetermined)?;
                 let landed =
@@ -203,17 +207,21 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 match landed {
                     true => {
                         tell(&changed);
-                        Ok(Written::Done(Changed { found: current, ..changed }))
+                        Ok(WriteResult::Done(RecordUpdate { found: current, ..changed }))
                     }
-                    false => Ok(Written::Moved),
+                    false => Ok(WriteResult::Moved),
                 }
             }
         }
     }
 
     /// The commit of a change, and the record as it is once that has landed.
-    fn change(&self, found: &Found, change: Change<'_>) -> Result<(Commit, Changed), Error> {
-        let Change { event, reply, beside, note, durability, at, undo } = change;
+    fn change(
+        &self,
+        found: &RecordSnapshot,
+        change: RecordChange<'_>,
+    ) -> Result<(Commit, RecordUpdate), Error> {
+        let RecordChange { event, reply, beside, note, durability, at, undo } = change;
         let known = found.newest.as_ref().ok_or_else(|| Error::NoSuchEffect(found.key.to_string()))?;
         if known.newer {
             return Err(Error::NewerRecord { effect: known.effect.id.to_string() });
@@ -249,14 +257,14 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             durability,
             ..Commit::of(nonce(&self.entropy), puts)
         };
-        let found = Found {
+        let found = RecordSnapshot {
             key: found.key,
             revision: found.revision.next(),
             epoch: found.epoch,
-            newest: Some(Arc::new(Known { effect: step.effect, index, newer: false })),
+            newest: Some(Arc::new(StoredEffect { effect: step.effect, index, newer: false })),
             reply: kept,
         };
-        Ok((commit, Changed { found, alarm: step.alarm, late: None }))
+        Ok((commit, RecordUpdate { found, alarm: step.alarm, late: None }))
     }
 
     /// A line in the journal about something that changed no record.
@@ -279,7 +287,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Err(Error::Undetermined { what: "a line of the journal".into() })
     }
 
-    pub async fn by_id(&self, id: EffectId) -> Result<(Digest, Known), Error> {
+    pub async fn by_id(&self, id: EffectId) -> Result<(Digest, StoredEffect), Error> {
         let page = self.store.scan(By::Effect(id.0), None, 1).await?;
         let row = page.items.into_iter().next().ok_or_else(|| Error::NoSuchEffect(id.to_string()))?;
         Ok((row.key, decode(row)?))
@@ -290,7 +298,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// One effect of a record, by its place in it.
-    pub async fn occurrence(&self, key: Digest, number: u32) -> Result<Option<Known>, Error> {
+    pub async fn occurrence(&self, key: Digest, number: u32) -> Result<Option<StoredEffect>, Error> {
         let mut after = None;
         loop {
             let page = self.store.scan(By::Record(key), after, PAGE_ROWS_MAX).await?;
@@ -309,7 +317,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         by: By,
         after: Option<Cursor>,
         limit: usize,
-    ) -> Result<Page<(Digest, Known)>, Error> {
+    ) -> Result<Page<(Digest, StoredEffect)>, Error> {
         let page = self.store.scan(by, after, limit).await?;
         let decoded = page.items.into_iter().map(|row: Row| Ok((row.key, decode(row)?)));
         Ok(Page { items: decoded.collect::<Result<_, Error>>()?, next: page.next })
@@ -331,7 +339,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// The open effect of a family under another key than this, if there is one.
-    pub async fn open_relative(&self, family: Digest, except: Digest) -> Result<Option<Known>, Error> {
+    pub async fn open_relative(&self, family: Digest, except: Digest) -> Result<Option<StoredEffect>, Error> {
         let mut after = None;
         loop {
             let page = self.store.scan(By::Open, after, PAGE_ROWS_MAX).await?;
@@ -348,7 +356,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// The newest effects that a call is compared with, newest first; with them older ones that are open. The claim
     /// requires that they are as they were seen.
-    pub async fn alike(&self, alike: Digest) -> Result<(SeenAlike, Vec<(Digest, Known)>), Error> {
+    pub async fn alike(&self, alike: Digest) -> Result<(SeenAlike, Vec<(Digest, StoredEffect)>), Error> {
         let mut rows = self.store.latest(Latest::Alike(alike), None, ALIKE_MAX).await?.items;
         let open = self.store.latest(Latest::OpenAlike(alike), None, PAGE_ROWS_MAX).await?.items;
         let newest = rows.first().map(|(cursor, _)| *cursor);
@@ -469,7 +477,7 @@ pub(crate) enum CellUpdate<T, R> {
 
 /// One event on its way into a record.
 #[derive(Debug)]
-pub(crate) struct Change<'a> {
+pub(crate) struct RecordChange<'a> {
     pub event: &'a Event,
     pub reply: ReplyChange,
     /// A turn to give back in the same commit, and a second answer.
@@ -482,16 +490,24 @@ pub(crate) struct Change<'a> {
     pub undo: Option<Undo>,
 }
 
-impl<'a> Change<'a> {
+impl<'a> RecordChange<'a> {
     pub fn to(event: &'a Event, at: At) -> Self {
         let durability = Durability::Durable;
-        Change { event, reply: ReplyChange::Keep, beside: Vec::new(), note: None, durability, at, undo: None }
+        RecordChange {
+            event,
+            reply: ReplyChange::Keep,
+            beside: Vec::new(),
+            note: None,
+            durability,
+            at,
+            undo: None,
+        }
     }
 }
 
 #[derive(Debug)]
-pub(crate) enum Written {
-    Done(Changed),
+pub(crate) enum WriteResult {
+    Done(RecordUpdate),
     /// The record has moved since it was read.
     Moved,
 }

@@ -36,4 +36,4 @@ pub mod write_check;
 mod precondition;
 
 pub use error::Error;
-pub use ledger::{Changed, Found, Late, Ledger};
+pub use ledger::{Late, Ledger, RecordSnapshot, RecordUpdate};

@@ -18,11 +18,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[must_use = "dropping the lock tells the others that this process is dead"]
 pub struct OwnerLock {
     id: OwnerId,
-    held: Held,
+    held: LockHold,
 }
 
 #[derive(Debug)]
-enum Held {
+enum LockHold {
     File { file: File, directory: PathBuf, inherited: bool },
     InProcess(Arc<Mutex<BTreeSet<OwnerId>>>),
     Released,
@@ -45,7 +45,7 @@ impl OwnerLock {
             // without a name protects nothing, so try another one.
             let named = fs::symlink_metadata(&path).is_ok_and(|found| same_file(&found, &file));
             if named {
-                let held = Held::File { file, directory: directory.to_owned(), inherited: false };
+                let held = LockHold::File { file, directory: directory.to_owned(), inherited: false };
                 return Ok(OwnerLock { id, held });
             }
         }
@@ -71,7 +71,7 @@ impl OwnerLock {
     }
 
     fn set_close_on_exec(&mut self, close: bool) -> Result<(), Error> {
-        let Held::File { file, directory, inherited } = &mut self.held else { return Ok(()) };
+        let LockHold::File { file, directory, inherited } = &mut self.held else { return Ok(()) };
         let flags = if close { rustix::io::FdFlags::CLOEXEC } else { rustix::io::FdFlags::empty() };
         *inherited |= !close;
         rustix::io::fcntl_setfd(&*file, flags).map_err(|error| cannot(directory, error.into()))
@@ -80,7 +80,7 @@ impl OwnerLock {
     /// Writes down the process groups that act for this owner. Programs that close what they inherit (sudo does) give
     /// the lock away without knowing it; their group tells that they are there all the same.
     pub fn acts_through(&self, groups: &[Group]) -> Result<(), Error> {
-        let Held::File { file, directory, .. } = &self.held else { return Ok(()) };
+        let LockHold::File { file, directory, .. } = &self.held else { return Ok(()) };
         let groups: Vec<String> = groups.iter().map(|group| group.0.to_string()).collect();
         file.set_len(0)
             .and_then(|()| file.write_all_at(format!("{} {}\n", groups.join(","), boot_id()).as_bytes(), 0))
@@ -89,8 +89,8 @@ impl OwnerLock {
 
     /// Lets go, and says whether a child still holds on.
     pub fn release(mut self) -> Result<bool, Error> {
-        match std::mem::replace(&mut self.held, Held::Released) {
-            Held::File { file, directory, .. } => {
+        match std::mem::replace(&mut self.held, LockHold::Released) {
+            LockHold::File { file, directory, .. } => {
                 drop(file);
                 is_alive(&directory, self.id)
             }
@@ -104,19 +104,19 @@ impl OwnerLock {
 
 impl Drop for OwnerLock {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.held, Held::Released) {
+        match std::mem::replace(&mut self.held, LockHold::Released) {
             // Only the name of a lock that no child can hold may go: a missing file means a dead owner.
-            Held::File { directory, inherited: false, .. } => {
+            LockHold::File { directory, inherited: false, .. } => {
                 let _ = fs::remove_file(file_of(&directory, self.id));
             }
             // Children may still hold it. If none does, asking tidies the file away, which nobody else would do:
             // only the owners of open effects are ever asked about.
-            Held::File { file, directory, inherited: true } => {
+            LockHold::File { file, directory, inherited: true } => {
                 drop(file);
                 let _held_by_a_child = is_alive(&directory, self.id);
             }
-            Held::Released => {}
-            Held::InProcess(living) => {
+            LockHold::Released => {}
+            LockHold::InProcess(living) => {
                 living.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
             }
         }
@@ -175,19 +175,19 @@ fn lives(group: i32) -> Option<bool> {
 
 /// A process that is not dead, buried or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Living {
+pub struct LiveProcess {
     pub parent: u32,
     pub group: Group,
 }
 
 /// All of them, as far as this one may see. `None` where the system does not tell.
-pub fn living_processes() -> Option<Vec<Living>> {
+pub fn living_processes() -> Option<Vec<LiveProcess>> {
     let living = |stat: String| {
         // After the name, which may hold anything: state, parent, group.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
         let state = fields.next()?;
         let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        (!matches!(state, "Z" | "X")).then_some(Living { parent, group: Group(group) })
+        (!matches!(state, "Z" | "X")).then_some(LiveProcess { parent, group: Group(group) })
     };
     let processes = fs::read_dir("/proc").ok()?;
     let stats = processes.filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok());
@@ -218,7 +218,7 @@ impl Owners {
             Owners::InProcess(living) => {
                 let id = fresh_id().map_err(|source| cannot(Path::new("memory"), source))?;
                 living.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
-                Ok(OwnerLock { id, held: Held::InProcess(Arc::clone(living)) })
+                Ok(OwnerLock { id, held: LockHold::InProcess(Arc::clone(living)) })
             }
         }
     }

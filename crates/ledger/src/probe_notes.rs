@@ -2,7 +2,7 @@
 
 use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{CellUpdate, Found, Ledger};
+use crate::ledger::{CellUpdate, Ledger, RecordSnapshot};
 use crate::store::{Durability, Store};
 use crate::{Error, journal};
 use semel_core::time::At;
@@ -42,7 +42,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Journals why a question about a doubt brought nothing: once for the same reason, and only so often.
     pub async fn note_probe_trouble(
         &self,
-        seen: &Found,
+        seen: &RecordSnapshot,
         what: ProbeTrouble,
         why: &str,
         now: At,

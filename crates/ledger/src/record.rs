@@ -18,7 +18,7 @@ use semel_core::intent::{Intent, run_key};
 
 /// An effect with what the store keeps around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct StoredEffect {
     pub effect: Effect,
     pub index: Index,
     /// A newer semel wrote a state that this one does not know: it may be read, not changed.
@@ -29,10 +29,10 @@ pub fn encode(effect: &Effect) -> Vec<u8> {
     write::effect(effect)
 }
 
-pub fn decode(row: Row) -> Result<Known, Error> {
+pub fn decode(row: Row) -> Result<StoredEffect, Error> {
     let doubt = || State::InDoubt(InDoubt { since: row.index.changed_at, why: Doubt::WrittenByNewer });
     match read::effect(&row.body, doubt) {
-        Ok(read::Readable { effect, newer }) => Ok(Known { effect, index: row.index, newer }),
+        Ok(read::Readable { effect, newer }) => Ok(StoredEffect { effect, index: row.index, newer }),
         Err(_) => Err(Error::NotRead {
             what: format!("the record of effect {} is damaged", semel_core::ids::EffectId(row.index.effect)),
         }),
@@ -72,7 +72,7 @@ pub fn run_digest(secret: &Secret, effect: &Effect) -> Option<semel_core::digest
 
 #[cfg(test)]
 mod tests {
-    use super::wire::{Fields, Out, Value};
+    use super::wire::{MessageFields, Out, Value};
     use super::*;
     use crate::store::Revision;
     use semel_core::answer::EffectWord;
@@ -131,7 +131,7 @@ mod tests {
     }
 
     /// The record with one of its fields written anew: what it was is given, and what it becomes is written.
-    fn changed(field: u64, change: impl Fn(&mut Out, Value<'_>)) -> Result<Known, Error> {
+    fn changed(field: u64, change: impl Fn(&mut Out, Value<'_>)) -> Result<StoredEffect, Error> {
         let (_, mut row) = row();
         row.body = rewritten(&row.body, field, change);
         decode(row)
@@ -139,7 +139,7 @@ mod tests {
 
     fn rewritten(body: &[u8], field: u64, change: impl Fn(&mut Out, Value<'_>)) -> Vec<u8> {
         let mut out = Out::default();
-        let mut fields = Fields(body);
+        let mut fields = MessageFields(body);
         while let Some((number, value)) = fields.next().expect("a body is made of fields") {
             match value {
                 _ if number == field => change(&mut out, value),
@@ -150,7 +150,7 @@ mod tests {
         out.finish()
     }
 
-    fn is_newer(known: &Known) -> bool {
+    fn is_newer(known: &StoredEffect) -> bool {
         let doubt =
             matches!(&known.effect.state, State::InDoubt(doubt) if doubt.why == Doubt::WrittenByNewer);
         known.newer && doubt
@@ -294,7 +294,7 @@ mod tests {
         let another_way = |out: &mut Out, _: Value<'_>| out.message(10, |out| out.text(99, "smoke signals"));
         let another_part = |out: &mut Out, value: Value<'_>| {
             let command =
-                Fields(value.bytes().expect("an undo")).next().expect("a field").expect("a command").1;
+                MessageFields(value.bytes().expect("an undo")).next().expect("a field").expect("a command").1;
             let command = [command.bytes().expect("a command"), b"\x9a\x06\x04blue"].concat();
             out.message(10, |out| out.bytes(4, &command));
         };

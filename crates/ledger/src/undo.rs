@@ -6,8 +6,8 @@
 use crate::Error;
 use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{Change, Found, Ledger, RACES_MAX, Written};
-use crate::record::Known;
+use crate::ledger::{Ledger, RACES_MAX, RecordChange, RecordSnapshot, WriteResult};
+use crate::record::StoredEffect;
 use crate::store::{By, PAGE_ROWS_MAX, Store};
 use semel_core::effect::{Effect, State};
 use semel_core::ids::EffectId;
@@ -77,7 +77,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Writes down that the newest effect of a record was undone, if it was and that is missing.
-    pub(crate) async fn linked(&self, mut found: Found) -> Result<Found, Error> {
+    pub(crate) async fn linked(&self, mut found: RecordSnapshot) -> Result<RecordSnapshot, Error> {
         for _ in 0..RACES_MAX {
             let Some(effect) = found.effect() else { return Ok(found) };
             let (written, undone) = (effect.undone, self.undone(effect).await?);
@@ -92,9 +92,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                     return Ok(found);
                 }
             };
-            match Box::pin(self.write(&found, Change::to(&Event::Undone(undone), undone.at))).await {
-                Ok(Written::Done(changed)) => return Ok(changed.found),
-                Ok(Written::Moved) => found = self.find(found.key).await?,
+            match Box::pin(self.write(&found, RecordChange::to(&Event::Undone(undone), undone.at))).await {
+                Ok(WriteResult::Done(changed)) => return Ok(changed.found),
+                Ok(WriteResult::Moved) => found = self.find(found.key).await?,
                 // It holds for the caller all the same.
                 Err(Error::NotWritten { .. }) => {
                     if let Some(known) = &mut found.newest {
@@ -109,12 +109,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// An effect by its id, as it is now: lapsed if its holder is gone, undone if it was.
-    pub async fn now_of(&self, id: EffectId, now: At) -> Result<Known, Error> {
+    pub async fn now_of(&self, id: EffectId, now: At) -> Result<StoredEffect, Error> {
         let (key, known) = self.by_id(id).await?;
         let newest = self.observe(key, now).await?.newest.filter(|newest| newest.effect.id == id);
         match newest {
             Some(newest) => Ok(Arc::unwrap_or_clone(newest)),
-            None => Ok(Known { effect: self.as_known_since(known.effect).await?, ..known }),
+            None => Ok(StoredEffect { effect: self.as_known_since(known.effect).await?, ..known }),
         }
     }
 }

@@ -5,7 +5,7 @@ use semel_core::lifecycle::Event;
 use std::fmt;
 
 /// It must be quick and must not wait.
-pub trait Witness: Send + Sync + fmt::Debug {
+pub trait DoubtObserver: Send + Sync + fmt::Debug {
     /// The effect as it is since its attempt has lapsed.
     fn lapsed(&self, effect: &Effect);
 

@@ -22,7 +22,7 @@ use semel_core::policy::Rule;
 use semel_core::redact::REDACTED;
 use semel_core::undo::{Filling, Undo};
 use semel_gate::upstream::Sent;
-use semel_gate::{GivenReply, Settled, Settlement, Taken};
+use semel_gate::{ClaimHandle, GivenReply, SettleAnswer, Settlement};
 use semel_ledger::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -119,8 +119,8 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     });
     let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "settling failed; send it again");
     match settled.await.map_err(failed)?? {
-        Settled::NoSuchClaim => Err(unknown()),
-        Settled::Otherwise(effect) => {
+        SettleAnswer::NoSuchClaim => Err(unknown()),
+        SettleAnswer::Otherwise(effect) => {
             let (id, word) = (effect.id, effect.state.word());
             let detail = match &effect.state {
                 State::NotApplied(_) => format!("{id} was reported as done before, and was disproved since"),
@@ -128,7 +128,7 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
             };
             Err(Problem::new(StatusCode::CONFLICT, detail).with("effect_id", effect.id.to_string()))
         }
-        Settled::Recorded(mut passed) => {
+        SettleAnswer::Recorded(mut passed) => {
             if let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(&rule, &mut passed)) {
                 let (confirm, action) = (confirm.clone(), known.effect.facts.action.clone());
                 // Its arguments are not kept; a question that needs them stays unanswered.
@@ -205,7 +205,7 @@ pub fn reply_of(reply: Option<&[u8]>) -> Json {
 }
 
 /// What a client takes away: it names the attempt, and is of use to its own principal alone.
-pub fn claim_text(taken: &Taken) -> String {
+pub fn claim_text(taken: &ClaimHandle) -> String {
     let id = taken.effect.to_string();
     format!("cl_{}_{}_{:032x}", id.trim_start_matches("ef_"), taken.attempt, taken.nonce.0)
 }

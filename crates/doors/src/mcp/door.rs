@@ -123,7 +123,7 @@ impl Door {
         let definition = tools.get(&call.tool).map(AsRef::as_ref);
         let policy = &self.hall.policy;
         let pass = || {
-            self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
+            self.hall.passed_through(&connection.caller.tenant, counts::DoorKind::Mcp);
             Route::Pass
         };
         let only_reads = definition.is_some_and(|definition| intent::only_reads(policy, server, definition));
@@ -154,7 +154,7 @@ impl Door {
         connection: &Arc<Connection>,
         tools: &Tools,
     ) {
-        self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
+        self.hall.passed_through(&connection.caller.tenant, counts::DoorKind::Mcp);
         let definition = tools.get(&call.tool).cloned();
         let (this, working) = (Arc::clone(self), self.hall.busy.begin());
         let (server, connection) = (Arc::clone(server), Arc::clone(connection));

@@ -11,7 +11,7 @@ use semel_core::policy::expression::Expression;
 use semel_core::policy::rule::Again;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::ProbeAnswer;
-use semel_ledger::rulings::Verdict;
+use semel_ledger::rulings::RulingVerdict;
 use std::sync::Arc;
 
 /// Repeats for these reasons in turn, each with what it gets and how often anything was sent by then.
@@ -437,7 +437,11 @@ fn a_late_answer_of_an_attempt_that_was_let_go_of_is_no_loss() {
             let id = doubt.answer.effect_id.expect("it is known");
             let reason = Reason::parse("it is not there").expect("a reason");
             let ruling = Ruling { by: "person".into(), reason, at: clock.now() };
-            ruling_gate.ledger.resolve(id, Verdict::NotApplied, ruling).await.expect("there is a doubt");
+            ruling_gate
+                .ledger
+                .resolve(id, RulingVerdict::NotApplied, ruling)
+                .await
+                .expect("there is a doubt");
             for _ in 0..20 {
                 next().await.expect("the ledger is well");
             }

@@ -2,7 +2,7 @@
 
 use super::head_cache::HeadCache;
 use super::statements::{Sql, Statements};
-use crate::precondition::{Finding, Head, View, examine};
+use crate::precondition::{Finding, RowHead, View, examine};
 use crate::store::{
     ALIKE_MAX, Commit, Cursor, Index, JournalLine, OwnerId, PAGE_ROWS_MAX, Put, ReplyChange, Revision,
     SeenAlike,
@@ -56,7 +56,7 @@ impl<'c> Batch<'c> {
         Ok(finding)
     }
 
-    fn put(&mut self, put: &Put, head: Option<&Head>) -> rusqlite::Result<()> {
+    fn put(&mut self, put: &Put, head: Option<&RowHead>) -> rusqlite::Result<()> {
         match put {
             Put::Record { key, ordinal, expected, index, body, reply } => {
                 let revision = expected.next();
@@ -86,7 +86,7 @@ impl<'c> Batch<'c> {
                 }
                 let index = Index::clone(index);
                 let (id, ordinal, reply_apart) = (id as u64, *ordinal, apart);
-                self.heads.row(*key, Head { id, ordinal, revision, index, reply_apart });
+                self.heads.row(*key, RowHead { id, ordinal, revision, index, reply_apart });
                 Ok(())
             }
             Put::Forget { key, .. } => {
@@ -144,7 +144,7 @@ impl<'c> Batch<'c> {
 
     fn overwrite(
         &mut self,
-        head: &Head,
+        head: &RowHead,
         revision: Revision,
         index: &Index,
         body: &[u8],
@@ -210,7 +210,7 @@ impl<'c> Batch<'c> {
 impl View for Batch<'_> {
     type Error = rusqlite::Error;
 
-    fn newest(&mut self, key: Digest) -> rusqlite::Result<Option<Head>> {
+    fn newest(&mut self, key: Digest) -> rusqlite::Result<Option<RowHead>> {
         if let Some(head) = self.heads.newest(key) {
             return Ok(Some(head.clone()));
         }
@@ -218,7 +218,7 @@ impl View for Batch<'_> {
         statement.query_row(params![prefix(&key), key.0], head_from).optional()
     }
 
-    fn row(&mut self, key: Digest, ordinal: u32) -> rusqlite::Result<Option<Head>> {
+    fn row(&mut self, key: Digest, ordinal: u32) -> rusqlite::Result<Option<RowHead>> {
         let statement = self.statements.get(Sql::OneRow)?;
         statement.query_row(params![prefix(&key), key.0, ordinal], head_from).optional()
     }
@@ -279,8 +279,8 @@ pub(super) fn micros(at: At) -> i64 {
     i64::try_from(at.0).unwrap_or(i64::MAX)
 }
 
-fn head_from(row: &Row<'_>) -> rusqlite::Result<Head> {
-    Ok(Head {
+fn head_from(row: &Row<'_>) -> rusqlite::Result<RowHead> {
+    Ok(RowHead {
         id: row.get::<_, i64>(0)? as u64,
         ordinal: row.get(1)?,
         revision: Revision(row.get::<_, i64>(2)? as u64),

@@ -5,7 +5,7 @@
 //! this is run once more; it never leaves one that has forgotten and does not know it.
 
 use super::apply::Batch;
-use super::fault::Fault;
+use super::fault::SqliteFault;
 use super::head_cache::HeadCache;
 use super::open::{founding_lock, has_content};
 use super::{OpenOptions, connection, read, schema};
@@ -23,14 +23,19 @@ use std::io::{self, ErrorKind};
 
 /// Whether a secret that is still there may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renewal {
+pub enum SecretRenewal {
     OnlyIfMissing,
     /// The old one is kept beside it, under another name.
     Replace,
 }
 
 /// Gives the ledger a new secret and a new epoch.
-pub fn renew_secret(options: &OpenOptions, renewal: Renewal, reason: &str, now: At) -> Result<Epoch, Error> {
+pub fn renew_secret(
+    options: &OpenOptions,
+    renewal: SecretRenewal,
+    reason: &str,
+    now: At,
+) -> Result<Epoch, Error> {
     connection::refuse_old_sqlite()?;
     let missing = || options.place.cannot_open(ErrorKind::NotFound.into());
     if !options.place.directory().exists() {
@@ -39,13 +44,13 @@ pub fn renew_secret(options: &OpenOptions, renewal: Renewal, reason: &str, now: 
     options.place.prepare(options.allow_network_fs)?;
     let place = options.place.resolved()?;
     let cannot = |source: io::Error| place.cannot_open(source);
-    let failed = |error: rusqlite::Error| Fault::while_opening(&place, &error);
+    let failed = |error: rusqlite::Error| SqliteFault::while_opening(&place, &error);
     if !has_content(&place)? {
         return Err(missing());
     }
     let _turn = founding_lock(&place).map_err(cannot)?;
     if place.secret_file().try_exists().map_err(cannot)? {
-        if renewal == Renewal::OnlyIfMissing {
+        if renewal == SecretRenewal::OnlyIfMissing {
             return Err(Error::SecretKept { path: place.database().to_owned() });
         }
         set_aside(&place, now).map_err(cannot)?;

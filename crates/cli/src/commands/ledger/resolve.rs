@@ -16,7 +16,7 @@ use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_gate::counts::Counts;
 use semel_ledger::Error;
 use semel_ledger::counts::Day;
-use semel_ledger::rulings::Verdict;
+use semel_ledger::rulings::RulingVerdict;
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
@@ -37,9 +37,9 @@ pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<ExitCode> {
             let rule = context.policy()?.rule_kept(&facts.action, &facts.rule);
             supplied(&facts.action, &rule, reply).map_err(anyhow::Error::msg)
         };
-        Verdict::Applied { reply: reply.map(kept).transpose().context("--reply")? }
+        RulingVerdict::Applied { reply: reply.map(kept).transpose().context("--reply")? }
     } else {
-        Verdict::NotApplied
+        RulingVerdict::NotApplied
     };
     let alive = |owner| ledger.is_alive(owner).unwrap_or(true);
     let may_still_send = |attempt: &Attempt| match attempt.last_send {

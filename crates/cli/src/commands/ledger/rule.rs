@@ -10,7 +10,7 @@ use crate::output::Hinted;
 use semel_core::effect::{Effect, Ruling};
 use semel_core::lifecycle::Illegal;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::{Changed, Error};
+use semel_ledger::{Error, RecordUpdate};
 use std::process::ExitCode;
 
 /// A ruling was wrong.
@@ -63,7 +63,7 @@ fn rule(
     context: &Context,
     because: &BecauseArgs,
     words: Words,
-    change: impl FnOnce(&LocalLedger, &Effect, Ruling) -> anyhow::Result<Changed>,
+    change: impl FnOnce(&LocalLedger, &Effect, Ruling) -> anyhow::Result<RecordUpdate>,
 ) -> anyhow::Result<ExitCode> {
     let operator = Operator::find(context, because.operator.token.as_deref())?;
     let clock = SystemClock::start();
