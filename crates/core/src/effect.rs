@@ -72,7 +72,7 @@ pub struct Occurrence {
     pub calls: Vec<(u32, CallMark)>,
     /// The success that this one follows; of the first effect there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Before>,
+    pub before: Option<PreviousSuccess>,
     /// A person let the success before it happen once more, and this is what became of that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub by_leave: bool,
@@ -89,7 +89,7 @@ impl Occurrence {
 /// Facts about a success that count once the record has gone on, because the next effect may never happen, and then
 /// the success still answers its repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Before {
+pub struct PreviousSuccess {
     pub number: u32,
     pub delivered_at: At,
     /// When it was claimed: [`Attempt::uptime`].
@@ -351,7 +351,7 @@ impl Occurrence {
         calls.extend(newest.calls().map(|id| (number, CallMark::of(id, &newest.marks))));
         calls.drain(..calls.len().saturating_sub(EARLIER_CALLS_KEPT));
         let uptime = newest.newest_attempt().and_then(|attempt| attempt.uptime);
-        let before = newest.delivered_at.map(|delivered_at| Before { number, delivered_at, uptime });
+        let before = newest.delivered_at.map(|delivered_at| PreviousSuccess { number, delivered_at, uptime });
         // A leave is for what happened, and for nothing else.
         let by_leave = newest.released.is_some() && newest.marks.fingerprint == marks.fingerprint;
         Occurrence { number: number + 1, reason, earlier, calls, before, by_leave }

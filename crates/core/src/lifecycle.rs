@@ -116,7 +116,7 @@ pub enum Lapse {
 
 /// An effect after an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct Transition {
     pub effect: Effect,
     pub alarm: Option<Alarm>,
 }
@@ -185,7 +185,7 @@ impl Event {
 }
 
 /// Applies an event to an effect.
-pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
+pub fn next(effect: &Effect, event: &Event) -> Result<Transition, Illegal> {
     let mut next = effect.clone();
     let mut alarm = None;
     match (&effect.state, event) {
@@ -326,7 +326,7 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
         }
         (state, event) => return Err(Illegal { state: state.word(), event: event.word() }),
     }
-    Ok(Step { effect: next, alarm })
+    Ok(Transition { effect: next, alarm })
 }
 
 /// Keeps how an effect can be taken back, if this event is what it rests on.

@@ -5,7 +5,7 @@
 
 use crate::ids::{EffectId, Reason};
 use crate::json::{Json, Path};
-use crate::policy::rule::{Body, Call, Form, server_and_tool};
+use crate::policy::rule::{BodyForm, CallBody, RuleCall, server_and_tool};
 use crate::policy::template::{Encoding, MissingPath};
 use crate::redact::{REDACTED, redact, secret_values};
 use crate::time::At;
@@ -45,7 +45,7 @@ pub enum UndoCall {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoBody {
-    pub form: Form,
+    pub form: BodyForm,
     /// One JSON object, in canonical form.
     pub members: String,
 }
@@ -70,7 +70,7 @@ pub const UNDO_BYTES_MAX: usize = 8 * 1024;
 
 /// The values that an undo is filled in from.
 #[derive(Debug, Clone, Copy)]
-pub struct Filling<'a> {
+pub struct UndoInputs<'a> {
     pub action: &'a str,
     /// One object: `args`, `argv`, `body`, …, and `reply`.
     pub places: &'a Json,
@@ -81,7 +81,7 @@ pub struct Filling<'a> {
 }
 
 impl Undo {
-    pub fn fill_in(call: &Call, filling: &Filling<'_>) -> Undo {
+    pub fn fill_in(call: &RuleCall, filling: &UndoInputs<'_>) -> Undo {
         let plain = match UndoCall::filled(call, filling, filling.places) {
             Ok(plain) => plain,
             Err(why) => return Undo::Not(why),
@@ -104,23 +104,23 @@ impl Undo {
 }
 
 impl UndoCall {
-    fn filled(call: &Call, filling: &Filling<'_>, places: &Json) -> Result<UndoCall, String> {
+    fn filled(call: &RuleCall, filling: &UndoInputs<'_>, places: &Json) -> Result<UndoCall, String> {
         let missing = |missing: MissingPath| missing.to_string();
         match call {
-            Call::Mcp { tool, args } => {
+            RuleCall::Mcp { tool, args } => {
                 let (server, tool) =
                     server_and_tool(tool, filling.action).ok_or("it does not name a server")?;
                 let arguments = members(args, places).map_err(missing)?.canonical();
                 Ok(UndoCall::Mcp { server: server.to_owned(), tool: tool.to_owned(), arguments })
             }
-            Call::Http { method, url, body } => {
+            RuleCall::Http { method, url, body } => {
                 let url = url.render_url(places).map_err(missing)?;
-                let body = body.as_ref().map(|Body { form, members: list }| {
+                let body = body.as_ref().map(|CallBody { form, members: list }| {
                     Ok(UndoBody { form: *form, members: members(list, places)?.canonical() })
                 });
                 Ok(UndoCall::Http { method: method.clone(), url, body: body.transpose().map_err(missing)? })
             }
-            Call::Command { argv } => {
+            RuleCall::Command { argv } => {
                 let argv = argv.iter().map(|word| word.render(places, Encoding::Argument));
                 let argv = argv.collect::<Result<_, _>>().map_err(missing)?;
                 Ok(UndoCall::Command { argv, cwd: filling.cwd.to_owned() })
@@ -197,35 +197,35 @@ mod tests {
     use crate::json::parse;
     use crate::policy::template::Template;
 
-    fn fill(call: &Call, places: &str, secret: &[&str]) -> Undo {
+    fn fill(call: &RuleCall, places: &str, secret: &[&str]) -> Undo {
         let secret: Vec<Path> = secret.iter().map(|path| path.parse().unwrap()).collect();
         let places = parse(places).unwrap();
         let action = "mcp:billing/charge";
-        Undo::fill_in(call, &Filling { action, places: &places, secret: &secret, cwd: "/work" })
+        Undo::fill_in(call, &UndoInputs { action, places: &places, secret: &secret, cwd: "/work" })
     }
 
     fn text(template: &str) -> Template {
         Template::parse(template).unwrap()
     }
 
-    fn refund(charge: &str) -> Call {
-        Call::Mcp { tool: "./refund".into(), args: vec![("charge".into(), text(charge))] }
+    fn refund(charge: &str) -> RuleCall {
+        RuleCall::Mcp { tool: "./refund".into(), args: vec![("charge".into(), text(charge))] }
     }
 
     #[test]
     fn an_undo_is_the_rules_call_with_the_values_of_this_one() {
         let places = r#"{"args": {"order": "1001"}, "reply": {"id": "ch/1", "amount": 7}}"#;
-        let by = |call: &Call| match fill(call, places, &[]) {
+        let by = |call: &RuleCall| match fill(call, places, &[]) {
             Undo::By(call) => (call.to_string(), call.action()),
             Undo::Not(why) => panic!("{why}"),
         };
         let expected = (r#"mcp billing/refund {"charge":"ch/1"}"#.into(), "mcp:billing/refund".into());
         assert_eq!(by(&refund("{reply.id}")), expected);
         let members = vec![("amount".to_owned(), text("{reply.amount}"))];
-        let delete = Call::Http {
+        let delete = RuleCall::Http {
             method: "POST".into(),
             url: text("https://api.example.com/v1/charges/{reply.id}/refund?why=undo"),
-            body: Some(Body { form: Form::Json, members }),
+            body: Some(CallBody { form: BodyForm::Json, members }),
         };
         let (line, action) = by(&delete);
         assert_eq!(
@@ -233,19 +233,19 @@ mod tests {
             r#"http POST https://api.example.com/v1/charges/ch%2F1/refund?why=undo {"amount":7}"#
         );
         assert_eq!(action, "http:POST api.example.com/v1/charges/ch%2F1/refund");
-        let command = Call::Command { argv: vec![text("./bin/refund.sh"), text("{args.order}")] };
+        let command = RuleCall::Command { argv: vec![text("./bin/refund.sh"), text("{args.order}")] };
         assert_eq!(by(&command), ("cmd ./bin/refund.sh 1001".into(), "cli:refund.sh".into()));
     }
 
     #[test]
     fn what_cannot_be_filled_in_is_no_undo_and_says_why() {
-        let not = |call: &Call, places: &str| match fill(call, places, &[]) {
+        let not = |call: &RuleCall, places: &str| match fill(call, places, &[]) {
             Undo::Not(why) => why,
             Undo::By(call) => panic!("{call}"),
         };
         assert_eq!(not(&refund("{reply.id}"), r#"{"args": {}, "reply": {}}"#), "`reply.id` is not there");
         assert_eq!(not(&refund("{reply.id}"), r#"{"args": {}}"#), "`reply.id` is not there");
-        let option = Call::Command { argv: vec![text("rm"), text("{reply.path}")] };
+        let option = RuleCall::Command { argv: vec![text("rm"), text("{reply.path}")] };
         assert!(not(&option, r#"{"reply": {"path": "--force"}}"#).contains("dash"));
         let long = format!(r#"{{"reply": {{"id": "{}"}}}}"#, "x".repeat(UNDO_BYTES_MAX));
         assert!(not(&refund("{reply.id}"), &long).contains("at most"));
@@ -261,7 +261,7 @@ mod tests {
         let cleaned = r#"{"args": {}, "reply": {"id": "[redacted]"}}"#;
         assert_eq!(fill(&refund("{reply.id}"), cleaned, &[]), secret, "one that was taken out before");
         assert!(matches!(fill(&refund("{reply.id}"), marked, &["args.pin"]), Undo::By(_)));
-        let literal = Call::Mcp { tool: "./refund".into(), args: vec![("token".into(), text("abcdef"))] };
+        let literal = RuleCall::Mcp { tool: "./refund".into(), args: vec![("token".into(), text("abcdef"))] };
         assert_eq!(fill(&literal, r#"{"args": {}}"#, &[]), secret, "one that the rule spells out");
     }
 }

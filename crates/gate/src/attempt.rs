@@ -19,9 +19,9 @@ use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, St
 use semel_core::ids::AttemptNo;
 use semel_core::lifecycle::Alarm;
 use semel_core::outcome::Outcome;
-use semel_core::policy::prices::Tokens;
+use semel_core::policy::prices::TokenUsage;
 use semel_core::time::At;
-use semel_core::undo::{Filling, Undo};
+use semel_core::undo::{Undo, UndoInputs};
 use semel_core::wording;
 use semel_ledger::claim::{
     AttemptSender, Claim, ClaimKind, ClaimRequest, ClaimResult, FreeTurn, SettleError,
@@ -255,7 +255,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         attempt: AttemptNo,
         outcome: &Outcome,
         took: Duration,
-        by: Option<(&CallMetadata, Option<Tokens>)>,
+        by: Option<(&CallMetadata, Option<TokenUsage>)>,
     ) {
         let Some(effect) = changed.found.effect() else { return };
         let Some(attempt) = effect.attempt(attempt) else { return };
@@ -337,7 +337,7 @@ pub(crate) fn fill_in_undo<U: Upstream>(call: &GateCall<'_, U>) -> Option<Undo> 
         return Some(Undo::Not("what it answered is not known".into()));
     };
     let (action, secret) = (&call.intent.action, &call.rule.sorting.secret);
-    Some(Undo::fill_in(undo, &Filling { action, places: &places, secret, cwd: &cwd }))
+    Some(Undo::fill_in(undo, &UndoInputs { action, places: &places, secret, cwd: &cwd }))
 }
 
 enum TurnResult {

@@ -5,7 +5,7 @@ use semel_core::call_metadata::CallMetadata;
 use semel_core::effect::{Attempt, Effect};
 use semel_core::intent::Intent;
 use semel_core::outcome::Outcome;
-use semel_core::policy::prices::Tokens;
+use semel_core::policy::prices::TokenUsage;
 use semel_core::retry_origin::RetryOrigin;
 use semel_core::time::At;
 use std::fmt;
@@ -48,7 +48,7 @@ pub struct SettlementEvent<'a> {
     /// Of the call that made the attempt, unless a client took the claim away.
     pub metadata: Option<&'a CallMetadata>,
     /// The tokens that a model used for it.
-    pub used: Option<Tokens>,
+    pub used: Option<TokenUsage>,
 }
 
 #[derive(Debug)]

@@ -79,13 +79,14 @@ mod tests {
     use semel_core::digest::{Digest, Secret};
     use semel_core::effect::Facts;
     use semel_core::effect::{
-        Applied, Before, CallMark, Evidence, LastSend, NotApplied, NotAppliedWhy, Occurrence, Reply, Ruling,
+        Applied, CallMark, Evidence, LastSend, NotApplied, NotAppliedWhy, Occurrence, PreviousSuccess, Reply,
+        Ruling,
     };
     use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
     use semel_core::intent::{Ask, AskedBy};
     use semel_core::json::Json;
     use semel_core::lifecycle::NewAttempt;
-    use semel_core::policy::rule::Form;
+    use semel_core::policy::rule::BodyForm;
     use semel_core::policy::{ActionFacts, Policy};
     use semel_core::time::{At, Uptime};
     use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
@@ -231,7 +232,7 @@ mod tests {
                 reason: Some(reason.clone()),
                 earlier: vec![(1, reason.clone()), (2, reason.clone())],
                 calls: vec![(1, CallMark(7)), (2, CallMark(u64::MAX))],
-                before: Some(Before {
+                before: Some(PreviousSuccess {
                     number: 2,
                     delivered_at: At(4),
                     uptime: Some(Uptime { boot: 7, micros: 800 }),
@@ -256,8 +257,8 @@ mod tests {
             Undo::Not("`reply.id` is not there".into()),
             Undo::By(UndoCall::Mcp { server: "billing".into(), tool: "refund".into(), arguments }),
             Undo::By(request(None)),
-            Undo::By(request(body(Form::Json))),
-            Undo::By(request(body(Form::Urlencoded))),
+            Undo::By(request(body(BodyForm::Json))),
+            Undo::By(request(body(BodyForm::Urlencoded))),
             Undo::By(UndoCall::Command { argv: vec!["refund".into(), String::new()], cwd: "/w".into() }),
         ]
     }

@@ -1,10 +1,10 @@
 //! Marks: what a record keeps of its arguments, so that it can say which of them differ without keeping them.
 
-use super::Sorted;
+use super::SortedArguments;
 use super::path_marks::{PathKind, PathMark, PathMarks};
 use crate::digest::{Digest, Secret};
 use crate::json::Json;
-use crate::judgement::arguments::{Kind, each_leaf};
+use crate::judgement::arguments::{ArgumentKind, each_leaf};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub struct Marks {
 }
 
 impl Marks {
-    pub fn of(secret: &Secret, action: &str, sorted: &Sorted<'_>) -> Marks {
+    pub fn of(secret: &Secret, action: &str, sorted: &SortedArguments<'_>) -> Marks {
         let whole =
             |purpose, json: &Json| secret.mac(purpose, &[action.as_bytes(), json.canonical().as_bytes()]);
         let mut paths = Leaves::new(secret);
@@ -214,8 +214,8 @@ impl<'s> Leaves<'s> {
                 return false;
             }
             let kind = match leaf.kind {
-                Kind::Content => PathKind::Content,
-                Kind::Stamp => PathKind::Stamp,
+                ArgumentKind::Content => PathKind::Content,
+                ArgumentKind::Stamp => PathKind::Stamp,
                 _ => PathKind::Key,
             };
             match leaf.value.as_str() {

@@ -29,11 +29,11 @@ pub enum PathKind {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PathMarks {
     paths: String,
-    leaves: Vec<Leaf>,
+    leaves: Vec<MarkedLeaf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Leaf {
+struct MarkedLeaf {
     /// Where its path ends; it begins where the one before it ends.
     path_end: usize,
     kind: PathKind,
@@ -53,7 +53,7 @@ impl PathMarks {
 
     pub fn push(&mut self, PathMark { path, kind, mark }: PathMark<'_>) {
         self.paths.push_str(path);
-        self.leaves.push(Leaf { path_end: self.paths.len(), kind, mark });
+        self.leaves.push(MarkedLeaf { path_end: self.paths.len(), kind, mark });
     }
 
     pub fn is_empty(&self) -> bool {

@@ -31,7 +31,7 @@ pub struct File {
     pub rule: Vec<Spot<RuleTable>>,
     /// How long replies and facts are kept.
     #[serde(default)]
-    pub retention: Retention,
+    pub retention: RetentionTable,
     /// HTTP APIs by name: what `semel serve` offers at `/p/NAME/`.
     #[serde(default)]
     pub upstream: Entries<Spot<UpstreamTable>>,
@@ -352,7 +352,7 @@ pub struct RuleTable {
     #[serde(rename = "match")]
     pub pattern: Option<Spot<String>>,
     /// A further condition: a table of path = value, or a CEL expression.
-    pub when: Option<Spot<When>>,
+    pub when: Option<Spot<WhenCondition>>,
     /// The class decides about repeats. Unless given, the tool's hints and its name decide.
     #[schemars(with = "Option<super::schema::ClassWord>")]
     pub class: Option<Class>,
@@ -482,13 +482,13 @@ pub struct CallTable {
     /// `server/tool`, or `./tool` for the action's own server.
     pub mcp: Option<Spot<String>>,
     /// The arguments of the `mcp` tool; `{path}` is filled in.
-    pub args: Option<Spot<Entries<Any>>>,
+    pub args: Option<Spot<Entries<TomlValue>>>,
     /// `METHOD https://…`; `{path}` is filled in.
     pub http: Option<Spot<String>>,
     /// The JSON body of `http`; `{path}` is filled in.
-    pub body: Option<Spot<Entries<Any>>>,
+    pub body: Option<Spot<Entries<TomlValue>>>,
     /// The form body of `http`; `{path}` is filled in.
-    pub form: Option<Spot<Entries<Any>>>,
+    pub form: Option<Spot<Entries<TomlValue>>>,
 }
 
 /// Whether an effect is there: exactly one of `cmd`, `mcp` and `http`, which must change nothing.
@@ -500,7 +500,7 @@ pub struct ProbeTable {
     /// `server/tool`, or `./tool` for the action's own server.
     pub mcp: Option<Spot<String>>,
     /// The arguments of the `mcp` tool; `{path}` is filled in.
-    pub args: Option<Spot<Entries<Any>>>,
+    pub args: Option<Spot<Entries<TomlValue>>>,
     /// `GET https://…`; `{path}` is filled in.
     pub http: Option<Spot<String>>,
     /// CEL over `resp`: is our effect there? A command may do without: 0 is yes, 1 is no, all else is unknown.
@@ -523,7 +523,7 @@ pub struct ConfirmTable {
     /// `server/tool`, or `./tool` for the action's own server.
     pub mcp: Option<Spot<String>>,
     /// The arguments of the `mcp` tool; `{path}` is filled in.
-    pub args: Option<Spot<Entries<Any>>>,
+    pub args: Option<Spot<Entries<TomlValue>>>,
     /// `GET https://…`; `{path}` is filled in.
     pub http: Option<Spot<String>>,
     /// CEL over `resp`: is it true?
@@ -535,7 +535,7 @@ pub struct ConfirmTable {
 /// Counted from settlement. Nothing is dropped while the clock is a week past the journal's newest line.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
-pub struct Retention {
+pub struct RetentionTable {
     /// How long replies are kept: `30d` unless given.
     pub replies: Option<Spot<String>>,
     /// How long the fact is kept: `400d` unless given, at least as long as any `window` or `valid_for` that this ledger
@@ -545,8 +545,8 @@ pub struct Retention {
 
 /// `{ "args.method" = "create" }`, or CEL.
 #[derive(Debug, Clone)]
-pub enum When {
-    Equal(Entries<Any>),
+pub enum WhenCondition {
+    Equal(Entries<TomlValue>),
     Expression(String),
 }
 
@@ -557,7 +557,7 @@ pub struct Normalisers(pub Vec<Normaliser>);
 /// A value of any type that TOML knows.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
-pub struct Any(pub toml::Value);
+pub struct TomlValue(pub toml::Value);
 
 /// A value with the bytes of the file that it was read from.
 #[derive(Debug, Clone)]
@@ -636,31 +636,31 @@ impl<T: JsonSchema> JsonSchema for Entries<T> {
     }
 }
 
-impl<'de> Deserialize<'de> for When {
+impl<'de> Deserialize<'de> for WhenCondition {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct WhenVisitor;
 
         // Not an untagged enum: that would lose the places and the message.
         impl<'de> Visitor<'de> for WhenVisitor {
-            type Value = When;
+            type Value = WhenCondition;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a table of path = value, or a CEL expression as a string")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<When, E> {
-                Ok(When::Expression(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<WhenCondition, E> {
+                Ok(WhenCondition::Expression(text.to_owned()))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<When, A::Error> {
-                EntriesVisitor(PhantomData).visit_map(map).map(When::Equal)
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WhenCondition, A::Error> {
+                EntriesVisitor(PhantomData).visit_map(map).map(WhenCondition::Equal)
             }
         }
         deserializer.deserialize_any(WhenVisitor)
     }
 }
 
-impl JsonSchema for When {
+impl JsonSchema for WhenCondition {
     fn schema_name() -> Cow<'static, str> {
         "When".into()
     }
@@ -692,7 +692,7 @@ impl JsonSchema for Normalisers {
     }
 }
 
-impl JsonSchema for Any {
+impl JsonSchema for TomlValue {
     fn inline_schema() -> bool {
         true
     }

@@ -33,8 +33,8 @@ use crate::class::Class;
 use crate::intent::WINDOW_NAMED;
 use crate::json::Json;
 use build::{Choices, RuleEntry};
-use diagnostic::Source;
-use rule::Origin;
+use diagnostic::SourceText;
+use rule::RuleOrigin;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -117,8 +117,8 @@ impl Policy {
     /// protection than it gives, not for less; without a rule only a strict policy has said anything of it.
     pub fn too_weak(&self, class: Class, operators: &Rule) -> Option<String> {
         let who = match &operators.origin {
-            Origin::Default if self.mode == Mode::Strict => "the strict mode".to_owned(),
-            Origin::Default => return None,
+            RuleOrigin::Default if self.mode == Mode::Strict => "the strict mode".to_owned(),
+            RuleOrigin::Default => return None,
             origin => origin.to_string(),
         };
         let says = operators.class;
@@ -136,8 +136,8 @@ impl Policy {
         let mut places = Vec::new();
         let mut read_files = Vec::new();
         for PolicyFile { path, text } in &files {
-            let source = Source { path, text };
-            let read::Shape { file, whole } = read::read(source, &mut found);
+            let source = SourceText { path, text };
+            let read::ParsedFile { file, whole } = read::read(source, &mut found);
             let input = build::Input { source, whole };
             policy.defaults = policy.defaults.or(&build::defaults(input, &file.defaults, &mut found));
             read_files.push((input, file));
@@ -154,7 +154,7 @@ impl Policy {
                 }
             }
             for table in &file.rule {
-                let origin = rule::Origin::File {
+                let origin = rule::RuleOrigin::File {
                     path: source.path.to_owned(),
                     line: source.line_of(table.span.start),
                 };
@@ -180,12 +180,24 @@ impl Policy {
             if let Some(server) = &file.server {
                 let what = "only a pack says by what its servers are recognised";
                 let help = "[mcp.NAME] is a server of your own";
-                found.error_help(source, server.span.clone(), diagnostic::Code::BadServer, what, help);
+                found.error_help(
+                    source,
+                    server.span.clone(),
+                    diagnostic::DiagnosticCode::BadServer,
+                    what,
+                    help,
+                );
             }
             if let Some(preset) = &file.preset {
                 let what = "only a pack says what an API is like";
                 let help = "[upstream.NAME] has the same keys, and `preset` names a pack";
-                found.error_help(source, preset.span.clone(), diagnostic::Code::BadServer, what, help);
+                found.error_help(
+                    source,
+                    preset.span.clone(),
+                    diagnostic::DiagnosticCode::BadServer,
+                    what,
+                    help,
+                );
             }
         }
         if let Some((source, span)) = listens {
@@ -257,7 +269,7 @@ impl Policy {
         let probes = self.rules.iter().filter_map(|entry| Some(&entry.rule.probe.as_ref()?.call));
         let confirms = self.rules.iter().filter_map(|entry| Some(&entry.rule.confirm.as_ref()?.call));
         let servers = probes.chain(confirms).filter_map(|call| match call {
-            rule::Call::Mcp { tool, .. } => tool.split_once('/').map(|(server, _)| server),
+            rule::RuleCall::Mcp { tool, .. } => tool.split_once('/').map(|(server, _)| server),
             _ => None,
         });
         servers.filter(|server| *server != rule::SAME_SERVER).collect()
@@ -265,7 +277,7 @@ impl Policy {
 
     /// Whether any rule matches by expression, and so whether asking may start the expression engine.
     pub fn uses_expressions(&self) -> bool {
-        self.rules.iter().any(|rule| matches!(rule.when, Some(build::Condition::Expression(_))))
+        self.rules.iter().any(|rule| matches!(rule.when, Some(build::RuleCondition::Expression(_))))
     }
 }
 

@@ -5,10 +5,10 @@ use crate::digest::Digest;
 use crate::effect::Effect;
 use crate::identity::Sorting;
 use crate::intent::WINDOW_NAMED;
-use crate::json::{Json, Path, Step};
+use crate::json::{Json, Path, PathStep};
 use crate::policy::expression::{EvalError, Expression, Template};
 use crate::policy::file::KeyForm;
-use crate::policy::graphql::{self, Asked};
+use crate::policy::graphql::{self, GraphqlRequest};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -19,7 +19,7 @@ use std::time::Duration;
 /// The effective rule for one action with its arguments. There always is one: the defaults are a rule too.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    pub origin: Origin,
+    pub origin: RuleOrigin,
     pub class: Class,
     /// Why it has that class, for `semel policy explain`.
     pub class_because: Cow<'static, str>,
@@ -47,8 +47,8 @@ pub struct Rule {
     pub own_key: Option<Inject>,
     pub probe: Option<Probe>,
     pub confirm: Option<Confirm>,
-    pub undo: Option<Call>,
-    pub dry_run: Option<DryRun>,
+    pub undo: Option<RuleCall>,
+    pub dry_run: Option<DryRunOption>,
     /// How an answer that looks like a success is read for a refusal.
     pub refused: Option<RefusedIf>,
     /// Exit codes that mean a refusal: certainly not applied.
@@ -127,12 +127,16 @@ impl Rule {
 
     /// Whether an answer that looks like a success says no: some APIs answer 200 to everything, and refuse in the body.
     /// An error means that nobody can say. `reply` is read only if the rule asks.
-    pub fn refuses(&self, asked: &Asked, reply: impl FnOnce() -> Json) -> Result<bool, Unclear> {
+    pub fn refuses(
+        &self,
+        asked: &GraphqlRequest,
+        reply: impl FnOnce() -> Json,
+    ) -> Result<bool, UnclearReply> {
         match &self.refused {
             Some(RefusedIf::Expression(refused)) => Ok(refused.eval_bool(&[("reply", &reply())])?),
             Some(RefusedIf::Graphql) => Ok(graphql::refuses(asked, &reply())?),
             Some(RefusedIf::PerhapsGraphql) => match graphql::refuses(asked, &reply()) {
-                Err(graphql::Unclear::NoAnswer) => Ok(false),
+                Err(graphql::GraphqlUnclear::NoAnswer) => Ok(false),
                 refuses => Ok(refuses?),
             },
             None => Ok(false),
@@ -140,7 +144,7 @@ impl Rule {
     }
 
     /// Whether the body of an answer whose status refuses shows that something may have been carried out all the same.
-    pub fn contradicts_refusal(&self, asked: &Asked, reply: impl FnOnce() -> Json) -> bool {
+    pub fn contradicts_refusal(&self, asked: &GraphqlRequest, reply: impl FnOnce() -> Json) -> bool {
         match &self.refused {
             Some(RefusedIf::Graphql | RefusedIf::PerhapsGraphql) => {
                 graphql::contradicts_refusal(asked, &reply())
@@ -176,15 +180,15 @@ impl RefusedIf {
 
 /// Nobody can say whether an answer refuses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unclear {
+pub enum UnclearReply {
     #[error(transparent)]
     Expression(#[from] EvalError),
     #[error(transparent)]
-    Graphql(#[from] graphql::Unclear),
+    Graphql(#[from] graphql::GraphqlUnclear),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum RuleOrigin {
     /// A rule of a file: `line` counts from 1.
     File {
         path: PathBuf,
@@ -361,7 +365,7 @@ impl KeyForm {
 
 /// One call of a tool, as a rule writes it.
 #[derive(Debug, Clone)]
-pub enum Call {
+pub enum RuleCall {
     /// `tool` is `server/tool` as written, or `./tool`; [`server_and_tool`] tells which server is meant.
     Mcp {
         tool: String,
@@ -371,53 +375,53 @@ pub enum Call {
         method: String,
         url: Template,
         /// Of an undo alone: questions have none.
-        body: Option<Body>,
+        body: Option<CallBody>,
     },
     Command {
         argv: Vec<Template>,
     },
 }
 
-impl Call {
+impl RuleCall {
     /// Whom it calls, in a few words and without what is filled in.
     pub fn name(&self, action: &str) -> String {
         match self {
-            Call::Mcp { tool, .. } => match server_and_tool(tool, action) {
+            RuleCall::Mcp { tool, .. } => match server_and_tool(tool, action) {
                 Some((server, tool)) => format!("{server}/{tool}"),
                 None => tool.clone(),
             },
-            Call::Http { method, url, .. } => {
+            RuleCall::Http { method, url, .. } => {
                 let url = url.outline();
                 let url = url.split(['?', '#']).next().unwrap_or_default();
                 format!("{method} {url}")
             }
-            Call::Command { argv } => argv.first().map(Template::outline).unwrap_or_default(),
+            RuleCall::Command { argv } => argv.first().map(Template::outline).unwrap_or_default(),
         }
     }
 
     /// What is filled in.
     fn templates(&self) -> Vec<&Template> {
         match self {
-            Call::Mcp { args, .. } => args.iter().map(|(_, template)| template).collect(),
-            Call::Http { url, body, .. } => {
+            RuleCall::Mcp { args, .. } => args.iter().map(|(_, template)| template).collect(),
+            RuleCall::Http { url, body, .. } => {
                 let body = body.iter().flat_map(|body| body.members.iter().map(|(_, template)| template));
                 body.chain([url]).collect()
             }
-            Call::Command { argv } => argv.iter().collect(),
+            RuleCall::Command { argv } => argv.iter().collect(),
         }
     }
 }
 
 /// What a request sends along.
 #[derive(Debug, Clone)]
-pub struct Body {
-    pub form: Form,
+pub struct CallBody {
+    pub form: BodyForm,
     pub members: Vec<(String, Template)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Form {
+pub enum BodyForm {
     Json,
     /// As a web page sends its fields.
     Urlencoded,
@@ -441,7 +445,7 @@ pub const SAME_SERVER: &str = ".";
 /// Did it happen?
 #[derive(Debug, Clone)]
 pub struct Probe {
-    pub call: Call,
+    pub call: RuleCall,
     /// CEL over `resp`, `status`, `args`/`argv`, `attempt`. Without one a command's exit code answers: 0 yes, 1 no,
     /// else unknown.
     pub found: Option<Expression>,
@@ -457,7 +461,7 @@ impl Probe {
     /// same record.
     pub fn tells_apart(&self, effect: &Effect) -> bool {
         let asks_when =
-            |place: &&Path| matches!(place.steps().first(), Some(Step::Member(name)) if name == ATTEMPT);
+            |place: &&Path| matches!(place.steps().first(), Some(PathStep::Member(name)) if name == ATTEMPT);
         effect.occurrence.number == 1
             || self.found.iter().any(|found| found.variables().any(|name| name == ATTEMPT))
             || self.call.templates().iter().any(|template| template.places().iter().any(asks_when))
@@ -470,14 +474,14 @@ const ATTEMPT: &str = "attempt";
 /// It said yes: is it true?
 #[derive(Debug, Clone)]
 pub struct Confirm {
-    pub call: Call,
+    pub call: RuleCall,
     pub ok: Expression,
     pub within: Duration,
 }
 
 /// How the tool is asked for its own dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DryRun {
+pub enum DryRunOption {
     Flag(String),
     Arg(String, String),
     Header(String, String),
@@ -524,7 +528,7 @@ mod tests {
         rule.class = Class::Convergent;
         assert_eq!(rule.tier(), Tier::Convergent);
         rule.probe = Some(Probe {
-            call: Call::Command { argv: Vec::new() },
+            call: RuleCall::Command { argv: Vec::new() },
             found: None,
             reply: None,
             quiet: Duration::ZERO,

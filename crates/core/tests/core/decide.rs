@@ -4,12 +4,12 @@ use crate::scene::*;
 use semel_core::class::{Class, Tier};
 use semel_core::decide::{Claiming, Decision, Past, Refusal, Replay, SentBefore, Situation, decide};
 use semel_core::effect::{
-    Before, CallMark, Doubt, Effect, Evidence, InDoubt, NotAppliedWhy, Reply, State, Verdict,
+    CallMark, Doubt, Effect, Evidence, InDoubt, NotAppliedWhy, PreviousSuccess, Reply, State, Verdict,
 };
 use semel_core::ids::{AttemptNo, IdempotencyKey};
 use semel_core::intent::{Ask, AskedBy, Intent, NamedBy};
 use semel_core::json::Json;
-use semel_core::policy::rule::{Again, Call, Inject, InjectInto, Probe, Rule};
+use semel_core::policy::rule::{Again, Inject, InjectInto, Probe, Rule, RuleCall};
 use semel_core::policy::{ActionFacts, Policy};
 use semel_core::time::{At, Uptime};
 use std::sync::Arc;
@@ -156,7 +156,7 @@ impl Scene {
         effect.attempts[0].call_id = Some(CALL.into());
         let (intent, drifted) = (intent(&rule, &arguments(1)), intent(&rule, &arguments(2)));
         effect.occurrence.calls = vec![(1, CallMark::of(EARLIER_CALL, &intent.marks))];
-        effect.occurrence.before = Some(Before { number: 2, delivered_at: DELIVERED, uptime: None });
+        effect.occurrence.before = Some(PreviousSuccess { number: 2, delivered_at: DELIVERED, uptime: None });
         Scene { intent, drifted, rule, effect }
     }
 
@@ -170,7 +170,7 @@ impl Scene {
         };
         rule.budget = u32::from(case.budget_left);
         let probe = || Probe {
-            call: Call::Command { argv: Vec::new() },
+            call: RuleCall::Command { argv: Vec::new() },
             found: None,
             reply: None,
             quiet: QUIET,

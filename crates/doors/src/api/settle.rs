@@ -20,7 +20,7 @@ use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
 use semel_core::redact::REDACTED;
-use semel_core::undo::{Filling, Undo};
+use semel_core::undo::{Undo, UndoInputs};
 use semel_gate::upstream::Sent;
 use semel_gate::{ClaimHandle, GivenReply, SettleAnswer, Settlement};
 use semel_ledger::Error;
@@ -190,7 +190,7 @@ pub fn undo_of(rule: &Rule, action: &str, reply: Option<&[u8]>) -> Option<Undo> 
     let undo = rule.undo.as_ref()?;
     let places = Json::object([("reply", reply_of(reply))]);
     let secret = &rule.sorting.secret;
-    Some(Undo::fill_in(undo, &Filling { action, places: &places, secret, cwd: "/" }))
+    Some(Undo::fill_in(undo, &UndoInputs { action, places: &places, secret, cwd: "/" }))
 }
 
 /// The call was made, so nothing may be said that sounds as if it was not.

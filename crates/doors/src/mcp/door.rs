@@ -25,7 +25,7 @@ use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::Rule;
-use semel_core::policy::rule::{Again, DryRun, Rulings};
+use semel_core::policy::rule::{Again, DryRunOption, Rulings};
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::counts;
@@ -339,7 +339,7 @@ impl Door {
             if upstream.rule.class != Class::Read {
                 answer.effect = word::by_name(upstream.rule, &upstream.call.tool).would();
             }
-            if let Some(DryRun::Arg(name, value)) = &upstream.rule.dry_run {
+            if let Some(DryRunOption::Arg(name, value)) = &upstream.rule.dry_run {
                 let value = semel_core::json::parse(value).unwrap_or_else(|_| Json::str(value));
                 match upstream.own_dry_run(name, value).await {
                     Ok(said) => answer.take_own_dry_run(said, upstream.rule.effect_word()),

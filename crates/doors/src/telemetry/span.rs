@@ -8,7 +8,7 @@ use semel_core::call_metadata::CallMetadata;
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Effect, State};
 use semel_core::outcome::Outcome;
-use semel_core::policy::prices::Tokens;
+use semel_core::policy::prices::TokenUsage;
 use semel_core::time::At;
 use semel_gate::counts::DoorKind;
 use semel_gate::events::{AnswerEvent, SettlementEvent};
@@ -167,8 +167,8 @@ fn facts(effect: &Effect) -> Vec<(&'static str, Value)> {
 }
 
 /// What a generation took. Whoever was answered with it a second time has used nothing.
-fn usage(tokens: Tokens) -> Vec<(&'static str, Value)> {
-    let Tokens { input, cache_read, cache_write, output } = tokens;
+fn usage(tokens: TokenUsage) -> Vec<(&'static str, Value)> {
+    let TokenUsage { input, cache_read, cache_write, output } = tokens;
     let mut attributes = vec![("gen_ai.usage.output_tokens", json!(output))];
     attributes.extend(input.map(|input| ("gen_ai.usage.input_tokens", json!(input))));
     let cached = [

@@ -8,7 +8,7 @@ use semel_core::ids::{AttemptNo, IdempotencyKey, Nonce, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::{Json, parse};
 use semel_core::outcome::Outcome;
-use semel_core::policy::rule::{Call, Inject, InjectInto, Probe, Rule};
+use semel_core::policy::rule::{Inject, InjectInto, Probe, Rule, RuleCall};
 use semel_core::policy::{ActionFacts, Mode, Policy};
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::patience::Look;
@@ -270,7 +270,7 @@ impl Wish {
     pub fn probed() -> Wish {
         let mut wish = Wish::consequential();
         wish.rule.probe = Some(Probe {
-            call: Call::Command { argv: Vec::new() },
+            call: RuleCall::Command { argv: Vec::new() },
             found: None,
             reply: None,
             quiet: seconds(5),

@@ -5,12 +5,12 @@ use super::numbers::Numbered;
 use super::wire::{DecodeError, MessageFields, Value};
 use semel_core::digest::Digest;
 use semel_core::effect::{
-    Applied, Attempt, Before, CallMark, Doubt, Effect, Facts, InDoubt, LastSend, NotApplied, NotAppliedWhy,
-    Occurrence, Reply, Ruling, State,
+    Applied, Attempt, CallMark, Doubt, Effect, Facts, InDoubt, LastSend, NotApplied, NotAppliedWhy,
+    Occurrence, PreviousSuccess, Reply, Ruling, State,
 };
 use semel_core::identity::{IntentDigest, Marks, PathMark, PathMarks};
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
-use semel_core::policy::rule::Form;
+use semel_core::policy::rule::BodyForm;
 use semel_core::time::{At, Uptime};
 use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
 use std::sync::Arc;
@@ -134,8 +134,8 @@ fn earlier(value: Value<'_>) -> ReadResult<(u32, Reason)> {
     Ok((number, there(why)?))
 }
 
-fn before(value: Value<'_>) -> ReadResult<Before> {
-    let mut before = Before { number: 0, delivered_at: At(0), uptime: None };
+fn before(value: Value<'_>) -> ReadResult<PreviousSuccess> {
+    let mut before = PreviousSuccess { number: 0, delivered_at: At(0), uptime: None };
     let mut fields = value.message()?;
     while let Some((field, value)) = fields.next()? {
         match field {
@@ -262,8 +262,8 @@ fn undo_by_request(value: Value<'_>) -> ReadResult<UndoCall> {
         match number {
             1 => method = Some(value.text()?),
             2 => url = Some(value.text()?),
-            3 => body = Some(UndoBody { form: Form::Json, members: value.text()? }),
-            4 => body = Some(UndoBody { form: Form::Urlencoded, members: value.text()? }),
+            3 => body = Some(UndoBody { form: BodyForm::Json, members: value.text()? }),
+            4 => body = Some(UndoBody { form: BodyForm::Urlencoded, members: value.text()? }),
             // A part of the request that only a newer semel knows: without it, it would be another request.
             _ => return Err(DecodeError::Unknown),
         }

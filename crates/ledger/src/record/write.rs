@@ -3,12 +3,12 @@
 use super::numbers::Numbered;
 use super::wire::Out;
 use semel_core::effect::{
-    Attempt, Before, CallMark, Doubt, Effect, Facts, LastSend, NotAppliedWhy, Occurrence, Reply, Ruling,
-    State,
+    Attempt, CallMark, Doubt, Effect, Facts, LastSend, NotAppliedWhy, Occurrence, PreviousSuccess, Reply,
+    Ruling, State,
 };
 use semel_core::identity::{Marks, PathMark};
 use semel_core::ids::Run;
-use semel_core::policy::rule::Form;
+use semel_core::policy::rule::BodyForm;
 use semel_core::time::Uptime;
 use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
 
@@ -80,7 +80,7 @@ fn occurrence(out: &mut Out, occurrence: &Occurrence) {
             out.number(2, *mark);
         });
     }
-    if let Some(Before { number, delivered_at, uptime }) = before {
+    if let Some(PreviousSuccess { number, delivered_at, uptime }) = before {
         out.message(5, |out| {
             out.number(1, u64::from(*number));
             out.number(2, delivered_at.0);
@@ -147,8 +147,8 @@ fn undo(out: &mut Out, undo: &Undo) {
             out.text(1, method);
             out.text(2, url);
             match body {
-                Some(UndoBody { form: Form::Json, members }) => out.text(3, members),
-                Some(UndoBody { form: Form::Urlencoded, members }) => out.text(4, members),
+                Some(UndoBody { form: BodyForm::Json, members }) => out.text(3, members),
+                Some(UndoBody { form: BodyForm::Urlencoded, members }) => out.text(4, members),
                 None => {}
             }
         }),

@@ -1,7 +1,7 @@
 //! Parsing single values, with findings that point inside them.
 
-use crate::json::{Json, Number, Path, Step};
-use crate::policy::diagnostic::{Code, Diagnostics, Source};
+use crate::json::{Json, Number, Path, PathStep};
+use crate::policy::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
 use crate::policy::expression::{CompileError, Expression};
 use crate::policy::file::Spot;
 use crate::policy::nearest::nearest;
@@ -57,21 +57,21 @@ pub const CONFIRMING: [&str; 14] = [
 
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
-    pub source: Source<'a>,
+    pub source: SourceText<'a>,
     /// Whether everything in it could be read.
     pub whole: bool,
 }
 
-pub struct Check<'a> {
+pub struct Checker<'a> {
     pub input: Input<'a>,
     pub found: &'a mut Diagnostics,
 }
 
-impl Check<'_> {
+impl Checker<'_> {
     pub fn error(
         &mut self,
         span: Range<usize>,
-        code: Code,
+        code: DiagnosticCode,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
@@ -83,7 +83,7 @@ impl Check<'_> {
     pub fn absent(
         &mut self,
         span: Range<usize>,
-        code: Code,
+        code: DiagnosticCode,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
@@ -98,7 +98,7 @@ impl Check<'_> {
             Err(error) => {
                 let place = self.inside(text, error.offset);
                 let help = "write a path such as args.customer, args.items[*].id or argv[3]";
-                self.error(place, Code::BadPath, format!("bad path: {}", error.what), help);
+                self.error(place, DiagnosticCode::BadPath, format!("bad path: {}", error.what), help);
                 None
             }
         }
@@ -115,7 +115,7 @@ impl Check<'_> {
                     _ => text.span.clone(),
                 };
                 let help = "expressions are CEL, such as args.method == 'create' && has(args.title)";
-                self.error(place, Code::BadExpression, format!("bad expression: {error}"), help);
+                self.error(place, DiagnosticCode::BadExpression, format!("bad expression: {error}"), help);
                 return None;
             }
         };
@@ -134,7 +134,7 @@ impl Check<'_> {
                 }
                 None => text.span.clone(),
             };
-            self.error(place, Code::BadExpression, format!("`{name}` is not known here"), help);
+            self.error(place, DiagnosticCode::BadExpression, format!("`{name}` is not known here"), help);
         }
         Some(expression)
     }
@@ -144,7 +144,12 @@ impl Check<'_> {
             Ok(template) => template,
             Err(error) => {
                 let help = "`{args.name}` is filled in; write `{{` for a brace";
-                self.error(text.span.clone(), Code::BadTemplate, format!("bad template: {error}"), help);
+                self.error(
+                    text.span.clone(),
+                    DiagnosticCode::BadTemplate,
+                    format!("bad template: {error}"),
+                    help,
+                );
                 return None;
             }
         };
@@ -155,7 +160,7 @@ impl Check<'_> {
     /// A place whose first name never exists would fail at the worst moment: when an outcome is in doubt.
     pub fn roots(&mut self, template: &Template, span: &Range<usize>, roots: &[&str]) {
         for place in template.places() {
-            let Some(Step::Member(root)) = place.steps().first() else { continue };
+            let Some(PathStep::Member(root)) = place.steps().first() else { continue };
             if roots.contains(&root.as_str()) {
                 continue;
             }
@@ -163,7 +168,12 @@ impl Check<'_> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("there are: {}", roots.join(", ")),
             };
-            self.error(span.clone(), Code::BadTemplate, format!("`{root}` is not known here"), help);
+            self.error(
+                span.clone(),
+                DiagnosticCode::BadTemplate,
+                format!("`{root}` is not known here"),
+                help,
+            );
         }
     }
 

@@ -6,21 +6,21 @@ mod prices;
 mod servers;
 mod upstreams;
 
-use super::diagnostic::{Code, Diagnostics, Source};
+use super::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
 use super::expression::Expression;
-use super::file::{self, Entries, File, RuleTable, Spot, When};
+use super::file::{self, Entries, File, RuleTable, Spot, WhenCondition};
 use super::glob::{self, Pattern};
 use super::nearest::nearest;
 use super::rule::{
-    Again, Call, CallerKey, DryRun, EffectWording, Failure, Inject, InjectInto, OnDisconnect, Origin,
-    RefusedIf, Rule, Rulings, ScopeChoice, Unmarked,
+    Again, CallerKey, DryRunOption, EffectWording, Failure, Inject, InjectInto, OnDisconnect, RefusedIf,
+    Rule, RuleCall, RuleOrigin, Rulings, ScopeChoice, Unmarked,
 };
 use super::{Retention, duration};
 use crate::answer::EffectWord;
 use crate::class::Class;
 use crate::identity::Sorting;
 use crate::json::{Json, Path};
-use check::Check;
+use check::Checker;
 pub use check::{ARGUMENTS, Input};
 pub use prices::prices;
 pub use servers::{mcp_servers, serve};
@@ -56,7 +56,7 @@ const LIST_MAX: usize = 1_000;
 #[derive(Debug, Clone)]
 pub struct RuleEntry {
     pub pattern: Pattern,
-    pub when: Option<Condition>,
+    pub when: Option<RuleCondition>,
     /// `None`: each call's own name and hints decide.
     pub class: Option<Class>,
     /// Those of the defaults included.
@@ -73,7 +73,7 @@ impl RuleEntry {
         let probe = rule.probe.as_mut().map(|probe| &mut probe.call);
         let confirm = rule.confirm.as_mut().map(|confirm| &mut confirm.call);
         for call in [probe, confirm, rule.undo.as_mut()].into_iter().flatten() {
-            if let Call::Http { url, .. } = call {
+            if let RuleCall::Http { url, .. } = call {
                 *url = url.below(service, prefix);
             }
         }
@@ -82,7 +82,7 @@ impl RuleEntry {
 }
 
 #[derive(Debug, Clone)]
-pub enum Condition {
+pub enum RuleCondition {
     /// All of them hold: some value at the path equals.
     Equal(Vec<(Path, Json)>),
     Expression(Expression),
@@ -121,7 +121,7 @@ impl Choices {
     }
 
     /// A rule that makes these choices, and says nothing else.
-    pub fn rule(&self, origin: Origin, class: Class, class_because: Cow<'static, str>) -> Rule {
+    pub fn rule(&self, origin: RuleOrigin, class: Class, class_because: Cow<'static, str>) -> Rule {
         Rule {
             origin,
             class,
@@ -164,13 +164,13 @@ impl Choices {
     }
 }
 
-pub fn version(source: Source<'_>, file: &File, found: &mut Diagnostics) {
+pub fn version(source: SourceText<'_>, file: &File, found: &mut Diagnostics) {
     let Some(version) = &file.version else { return };
     if version.value != VERSION {
         found.error_help(
             source,
             version.span.clone(),
-            Code::UnsupportedVersion,
+            DiagnosticCode::UnsupportedVersion,
             format!("version {} of the policy format is not known", version.value),
             format!("this semel reads version {VERSION}"),
         );
@@ -178,7 +178,7 @@ pub fn version(source: Source<'_>, file: &File, found: &mut Diagnostics) {
 }
 
 pub fn defaults(input: Input<'_>, table: &file::Defaults, found: &mut Diagnostics) -> Choices {
-    let mut check = Check { input, found };
+    let mut check = Checker { input, found };
     Choices {
         scope: table.scope,
         caller_key: table.caller_key,
@@ -214,8 +214,12 @@ impl RetentionChoices {
     }
 }
 
-pub fn retention(input: Input<'_>, table: &file::Retention, found: &mut Diagnostics) -> RetentionChoices {
-    let mut check = Check { input, found };
+pub fn retention(
+    input: Input<'_>,
+    table: &file::RetentionTable,
+    found: &mut Diagnostics,
+) -> RetentionChoices {
+    let mut check = Checker { input, found };
     RetentionChoices {
         replies: check.some_time(table.replies.as_ref()),
         facts: check.some_time(table.facts.as_ref()),
@@ -225,12 +229,12 @@ pub fn retention(input: Input<'_>, table: &file::Retention, found: &mut Diagnost
 /// `None` only when there is no pattern to put the rule under; other faults are found all the same.
 pub fn rule(
     input: Input<'_>,
-    origin: Origin,
+    origin: RuleOrigin,
     Spot { value: table, span }: &Spot<RuleTable>,
     defaults: &Choices,
     found: &mut Diagnostics,
 ) -> Option<RuleEntry> {
-    let mut check = Check { input, found };
+    let mut check = Checker { input, found };
     let pattern = check.pattern(table.pattern.as_ref(), span.clone());
     let own_server = table.pattern.as_ref().is_none_or(|pattern| pattern.value.starts_with("mcp:"));
     let choices = Choices {
@@ -271,12 +275,12 @@ pub fn rule(
 /// Why a call has the class that its rule names.
 pub const BECAUSE_OF_RULE: Cow<'static, str> = Cow::Borrowed("the rule says so");
 
-impl Check<'_> {
+impl Checker<'_> {
     fn pattern(&mut self, text: Option<&Spot<String>>, rule: Range<usize>) -> Option<Pattern> {
         let Some(text) = text else {
             self.absent(
                 rule,
-                Code::MissingMatch,
+                DiagnosticCode::MissingMatch,
                 "this rule has no `match`",
                 "add one, such as match = \"mcp:github/*\"",
             );
@@ -286,19 +290,19 @@ impl Check<'_> {
             Ok(pattern) => Some(pattern),
             Err(error) => {
                 let help = match &error {
-                    glob::Error::Empty => "use \"*\" to match every action".to_owned(),
-                    glob::Error::Prefix => self.prefix_help(&text.value),
-                    glob::Error::TooLong => "split it into several rules".to_owned(),
-                    glob::Error::Syntax(_) => {
+                    glob::PatternError::Empty => "use \"*\" to match every action".to_owned(),
+                    glob::PatternError::Prefix => self.prefix_help(&text.value),
+                    glob::PatternError::TooLong => "split it into several rules".to_owned(),
+                    glob::PatternError::Syntax(_) => {
                         "`*` matches anything, `{a,b}` alternatives, `[ab]` one of a set; `\\` escapes"
                             .to_owned()
                     }
                 };
                 let message = match &error {
-                    glob::Error::Syntax(why) => format!("bad pattern: {why}"),
+                    glob::PatternError::Syntax(why) => format!("bad pattern: {why}"),
                     other => other.to_string(),
                 };
-                self.error(text.span.clone(), Code::BadMatch, message, help);
+                self.error(text.span.clone(), DiagnosticCode::BadMatch, message, help);
                 None
             }
         }
@@ -314,17 +318,17 @@ impl Check<'_> {
         }
     }
 
-    fn condition(&mut self, when: &Spot<When>) -> Option<Condition> {
+    fn condition(&mut self, when: &Spot<WhenCondition>) -> Option<RuleCondition> {
         match &when.value {
-            When::Expression(text) => {
+            WhenCondition::Expression(text) => {
                 let text = Spot { value: text.clone(), span: when.span.clone() };
-                self.expression(&text, &check::ARGUMENTS).map(Condition::Expression)
+                self.expression(&text, &check::ARGUMENTS).map(RuleCondition::Expression)
             }
-            When::Equal(Entries(entries)) => {
+            WhenCondition::Equal(Entries(entries)) => {
                 if entries.is_empty() {
                     self.error(
                         when.span.clone(),
-                        Code::BadWhen,
+                        DiagnosticCode::BadWhen,
                         "`when` is empty",
                         "leave it out to match always",
                     );
@@ -335,7 +339,7 @@ impl Check<'_> {
                     let Some(value) = check::json_of(&value.0) else {
                         self.error(
                             path.span.clone(),
-                            Code::BadWhen,
+                            DiagnosticCode::BadWhen,
                             "this value has no JSON form",
                             "inf and nan cannot occur in arguments",
                         );
@@ -343,7 +347,7 @@ impl Check<'_> {
                     };
                     pairs.extend(self.path(path).map(|path| (path, value)));
                 }
-                Some(Condition::Equal(pairs))
+                Some(RuleCondition::Equal(pairs))
             }
         }
     }
@@ -360,7 +364,12 @@ impl Check<'_> {
                 (None, "none") => "an action without an effect has class = \"read\"".to_owned(),
                 (None, _) => format!("one of {}, or CEL over `reply`", WORDS.join(", ")),
             };
-            self.error(text.span.clone(), Code::BadEffect, format!("`{word}` is not an effect"), help);
+            self.error(
+                text.span.clone(),
+                DiagnosticCode::BadEffect,
+                format!("`{word}` is not an effect"),
+                help,
+            );
             return None;
         }
         self.expression(text, &check::AFTERWARDS).map(EffectWording::Expression)
@@ -376,7 +385,7 @@ impl Check<'_> {
 
     fn sorting(&mut self, table: &RuleTable) -> Sorting {
         let mut taken: Vec<(Path, &'static str)> = Vec::new();
-        let mut sorted = |check: &mut Check<'_>, name: &'static str, texts: &[Spot<String>]| {
+        let mut sorted = |check: &mut Checker<'_>, name: &'static str, texts: &[Spot<String>]| {
             check.length(texts);
             let mut paths = Vec::new();
             for text in texts.iter().take(LIST_MAX) {
@@ -385,7 +394,7 @@ impl Check<'_> {
                     Some((_, other)) if *other == name => {}
                     Some((_, other)) => check.error(
                         text.span.clone(),
-                        Code::ConflictingPaths,
+                        DiagnosticCode::ConflictingPaths,
                         format!("`{path}` is both `{other}` and `{name}`"),
                         "a path is identity (key), content or volatile: choose one",
                     ),
@@ -411,7 +420,7 @@ impl Check<'_> {
         if let Some(first) = texts.get(LIST_MAX) {
             self.error(
                 first.span.clone(),
-                Code::BadPath,
+                DiagnosticCode::BadPath,
                 format!("more than {LIST_MAX} paths"),
                 "use `[*]` and `.*`",
             );
@@ -438,7 +447,7 @@ impl Check<'_> {
             let help =
                 "name one place for the key, such as { header = \"Idempotency-Key\", valid_for = \"24h\" }";
             let message = "`inject` needs exactly one of header, arg, body, query, directive, flag, env";
-            self.absent(table.span.clone(), Code::BadInject, message, help);
+            self.absent(table.span.clone(), DiagnosticCode::BadInject, message, help);
             return None;
         };
         let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -457,7 +466,7 @@ impl Check<'_> {
             let message = format!("{:?} is not a name of a {name}", text.value);
             self.error(
                 text.span.clone(),
-                Code::BadInject,
+                DiagnosticCode::BadInject,
                 message,
                 "give the bare name, such as Idempotency-Key",
             );
@@ -476,7 +485,7 @@ impl Check<'_> {
         if form == Some(file::KeyForm::Uuid) {
             self.error(
                 length.span.clone(),
-                Code::BadInject,
+                DiagnosticCode::BadInject,
                 "a UUID has its own length",
                 "leave `length` out",
             );
@@ -488,7 +497,7 @@ impl Check<'_> {
                 let message = format!("a key has from 24 to 255 characters, not {}", length.value);
                 self.error(
                     length.span.clone(),
-                    Code::BadInject,
+                    DiagnosticCode::BadInject,
                     message,
                     "a shorter one could be that of two effects",
                 );
@@ -497,19 +506,19 @@ impl Check<'_> {
         }
     }
 
-    fn dry_run(&mut self, table: &Spot<file::DryRunTable>) -> Option<DryRun> {
+    fn dry_run(&mut self, table: &Spot<file::DryRunTable>) -> Option<DryRunOption> {
         let dry_run = &table.value;
         let value = || dry_run.value.as_ref().map_or_else(|| "true".to_owned(), |value| value.value.clone());
         match (&dry_run.flag, &dry_run.arg, &dry_run.header) {
             (Some(flag), None, None) if dry_run.value.is_none() && flag.value.starts_with('-') => {
-                Some(DryRun::Flag(flag.value.clone()))
+                Some(DryRunOption::Flag(flag.value.clone()))
             }
-            (None, Some(arg), None) => Some(DryRun::Arg(arg.value.clone(), value())),
-            (None, None, Some(header)) => Some(DryRun::Header(header.value.clone(), value())),
+            (None, Some(arg), None) => Some(DryRunOption::Arg(arg.value.clone(), value())),
+            (None, None, Some(header)) => Some(DryRunOption::Header(header.value.clone(), value())),
             _ => {
                 self.absent(
                     table.span.clone(),
-                    Code::BadDryRun,
+                    DiagnosticCode::BadDryRun,
                     "`dry_run` needs exactly one of flag, arg, header",
                     "such as { flag = \"--dry-run=server\" } or { arg = \"dry_run\", value = \"true\" }",
                 );
@@ -523,7 +532,7 @@ impl Check<'_> {
         if !(0..=BUDGET_MAX).contains(&budget.value) {
             self.error(
                 budget.span.clone(),
-                Code::BadBudget,
+                DiagnosticCode::BadBudget,
                 format!("a budget is from 0 to {BUDGET_MAX}, not {}", budget.value),
                 "it counts how often semel itself sends an effect again; 2 is usual",
             );
@@ -539,7 +548,7 @@ impl Check<'_> {
                 Ok(exit @ 1..=255) => exits.push(exit),
                 _ => self.error(
                     code.span.clone(),
-                    Code::BadExitCode,
+                    DiagnosticCode::BadExitCode,
                     format!("{} is not an exit code of a refusal", code.value),
                     "a refusal exits with 1 to 255",
                 ),
@@ -555,7 +564,12 @@ impl Check<'_> {
             Ok(span) => Some(span),
             Err(error) => {
                 let help = "write a whole number and a unit: 250ms, 30s, 5m, 24h, 30d";
-                self.error(text.span.clone(), Code::BadDuration, format!("{:?}: {error}", text.value), help);
+                self.error(
+                    text.span.clone(),
+                    DiagnosticCode::BadDuration,
+                    format!("{:?}: {error}", text.value),
+                    help,
+                );
                 None
             }
         }
@@ -568,7 +582,7 @@ impl Check<'_> {
             let place = text.map_or(0..0, |text| text.span.clone());
             self.error(
                 place,
-                Code::BadDuration,
+                DiagnosticCode::BadDuration,
                 "this duration cannot be zero",
                 "leave it out for the default",
             );

@@ -1,12 +1,12 @@
 //! `[mcp.NAME]` and `[serve]`.
 
-use super::check::{Check, Input};
+use super::check::{Checker, Input};
 use crate::address;
 use crate::ids::Run;
-use crate::policy::diagnostic::{Code, Diagnostics};
+use crate::policy::diagnostic::{DiagnosticCode, Diagnostics};
 use crate::policy::duration;
 use crate::policy::file::{Entries, McpTable, ServeTable, Spot, WebhookTable};
-use crate::policy::servers::{McpServer, Reach, Serve, Webhook};
+use crate::policy::servers::{McpEndpoint, McpServer, Serve, WebhookSettings};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ pub fn mcp_servers(
     tables: &Entries<Spot<McpTable>>,
     found: &mut Diagnostics,
 ) -> Vec<(String, McpServer)> {
-    let mut check = Check { input, found };
+    let mut check = Checker { input, found };
     tables
         .0
         .iter()
@@ -34,7 +34,7 @@ pub fn mcp_servers(
 }
 
 pub fn serve(input: Input<'_>, table: &ServeTable, found: &mut Diagnostics) -> Serve {
-    let mut check = Check { input, found };
+    let mut check = Checker { input, found };
     let listen = table.listen.as_ref().and_then(|listen| match listen.value.parse() {
         Ok(address) => Some(address),
         Err(_) => {
@@ -74,9 +74,9 @@ pub fn serve(input: Input<'_>, table: &ServeTable, found: &mut Diagnostics) -> S
     }
 }
 
-impl Check<'_> {
+impl Checker<'_> {
     fn bad(&mut self, span: Range<usize>, what: impl Into<String>, help: &str) {
-        self.error(span, Code::BadServer, what, help);
+        self.error(span, DiagnosticCode::BadServer, what, help);
     }
 
     fn web_address(&mut self, url: &Spot<String>) -> Option<String> {
@@ -131,13 +131,18 @@ impl Check<'_> {
         }
     }
 
-    fn webhook(&mut self, table: &Spot<WebhookTable>) -> Option<Webhook> {
+    fn webhook(&mut self, table: &Spot<WebhookTable>) -> Option<WebhookSettings> {
         let WebhookTable { url, secret_env, private } = &table.value;
         let Some(url) = url else {
-            self.absent(table.span.clone(), Code::BadServer, "a webhook has no `url`", "url = \"https://…\"");
+            self.absent(
+                table.span.clone(),
+                DiagnosticCode::BadServer,
+                "a webhook has no `url`",
+                "url = \"https://…\"",
+            );
             return None;
         };
-        Some(Webhook {
+        Some(WebhookSettings {
             url: self.web_address(url)?,
             secret_env: secret_env.as_ref().map(|variable| variable.value.clone()),
             private: private.unwrap_or(false),
@@ -178,7 +183,7 @@ impl Check<'_> {
         }
     }
 
-    fn reach(&mut self, name: &Spot<String>, table: &McpTable) -> Option<Reach> {
+    fn reach(&mut self, name: &Spot<String>, table: &McpTable) -> Option<McpEndpoint> {
         match (&table.command, &table.url) {
             (Some(command), None) => {
                 if command.value.first().is_none_or(String::is_empty) {
@@ -200,7 +205,7 @@ impl Check<'_> {
                 }
                 self.names_of_env(&table.env);
                 let cwd = table.cwd.as_ref().map(|cwd| self.beside_the_file(&cwd.value));
-                Some(Reach::Command { argv: command.value.clone(), env: pairs(&table.env), cwd })
+                Some(McpEndpoint::Command { argv: command.value.clone(), env: pairs(&table.env), cwd })
             }
             (None, Some(url)) => {
                 for (variable, _) in &table.env.0 {
@@ -215,7 +220,7 @@ impl Check<'_> {
                 }
                 self.names_of_headers(&table.headers, true);
                 self.headers_of_variables(&table.headers_env);
-                Some(Reach::Url {
+                Some(McpEndpoint::Url {
                     url: self.web_address(url)?,
                     private: table.private.as_ref().is_some_and(|private| private.value),
                     headers: pairs(&table.headers),
@@ -226,7 +231,7 @@ impl Check<'_> {
                 let what = format!("`{}` has neither `command` nor `url`", name.value);
                 self.absent(
                     name.span.clone(),
-                    Code::BadServer,
+                    DiagnosticCode::BadServer,
                     &what,
                     "command = [\"server\"], or url = \"https://…\"",
                 );

@@ -1,8 +1,8 @@
 //! `[upstream.NAME]`, and what a pack's `[preset]` adds to it.
 
-use super::check::{Check, Input};
+use super::check::{Checker, Input};
 use crate::ids::Run;
-use crate::policy::diagnostic::{Code, Diagnostics, Source};
+use crate::policy::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
 use crate::policy::file::{Entries, Helps, KeysTable, PresetTable, Speaks, Spot, UpstreamTable};
 use crate::policy::glob::covers_host;
 use crate::policy::nearest::nearest;
@@ -24,7 +24,7 @@ pub fn upstreams(
     tables: &Entries<Spot<UpstreamTable>>,
     found: &mut Diagnostics,
 ) -> Vec<(String, HttpApi)> {
-    let mut check = Check { input, found };
+    let mut check = Checker { input, found };
     let mut apis: Vec<(String, HttpApi)> = Vec::new();
     for (name, table) in &tables.0 {
         let Some(api) = check.http_api(name, table) else { continue };
@@ -45,8 +45,8 @@ pub fn upstreams(
 }
 
 /// A pack's statements about its API.
-pub fn preset(source: Source<'_>, table: &PresetTable, found: &mut Diagnostics) -> Preset {
-    let mut check = Check { input: Input { source, whole: true }, found };
+pub fn preset(source: SourceText<'_>, table: &PresetTable, found: &mut Diagnostics) -> Preset {
+    let mut check = Checker { input: Input { source, whole: true }, found };
     let text = |text: &Option<Spot<String>>| text.as_ref().map(|text| text.value.clone());
     Preset {
         service: text(&table.service).unwrap_or_default(),
@@ -58,9 +58,9 @@ pub fn preset(source: Source<'_>, table: &PresetTable, found: &mut Diagnostics) 
     }
 }
 
-impl Check<'_> {
+impl Checker<'_> {
     fn bad_upstream(&mut self, span: Range<usize>, what: impl Into<String>, help: impl Into<String>) {
-        self.error(span, Code::BadServer, what, help);
+        self.error(span, DiagnosticCode::BadServer, what, help);
     }
 
     fn http_api(&mut self, name: &Spot<String>, table: &Spot<UpstreamTable>) -> Option<HttpApi> {
@@ -75,7 +75,12 @@ impl Check<'_> {
         }
         let Some(url) = &table.value.url else {
             let what = format!("`{}` has no `url`", name.value);
-            self.absent(name.span.clone(), Code::BadServer, what, "url = \"https://api.example.com\"");
+            self.absent(
+                name.span.clone(),
+                DiagnosticCode::BadServer,
+                what,
+                "url = \"https://api.example.com\"",
+            );
             return None;
         };
         let Some(host) = canonical_host(&url.value, self.behind_scheme(url)?) else {
