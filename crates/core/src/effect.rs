@@ -37,8 +37,8 @@ pub struct Effect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone: Option<Undone>,
     /// Somebody lets it happen once more, where its rule leaves that to a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub released: Option<Ruling>,
+    #[serde(rename = "released", default, skip_serializing_if = "Option::is_none")]
+    pub repeat_permitted: Option<Ruling>,
     /// How often an upstream has refused it for certain. It may remember a refusal under its key, so that a caller who
     /// tries again needs another one.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -74,8 +74,8 @@ pub struct Occurrence {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<PreviousSuccess>,
     /// A person let the success before it happen once more, and this is what became of that.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_leave: bool,
+    #[serde(rename = "by_leave", default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_permission: bool,
 }
 
 impl Occurrence {
@@ -340,7 +340,7 @@ impl Occurrence {
     /// first effect too.
     pub fn first(reason: Option<Reason>) -> Occurrence {
         let (earlier, calls) = (Vec::new(), Vec::new());
-        Occurrence { number: 1, reason, earlier, calls, before: None, by_leave: false }
+        Occurrence { number: 1, reason, earlier, calls, before: None, by_permission: false }
     }
 
     /// The occurrence that a call with these marks opens after an effect that happened.
@@ -352,9 +352,10 @@ impl Occurrence {
         calls.drain(..calls.len().saturating_sub(EARLIER_CALLS_KEPT));
         let uptime = newest.newest_attempt().and_then(|attempt| attempt.uptime);
         let before = newest.delivered_at.map(|delivered_at| PreviousSuccess { number, delivered_at, uptime });
-        // A leave is for what happened, and for nothing else.
-        let by_leave = newest.released.is_some() && newest.marks.fingerprint == marks.fingerprint;
-        Occurrence { number: number + 1, reason, earlier, calls, before, by_leave }
+        // A permission is for the call that happened, and for nothing else.
+        let by_permission =
+            newest.repeat_permitted.is_some() && newest.marks.fingerprint == marks.fingerprint;
+        Occurrence { number: number + 1, reason, earlier, calls, before, by_permission }
     }
 
     /// Nothing came of it so far. A call that tries it now gives its reason: the retry must find it, and nobody else's

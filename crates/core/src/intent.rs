@@ -40,7 +40,7 @@ pub struct Ask<'a> {
     pub replay_refusals: bool,
 }
 
-/// Who vouches for a deliberate repeat.
+/// The one who vouches for a deliberate repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedBy {
     Agent,

@@ -74,7 +74,7 @@ pub enum Event {
     /// An effect of its own has taken it back.
     Undone(Undone),
     /// It may happen once more.
-    Released {
+    RepeatPermitted {
         ruling: Ruling,
     },
     /// A deliberate repeat with this reason was answered with this effect, which had reached nobody yet.
@@ -177,7 +177,7 @@ impl Event {
             Event::Refuted { .. } => "refuted",
             Event::Delivered { .. } => "delivered",
             Event::Undone(_) => "undone",
-            Event::Released { .. } => "released",
+            Event::RepeatPermitted { .. } => "released",
             Event::Adopted { .. } => "adopted",
             Event::Forgotten { .. } => "forgotten",
         }
@@ -289,7 +289,7 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Transition, Illegal> {
                 attempt.verdict = Verdict::Unproven;
             }
             next.delivered_at = None;
-            next.released = None;
+            next.repeat_permitted = None;
             next.state =
                 State::InDoubt(InDoubt { since: ruling.at, why: Doubt::Reopened(ruling.reason.clone()) });
         }
@@ -303,7 +303,7 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Transition, Illegal> {
             }
             next.delivered_at = None;
             next.undo = None;
-            next.released = None;
+            next.repeat_permitted = None;
             next.state = not_applied(*at, NotAppliedWhy::Refuted(what.clone()), None);
         }
         (State::Applied(_), Event::Delivered { at }) => {
@@ -313,8 +313,8 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Transition, Illegal> {
         (State::Applied(_), Event::Undone(undone)) => {
             next.undone.get_or_insert(*undone);
         }
-        (State::Applied(_), Event::Released { ruling }) => {
-            next.released = Some(ruling.clone());
+        (State::Applied(_), Event::RepeatPermitted { ruling }) => {
+            next.repeat_permitted = Some(ruling.clone());
         }
         (State::Applied(_), Event::Adopted { reason }) => {
             next.occurrence.adopt(reason);
@@ -358,7 +358,7 @@ impl Effect {
             undo: None,
             undone: None,
             refusals: 0,
-            released: None,
+            repeat_permitted: None,
         };
         start(&mut effect, new, false);
         effect
@@ -379,7 +379,7 @@ impl Effect {
             undo: None,
             undone: None,
             refusals: 0,
-            released: None,
+            repeat_permitted: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Who sent a call again, as far as its headers and its answer tell. It is counted and traced; nothing is decided by it.
+//! The layer that sent a call again, as far as its headers and its answer tell. It is counted and traced; nothing is decided by it.
 
 use crate::answer::{Answer, Code, OutcomeWord, Trouble};
 

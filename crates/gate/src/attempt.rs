@@ -57,19 +57,19 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         survey: Survey,
         how: ClaimKind,
     ) -> Result<StepResult, Error> {
-        let Survey { found, fences, key, .. } = survey;
-        let found = &found;
+        let Survey { snapshot, fences, key, .. } = survey;
+        let snapshot = &snapshot;
         // Rare parts are boxed: they would have their room in every call.
         let alike = match how {
             ClaimKind::Resend => None,
-            ClaimKind::Claim(_) => match Box::pin(self.compare(call, found.key)).await? {
+            ClaimKind::Claim(_) => match Box::pin(self.compare(call, snapshot.key)).await? {
                 OutlineComparison::Clear(seen) => seen,
                 OutlineComparison::Waited => return Ok(StepResult::LookAgain),
                 OutlineComparison::Held(passed) => return Ok(StepResult::Answer(passed)),
             },
         };
         if matches!(how, ClaimKind::Claim(_))
-            && let Some(passed) = Box::pin(self.already_there(call, found)).await
+            && let Some(passed) = Box::pin(self.already_there(call, snapshot)).await
         {
             return Ok(passed.into());
         }
@@ -84,9 +84,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if let Err(not_started) = call.upstream.prepare().await {
             // Nothing more is sent, and the earlier attempt is as unclear as it was.
             if matches!(how, ClaimKind::Resend) {
-                return Ok(in_doubt_until_sent(call, found).into());
+                return Ok(in_doubt_until_sent(call, snapshot).into());
             }
-            return Ok(Passed::not_started(found, not_started, call.rule).into());
+            return Ok(Passed::not_started(snapshot, not_started, call.rule).into());
         }
         let possible_repeat =
             matches!(how, ClaimKind::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
@@ -96,10 +96,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Class::Generate => DEADLINE_GENERATE,
             _ => DEADLINE_DEFAULT,
         }));
-        let wanted = ClaimRequest {
+        let request = ClaimRequest {
             intent: call.intent,
             rule: call.rule,
-            found,
+            snapshot,
             how,
             now,
             uptime: self.clock.uptime(),
@@ -117,7 +117,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             sender: call.sender,
         };
         self.point("gate.before_claim")?;
-        let claimed = self.ledger.claim(&wanted).await?;
+        let claimed = self.ledger.claim(&request).await?;
         if let ClaimResult::Won(_) = &claimed {
             self.emit(&GateEvent::Claimed { took: self.clock.elapsed().saturating_sub(claimed_from) });
         }
@@ -146,7 +146,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     ) -> Result<StepResult, Error> {
         self.point("gate.after_claim")?;
         let attempt = claim.attempt();
-        let claimed = Arc::clone(claim.known());
+        let claimed = Arc::clone(claim.stored());
         // Both clocks: others go by the wall clock when they judge that nothing can be sent any more.
         let past = claim.effect().attempt(attempt).is_some_and(|attempt| {
             let now = self.clock.now();
@@ -187,7 +187,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 return Ok(passed.into());
             }
         };
-        if let (Err(error), Some(effect)) = (self.point("gate.after_settle"), changed.found.effect()) {
+        if let (Err(error), Some(effect)) = (self.point("gate.after_settle"), changed.snapshot.effect()) {
             return Ok(Passed::unrecorded(effect, sent.data, &error).into());
         }
         let now = self.clock.now();
@@ -195,21 +195,21 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let by = Some((&call.intent.metadata, sent.tokens));
         self.emit_settled(&changed, attempt, &sent.outcome, took, by);
         if changed.alarm == Some(Alarm::DuplicateDetected) {
-            let mut passed = answer_ran(changed.found, sent, now);
+            let mut passed = answer_ran(changed.snapshot, sent, now);
             passed.answer.reason = Some(DUPLICATE.into());
             return Ok(passed.into());
         }
-        match (changed.late, changed.found.effect().map(|effect| &effect.state)) {
+        match (changed.late, changed.snapshot.effect().map(|effect| &effect.state)) {
             (Some(Late::MovedOn), Some(State::Applied(_))) => {
                 // An older effect of its record takes no more marks.
-                Ok(Passed { delivery: None, ..answer_ran(changed.found, sent, now) }.into())
+                Ok(Passed { delivery: None, ..answer_ran(changed.snapshot, sent, now) }.into())
             }
             (Some(_), _) => Ok(Passed::superseded(&claimed.effect, sent).into()),
             (None, Some(State::InDoubt(_))) => {
                 // Its data stays with the call: if a probe clears the doubt, the caller still gets what it printed.
                 sent.reply = None;
-                let record = changed.found.key;
-                let effect = changed.found.effect().cloned();
+                let record = changed.snapshot.key;
+                let effect = changed.snapshot.effect().cloned();
                 call.unresolved = effect.map(|effect| UnresolvedSend { record, effect, sent });
                 call.upstream.let_go();
                 call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
@@ -220,9 +220,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 if call.rule.class == Class::Generate && applied.by.is_some_and(|by| by != attempt) =>
             {
                 let joined = OutcomeWord::Joined;
-                Ok(answer_of_record(changed.found, call.intent, call.rule, joined, now).into())
+                Ok(answer_of_record(changed.snapshot, call.intent, call.rule, joined, now).into())
             }
-            _ => Ok(answer_ran(changed.found, sent, now).into()),
+            _ => Ok(answer_ran(changed.snapshot, sent, now).into()),
         }
     }
 
@@ -257,7 +257,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         took: Duration,
         by: Option<(&CallMetadata, Option<TokenUsage>)>,
     ) {
-        let Some(effect) = changed.found.effect() else { return };
+        let Some(effect) = changed.snapshot.effect() else { return };
         let Some(attempt) = effect.attempt(attempt) else { return };
         let duplicate = changed.alarm == Some(Alarm::DuplicateDetected);
         let at = self.clock.now();
@@ -286,12 +286,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         other: Digest,
         now: At,
     ) -> Result<StepResult, Error> {
-        let found = self.ledger.observe(other, now).await?;
-        let Some(effect) = found.effect().filter(|effect| effect.is_open()) else {
+        let snapshot = self.ledger.observe(other, now).await?;
+        let Some(effect) = snapshot.effect().filter(|effect| effect.is_open()) else {
             return Ok(StepResult::LookAgain);
         };
         let trouble = match effect.state {
-            State::InFlight { .. } if self.wait(call, other, found.revision).await => {
+            State::InFlight { .. } if self.wait(call, other, snapshot.revision).await => {
                 return Ok(StepResult::LookAgain);
             }
             State::InFlight { .. } => wording::in_flight(effect, now),

@@ -144,9 +144,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Some(alias) => self.ledger.alias(alias).await?.1.map(|known| known.key),
             None => None,
         };
-        let found = self.ledger.find(aliased.unwrap_or(intent.key)).await?;
+        let snapshot = self.ledger.find(aliased.unwrap_or(intent.key)).await?;
         let Some((effect, attempt)) =
-            found.effect().and_then(|effect| Some((effect, effect.open_attempt()?)))
+            snapshot.effect().and_then(|effect| Some((effect, effect.open_attempt()?)))
         else {
             return Ok(None);
         };
@@ -158,7 +158,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if !mine || self.fence(intent).await?.1 {
             return Ok(None);
         }
-        Ok(Some(self.taken(found.key, effect, attempt, rule)))
+        Ok(Some(self.taken(snapshot.key, effect, attempt, rule)))
     }
 
     fn taken(&self, key: Digest, effect: &Effect, attempt: &Attempt, rule: &Rule) -> ClaimHandle {
@@ -181,7 +181,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(SettleAnswer::NoSuchClaim);
         };
         let recorded = claim.effect().attempt(attempt).map(|attempt| attempt.verdict);
-        let known = claim.found().clone();
+        let known = claim.snapshot().clone();
         let refuted = matches!(
             &claim.effect().state,
             State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. })
@@ -213,11 +213,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let changed = settled.map_err(|unsettled| Error::Ledger(unsettled.error))?;
         let took = self.clock.elapsed().saturating_sub(brought_at);
         self.emit_settled(&changed, attempt, &sent.outcome, took, None);
-        let RecordUpdate { found, alarm, late } = changed;
+        let RecordUpdate { snapshot, alarm, late } = changed;
         let mut passed = match late {
             Some(Late::Lost) => Passed::superseded(known.effect().expect("it was claimed"), sent),
-            Some(Late::MovedOn) => Passed { delivery: None, ..self.told(found, sent) },
-            None => self.told(found, sent),
+            Some(Late::MovedOn) => Passed { delivery: None, ..self.told(snapshot, sent) },
+            None => self.told(snapshot, sent),
         };
         if alarm == Some(Alarm::DuplicateDetected) {
             passed.answer.reason = Some(DUPLICATE.into());
@@ -226,11 +226,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// The answer about an effect to the holder of an attempt.
-    fn told(&self, found: RecordSnapshot, sent: Sent) -> Passed {
-        let effect = found.effect().expect("it was claimed");
+    fn told(&self, snapshot: RecordSnapshot, sent: Sent) -> Passed {
+        let effect = snapshot.effect().expect("it was claimed");
         match &effect.state {
             State::InDoubt(_) => held(effect, wording::in_doubt(effect), OutcomeWord::Ran),
-            _ => answer_ran(found, sent, self.clock.now()),
+            _ => answer_ran(snapshot, sent, self.clock.now()),
         }
     }
 }

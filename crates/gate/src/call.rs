@@ -140,7 +140,7 @@ impl<'a, U> GateCall<'a, U> {
 
     pub(crate) fn remember(
         &mut self,
-        found: &RecordSnapshot,
+        snapshot: &RecordSnapshot,
         unbound: Option<Revision>,
         decision: &Decision,
     ) {
@@ -149,7 +149,7 @@ impl<'a, U> GateCall<'a, U> {
             Decision::Replay(replay) => (None, Some(*replay)),
             _ => (None, None),
         };
-        let (record, newest) = (found.key, found.newest.clone());
+        let (record, newest) = (snapshot.key, snapshot.newest.clone());
         let reissued = replay == Some(Replay::Reissue);
         self.last = Some(LastDecision { record, newest, unbound, earlier, reissued });
     }

@@ -39,12 +39,12 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
         let seen = Some(seen);
         let Some(Alias { key, stands_for }) = known else { return Ok(ResolvedKey { seen, ..plain }) };
         if key != intent.key {
-            let found = self.ledger.find(key).await?;
+            let snapshot = self.ledger.find(key).await?;
             let dropped = match stands_for {
-                Some(stands_for) => !self.is_still(stands_for, &found).await?,
+                Some(stands_for) => !self.is_still(stands_for, &snapshot).await?,
                 None => false,
             };
-            if dropped || is_free(&found, intent, now) {
+            if dropped || is_free(&snapshot, intent, now) {
                 return Ok(ResolvedKey { seen, ..plain });
             }
         }
@@ -61,9 +61,9 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
         let sent_in = match &call.unresolved {
             Some(unresolved) => unresolved.record,
             None if key.record != intent.key && call.has_sent() => {
-                let found = self.ledger.find(key.record).await?;
+                let snapshot = self.ledger.find(key.record).await?;
                 let is_another = |effect: &Effect| effect.marks.fingerprint != intent.marks.fingerprint;
-                if found.effect().is_some_and(is_another) { intent.key } else { key.record }
+                if snapshot.effect().is_some_and(is_another) { intent.key } else { key.record }
             }
             None => key.record,
         };
@@ -74,22 +74,22 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
     pub(crate) async fn stands_for(
         &self,
         key: &ResolvedKey,
-        found: &RecordSnapshot,
+        snapshot: &RecordSnapshot,
     ) -> Result<Option<u32>, Error> {
         match key.stands_for {
-            Some(stands_for) if self.is_still(stands_for, found).await? => Ok(Some(stands_for.number)),
+            Some(stands_for) if self.is_still(stands_for, snapshot).await? => Ok(Some(stands_for.number)),
             _ => Ok(None),
         }
     }
 
     /// Whether the record still has that effect. One that retention has dropped begins to count anew.
-    async fn is_still(&self, stands_for: KeyTarget, found: &RecordSnapshot) -> Result<bool, Error> {
-        let Some(newest) = found.effect() else { return Ok(false) };
+    async fn is_still(&self, stands_for: KeyTarget, snapshot: &RecordSnapshot) -> Result<bool, Error> {
+        let Some(newest) = snapshot.effect() else { return Ok(false) };
         Ok(match stands_for.number.cmp(&newest.occurrence.number) {
             Ordering::Greater => false,
             Ordering::Equal => stands_for.is(newest),
             Ordering::Less => {
-                let known = self.ledger.occurrence(found.key, stands_for.number).await?;
+                let known = self.ledger.occurrence(snapshot.key, stands_for.number).await?;
                 known.is_none_or(|known| stands_for.is(&known.effect))
             }
         })
@@ -134,9 +134,11 @@ impl ResolvedKey {
 
     /// The key's cell, if the key may come to stand for whatever answers it: so far it stands for nothing that
     /// happened.
-    pub(crate) fn unbound(&self, stands_for: Option<u32>, found: &RecordSnapshot) -> Option<Revision> {
+    pub(crate) fn unbound(&self, stands_for: Option<u32>, snapshot: &RecordSnapshot) -> Option<Revision> {
         let happened = |number: u32| {
-            found.effect().is_none_or(|newest| number < newest.occurrence.number || may_have_happened(newest))
+            snapshot
+                .effect()
+                .is_none_or(|newest| number < newest.occurrence.number || may_have_happened(newest))
         };
         self.seen.filter(|_| !stands_for.is_some_and(happened))
     }
@@ -144,8 +146,8 @@ impl ResolvedKey {
 
 /// Whether nothing happened that a caller's key could stand for, and nothing there answers it, if it comes with another
 /// identity now: something else, or the same in another run.
-fn is_free(found: &RecordSnapshot, intent: &Intent, now: At) -> bool {
-    let Some(effect) = found.effect() else { return true };
+fn is_free(snapshot: &RecordSnapshot, intent: &Intent, now: At) -> bool {
+    let Some(effect) = snapshot.effect() else { return true };
     let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
     !may_have_happened(effect)
         && effect.occurrence.number == 1

@@ -117,8 +117,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         match confirmed {
             Confirmed::AsReported => Ok(passed),
             Confirmed::Yes => {
-                let found = self.ledger.find(done.key).await?;
-                Ok(passed.with_truth(found))
+                let snapshot = self.ledger.find(done.key).await?;
+                Ok(passed.with_truth(snapshot))
             }
             Confirmed::Refuted => {
                 let refuted = self.refuted(done).await?;
@@ -129,14 +129,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// The refuted effect, as it is now. Its record may have gone on to another effect.
     pub async fn refuted(&self, done: &RecordSnapshot) -> Result<RecordSnapshot, Error> {
-        let mut found = self.ledger.find(done.key).await?;
+        let mut snapshot = self.ledger.find(done.key).await?;
         let number = done.effect().map_or(0, |effect| effect.occurrence.number);
-        if found.effect().is_none_or(|effect| effect.occurrence.number != number)
-            && let Some(mut known) = self.ledger.occurrence(done.key, number).await?
+        if snapshot.effect().is_none_or(|effect| effect.occurrence.number != number)
+            && let Some(mut stored) = self.ledger.occurrence(done.key, number).await?
         {
-            known.effect = self.ledger.as_known_since(known.effect).await?;
-            found.newest = Some(Arc::new(known));
+            stored.effect = self.ledger.with_later_facts(stored.effect).await?;
+            snapshot.newest = Some(Arc::new(stored));
         }
-        Ok(found)
+        Ok(snapshot)
     }
 }

@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 /// The ledger's answer about a call.
 struct Forecast {
     dry_run: DryRun,
-    found: RecordSnapshot,
+    snapshot: RecordSnapshot,
     /// Nothing speaks against a claim.
     claims: bool,
 }
@@ -36,14 +36,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     async fn would(&self, intent: &Intent, rule: &Rule) -> Result<Forecast, Error> {
         let survey = self.survey_unwritten(intent, rule).await?;
         let decision = decide(survey.effect(), intent, rule, &survey.situation(Past::default()));
-        let Survey { found, now, .. } = survey;
-        let holder_died = match found.effect().and_then(|effect| effect.open_attempt()) {
+        let Survey { snapshot, now, .. } = survey;
+        let holder_died = match snapshot.effect().and_then(|effect| effect.open_attempt()) {
             Some(attempt) => !self.ledger.is_alive(attempt.owner)?,
             None => false,
         };
         let claims = matches!(decision, Decision::Claim(_));
         let in_the_way = match decision {
-            Decision::Claim(_) => self.in_the_way(intent, rule, found.key, now).await?,
+            Decision::Claim(_) => self.in_the_way(intent, rule, snapshot.key, now).await?,
             _ => None,
         };
         let claims = claims && in_the_way.is_none();
@@ -69,7 +69,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::ReplayRefusal => {
                 (Would::Replay, "answer with the refusal on record; nothing changes".into())
             }
-            Decision::Replay(Replay::Repeat) if self.superseded(intent, rule, &found).await?.is_some() => {
+            Decision::Replay(Replay::Repeat) if self.superseded(intent, rule, &snapshot).await?.is_some() => {
                 (Would::Hold, "hold it: a later call has removed it".into())
             }
             Decision::Replay(_) | Decision::ReplayEarlier(..) => {
@@ -82,7 +82,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             _ => vec![json!({"what": change})],
         };
         let dry_run = DryRun { would, intent_digest: intent.digest, rule: rule.origin.to_string(), changes };
-        Ok(Forecast { dry_run, found, claims })
+        Ok(Forecast { dry_run, snapshot, claims })
     }
 
     /// Writes down what would have been decided about a call that passes as it is.
@@ -152,10 +152,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         upstream: &mut U,
     ) -> Result<Answer, Error> {
         self.pending_deliveries.settled(intent.key, &self.clock).await;
-        let Forecast { dry_run: mut would, found, claims } = self.would(intent, rule).await?;
+        let Forecast { dry_run: mut would, snapshot, claims } = self.would(intent, rule).await?;
         let look = Look::default();
         let mut call = GateCall::new(intent, rule, upstream, &look, self.clock.elapsed());
-        let already_there = claims && self.already_there(&mut call, &found).await.is_some();
+        let already_there = claims && self.already_there(&mut call, &snapshot).await.is_some();
         if already_there {
             would.would = Would::Replay;
             would.changes = vec![json!({"what": "skip it: a probe found it there already; nothing changes"})];
@@ -166,7 +166,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             _ if rule.class == Class::Read => EffectWord::None,
             _ => EffectWord::Updated,
         };
-        let evidence = match found.effect().map(|effect| &effect.state) {
+        let evidence = match snapshot.effect().map(|effect| &effect.state) {
             _ if already_there => Some(Evidence::Probed),
             Some(State::Applied(applied)) => Some(applied.evidence),
             _ => None,
@@ -175,14 +175,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             ok: true,
             effect: word.would(),
             outcome: OutcomeWord::DryRun,
-            effect_id: found.effect().map(|effect| effect.id),
+            effect_id: snapshot.effect().map(|effect| effect.id),
             attempt: None,
             tier: rule.tier(),
             evidence,
             reason: None,
             trouble: None,
             dry_run: Some(would),
-            undone_by: found.effect().and_then(|effect| effect.undone).map(|undone| undone.by),
+            undone_by: snapshot.effect().and_then(|effect| effect.undone).map(|undone| undone.by),
             possible_repeat: false,
             data: Value::Null,
         })

@@ -58,7 +58,7 @@ pub struct AnswerEvent<'a> {
     /// When the call came.
     pub came: At,
     pub at: At,
-    /// Who repeated it, if it is a repeat.
+    /// The layer that repeated it, if it is a repeat.
     pub repeated_by: Option<RetryOrigin>,
     /// Its timeout has passed, and it has its answer from another look: its own attempt goes on.
     pub looked_again: bool,

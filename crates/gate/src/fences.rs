@@ -21,13 +21,15 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
     pub(crate) async fn fences_of_resend<U>(
         &self,
         call: &GateCall<'_, U>,
-        found: &RecordSnapshot,
+        snapshot: &RecordSnapshot,
     ) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
         let mut runs: Vec<Digest> = call.intent.run_key.into_iter().collect();
-        if let (Class::Act | Class::Consequential, Some(known)) = (call.rule.class, &found.newest) {
-            let tried = known.effect.attempts.iter().filter_map(|attempt| attempt.run.as_ref());
-            let (secret, tenant) = (self.ledger.secret(), &known.effect.facts.tenant);
-            runs.extend(known.index.run.into_iter().chain(tried.map(|run| run_key(secret, tenant, &run.id))));
+        if let (Class::Act | Class::Consequential, Some(stored)) = (call.rule.class, &snapshot.newest) {
+            let tried = stored.effect.attempts.iter().filter_map(|attempt| attempt.run.as_ref());
+            let (secret, tenant) = (self.ledger.secret(), &stored.effect.facts.tenant);
+            runs.extend(
+                stored.index.run.into_iter().chain(tried.map(|run| run_key(secret, tenant, &run.id))),
+            );
         }
         runs.sort_unstable();
         runs.dedup();

@@ -85,7 +85,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             // A permission that came to nothing is not spent.
             let did_nothing = matches!(effect.state, State::NotApplied(_));
             let begun = if did_nothing { last_begun } else { last_begun.max(Some(effect.opened_at)) };
-            let spent = effect.released.as_ref().is_some_and(|released| last_begun > Some(released.at));
+            let spent = effect
+                .repeat_permitted
+                .as_ref()
+                .is_some_and(|repeat_permitted| last_begun > Some(repeat_permitted.at));
             last_begun = begun;
             if *key == own || compare(intent, rule, effect, spent, &clocks) == Lookalike::MayRun {
                 continue;
@@ -108,10 +111,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         &self,
         intent: &Intent,
         rule: &Rule,
-        found: &RecordSnapshot,
+        snapshot: &RecordSnapshot,
     ) -> Result<Option<Passed>, Error> {
         let Alike::Outline { removals: Some(removals), .. } = intent.alike else { return Ok(None) };
-        let Some(success) = found.effect().filter(|_| intent.named_by != NamedBy::CallerKey) else {
+        let Some(success) = snapshot.effect().filter(|_| intent.named_by != NamedBy::CallerKey) else {
             return Ok(None);
         };
         let by = match success.undone {
@@ -119,7 +122,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             None => {
                 let (_, later) = self.ledger.alike(removals).await?;
                 let secret = self.ledger.secret();
-                let removes = |later: &Effect| supersedes(secret, later, success, found.reply.as_deref());
+                let removes = |later: &Effect| supersedes(secret, later, success, snapshot.reply.as_deref());
                 let mut later = later.into_iter().map(|(_, known)| known.effect);
                 later.find(removes).map(|later| (later.id, later.facts.action.clone()))
             }

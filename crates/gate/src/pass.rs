@@ -133,7 +133,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         came: At,
         looked_again: bool,
     ) {
-        let seen = call.last.as_ref().and_then(|last| last.newest.as_ref()).map(|known| &known.effect);
+        let seen = call.last.as_ref().and_then(|last| last.newest.as_ref()).map(|stored| &stored.effect);
         let original = seen.filter(|effect| answer.effect_id == Some(effect.id)).and_then(|effect| {
             let by = match &effect.state {
                 State::Applied(applied) => applied.by,
@@ -159,9 +159,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// thousands may wait at once.
     pub(crate) async fn step<U: Upstream>(&self, call: &mut GateCall<'_, U>) -> Result<StepResult, Error> {
         let survey = self.survey(call).await?;
-        let decision =
-            decide(survey.effect(), call.intent, call.rule, &survey.situation(call.past(survey.found.key)));
-        call.remember(&survey.found, survey.key.unbound(survey.stands_for, &survey.found), &decision);
+        let decision = decide(
+            survey.effect(),
+            call.intent,
+            call.rule,
+            &survey.situation(call.past(survey.snapshot.key)),
+        );
+        call.remember(&survey.snapshot, survey.key.unbound(survey.stands_for, &survey.snapshot), &decision);
         let (intent, rule, now) = (call.intent, call.rule, survey.now);
         match decision {
             Decision::Pass => Ok(Box::pin(self.pass_through(intent, rule, call.upstream)).await?.into()),
@@ -171,56 +175,58 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::AnswerOwn => {
                 let is_current = survey.older.is_none();
                 // First: if the ledger fails here, the call has still sent.
-                let found = Box::pin(self.at_older(survey)).await?;
+                let snapshot = Box::pin(self.at_older(survey)).await?;
                 let own = call.unresolved.take().expect("only a call that has sent has an answer of its own");
-                Ok(match found.effect() {
+                Ok(match snapshot.effect() {
                     Some(effect) if matches!(effect.state, State::NotApplied(_)) => {
                         self.own_attempt_failed(own.sent, effect)
                     }
                     // An older effect of its record takes no more marks.
-                    _ if !is_current => Passed { delivery: None, ..answer_ran(found, own.sent, now) },
-                    _ => answer_ran(found, own.sent, now),
+                    _ if !is_current => Passed { delivery: None, ..answer_ran(snapshot, own.sent, now) },
+                    _ => answer_ran(snapshot, own.sent, now),
                 }
                 .into())
             }
             Decision::AnswerJoined => {
                 let is_current = survey.older.is_none();
-                let found = Box::pin(self.at_older(survey)).await?;
-                let passed = joined_answer(found, intent, rule, now);
+                let snapshot = Box::pin(self.at_older(survey)).await?;
+                let passed = joined_answer(snapshot, intent, rule, now);
                 Ok(if is_current { passed } else { Passed { delivery: None, ..passed } }.into())
             }
             Decision::AnswerSentEarlier => Ok(match survey.effect() {
                 Some(effect) if matches!(effect.state, State::NotApplied(_)) => self.did_not_happen(effect),
-                _ => joined_answer(survey.found, intent, rule, now),
+                _ => joined_answer(survey.snapshot, intent, rule, now),
             }
             .into()),
-            Decision::StayInDoubt => Ok(in_doubt(call, &survey.found, None).into()),
-            Decision::Look => Box::pin(self.probe(call, &survey.found)).await,
+            Decision::StayInDoubt => Ok(in_doubt(call, &survey.snapshot, None).into()),
+            Decision::Look => Box::pin(self.probe(call, &survey.snapshot)).await,
             Decision::Unremembered => {
-                Box::pin(self.ledger.remember_doubt(intent, rule, &survey.found, now)).await?;
+                Box::pin(self.ledger.remember_doubt(intent, rule, &survey.snapshot, now)).await?;
                 Ok(StepResult::LookAgain)
             }
             Decision::Replay(replay) => self.replay(call, survey, replay).await,
-            Decision::ReplayRefusal => Ok(answer_of_refused(survey.found, OutcomeWord::Replayed).into()),
+            Decision::ReplayRefusal => Ok(answer_of_refused(survey.snapshot, OutcomeWord::Replayed).into()),
             Decision::ReplayEarlier(number, replay) => {
-                Ok(Box::pin(self.answer_of_earlier(intent, rule, survey.found, number, replay)).await?.into())
+                Ok(Box::pin(self.answer_of_earlier(intent, rule, survey.snapshot, number, replay))
+                    .await?
+                    .into())
             }
             Decision::Refuse(refusal) => {
                 if refusal == (Refusal::Cancelled { prevents: true }) {
                     let (run, action, subject) = (intent.run_key, &intent.action, &intent.subject);
                     Box::pin(self.ledger.prevented(run, action, subject, now)).await?;
                 }
-                Ok(answer_of_refusal(&survey.found, refusal, intent, rule).into())
+                Ok(answer_of_refusal(&survey.snapshot, refusal, intent, rule).into())
             }
         }
     }
 
     /// The effect that the call has sent or waited for, with its reply, where the record has gone on.
     async fn at_older(&self, survey: Survey) -> Result<RecordSnapshot, Error> {
-        let Survey { found, older, .. } = survey;
-        let Some(older) = older else { return Ok(found) };
-        let reply = self.ledger.reply(found.key, older.effect.occurrence.number).await?;
-        Ok(RecordSnapshot { newest: Some(older), reply, ..found })
+        let Survey { snapshot, older, .. } = survey;
+        let Some(older) = older else { return Ok(snapshot) };
+        let reply = self.ledger.reply(snapshot.key, older.effect.occurrence.number).await?;
+        Ok(RecordSnapshot { newest: Some(older), reply, ..snapshot })
     }
 
     async fn resend<U: Upstream>(
@@ -233,9 +239,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             self.clock.sleep(pause).await;
             return Ok(StepResult::LookAgain);
         }
-        match self.fences_of_resend(call, &survey.found).await? {
+        match self.fences_of_resend(call, &survey.snapshot).await? {
             // Nothing more starts in a cancelled run, for any caller.
-            (_, true) => Ok(in_doubt(call, &survey.found, None).into()),
+            (_, true) => Ok(in_doubt(call, &survey.snapshot, None).into()),
             (fences, false) => self.claim(call, survey.with_fences(fences), ClaimKind::Resend).await,
         }
     }
@@ -247,10 +253,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         attempt: AttemptNo,
     ) -> Result<StepResult, Error> {
         let effect = survey.effect().expect("only a known effect is in flight");
-        if call.join(survey.found.key, effect, attempt) && !is_repeat_of(call.intent, effect) {
+        if call.join(survey.snapshot.key, effect, attempt) && !is_repeat_of(call.intent, effect) {
             call.upstream.join(effect, attempt);
         }
-        Ok(match self.wait(call, survey.found.key, survey.found.revision).await {
+        Ok(match self.wait(call, survey.snapshot.key, survey.snapshot.revision).await {
             true => StepResult::LookAgain,
             false => held(effect, wording::in_flight(effect, survey.now), OutcomeWord::Held).into(),
         })
@@ -262,38 +268,39 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         survey: Survey,
         replay: Replay,
     ) -> Result<StepResult, Error> {
-        let Survey { found, now, .. } = survey;
-        let effect = found.effect().expect("only a known effect is replayed");
+        let Survey { snapshot, now, .. } = survey;
+        let effect = snapshot.effect().expect("only a known effect is replayed");
         if replay == Replay::Undelivered {
             // The one before it was done just now, and its answer is on its way to another caller.
-            if call.waits_for_delivery(effect, now) && self.wait(call, found.key, found.revision).await {
+            if call.waits_for_delivery(effect, now) && self.wait(call, snapshot.key, snapshot.revision).await
+            {
                 return Ok(StepResult::LookAgain);
             }
             if let Some(left) = call.waits_for_mark(effect, self.ledger.holders().me().ok(), now) {
-                self.ledger.store().changed(found.key, found.revision, left).await;
+                self.ledger.store().changed(snapshot.key, snapshot.revision, left).await;
                 return Ok(StepResult::LookAgain);
             }
         }
         // The same reason again stands for the effect that it made, which may be gone as well.
         if effect.delivered_at.is_some()
             && matches!(replay, Replay::Repeat | Replay::SameOccurrence)
-            && let Some(held) = Box::pin(self.superseded(call.intent, call.rule, &found)).await?
+            && let Some(held) = Box::pin(self.superseded(call.intent, call.rule, &snapshot)).await?
         {
             return Ok(held.into());
         }
-        let found = match (replay, &call.intent.again) {
+        let snapshot = match (replay, &call.intent.again) {
             // Its retry must get the same, also once this one was delivered.
             (Replay::Undelivered, Some(reason)) => {
-                match Box::pin(self.ledger.adopt(&found, reason, now)).await {
-                    Ok(Some(adopted)) => RecordSnapshot { reply: found.reply, ..adopted },
+                match Box::pin(self.ledger.adopt(&snapshot, reason, now)).await {
+                    Ok(Some(adopted)) => RecordSnapshot { reply: snapshot.reply, ..adopted },
                     Ok(None) => return Ok(StepResult::LookAgain),
                     // A repeat is answered also by a ledger that cannot be written.
-                    Err(_) => found,
+                    Err(_) => snapshot,
                 }
             }
-            _ => found,
+            _ => snapshot,
         };
-        Ok(answer_of_record(found, call.intent, call.rule, OutcomeWord::Replayed, now).into())
+        Ok(answer_of_record(snapshot, call.intent, call.rule, OutcomeWord::Replayed, now).into())
     }
 
     /// The answer of an effect before the newest one of its record.
@@ -301,16 +308,16 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         &self,
         intent: &Intent,
         rule: &Rule,
-        found: RecordSnapshot,
+        snapshot: RecordSnapshot,
         number: u32,
         replay: Replay,
     ) -> Result<Passed, Error> {
         let now = self.clock.now();
-        let reply = self.ledger.reply(found.key, number).await?;
-        let Some(mut known) = self.ledger.occurrence(found.key, number).await? else {
+        let reply = self.ledger.reply(snapshot.key, number).await?;
+        let Some(mut stored) = self.ledger.occurrence(snapshot.key, number).await? else {
             // Retention has dropped its fact; that it is among what came before says enough. Of the newest effect
             // nothing is told, and its answer is not delivered by this.
-            let newest = RecordSnapshot { reply: None, ..found };
+            let newest = RecordSnapshot { reply: None, ..snapshot };
             let Passed { answer, reply, .. } =
                 answer_of_record(newest, intent, rule, OutcomeWord::Replayed, now);
             let reason = Some("done before; its record is no longer kept".into());
@@ -318,14 +325,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             let answer = Answer { effect_id, attempt, evidence, reason, undone_by: None, ..answer };
             return Ok(Passed { answer, reply, delivery: None });
         };
-        if known.effect.marks.fingerprint != intent.marks.fingerprint {
-            let paths = known.effect.marks.differing(&intent.marks);
-            let earlier = RecordSnapshot { newest: Some(Arc::new(known)), reply: None, ..found };
+        if stored.effect.marks.fingerprint != intent.marks.fingerprint {
+            let paths = stored.effect.marks.differing(&intent.marks);
+            let earlier = RecordSnapshot { newest: Some(Arc::new(stored)), reply: None, ..snapshot };
             return Ok(answer_of_refusal(&earlier, Refusal::Drift { paths }, intent, rule));
         }
-        known.effect = self.ledger.as_known_since(known.effect).await?;
-        let disproved = !matches!(known.effect.state, State::Applied(_));
-        let earlier = RecordSnapshot { newest: Some(Arc::new(known)), reply, ..found };
+        stored.effect = self.ledger.with_later_facts(stored.effect).await?;
+        let disproved = !matches!(stored.effect.state, State::Applied(_));
+        let earlier = RecordSnapshot { newest: Some(Arc::new(stored)), reply, ..snapshot };
         if replay == Replay::Repeat
             && let Some(held) = self.superseded(intent, rule, &earlier).await?
         {

@@ -34,9 +34,9 @@ pub enum GivenReply {
 }
 
 impl Passed {
-    pub(crate) fn not_started(found: &RecordSnapshot, not_started: NotStarted, rule: &Rule) -> Passed {
+    pub(crate) fn not_started(snapshot: &RecordSnapshot, not_started: NotStarted, rule: &Rule) -> Passed {
         let mut passed = Passed::not_started_alone(not_started, rule);
-        passed.answer.effect_id = found.effect().map(|effect| effect.id);
+        passed.answer.effect_id = snapshot.effect().map(|effect| effect.id);
         passed
     }
 
@@ -45,12 +45,12 @@ impl Passed {
         refused(None, rule.tier(), trouble, OutcomeWord::Refused, not_started.data)
     }
 
-    pub(crate) fn already_there(found: &RecordSnapshot, reply: Option<Vec<u8>>, rule: &Rule) -> Passed {
+    pub(crate) fn already_there(snapshot: &RecordSnapshot, reply: Option<Vec<u8>>, rule: &Rule) -> Passed {
         let answer = Answer {
             ok: true,
             effect: EffectWord::Noop,
             outcome: OutcomeWord::Replayed,
-            effect_id: found.effect().map(|effect| effect.id),
+            effect_id: snapshot.effect().map(|effect| effect.id),
             attempt: None,
             tier: rule.tier(),
             evidence: Some(Evidence::Probed),
@@ -93,7 +93,7 @@ impl Passed {
     }
 
     /// A question after the success found it to be true.
-    pub(crate) fn with_truth(mut self, found: RecordSnapshot) -> Passed {
+    pub(crate) fn with_truth(mut self, snapshot: RecordSnapshot) -> Passed {
         self.answer.evidence = Some(Evidence::Confirmed);
         let pending = [Evidence::Accepted, Evidence::Reported].map(pending);
         self.answer.reason = self.answer.reason.take().and_then(|reason| {
@@ -101,12 +101,12 @@ impl Passed {
             let reason = without.map_or(reason.as_str(), |reason| reason.trim_end_matches("; "));
             (!reason.is_empty()).then(|| reason.to_owned())
         });
-        Passed { delivery: Some(found), ..self }
+        Passed { delivery: Some(snapshot), ..self }
     }
 
     /// A question after the success found it not to be true. What it printed stays: that is what disproved itself.
-    pub(crate) fn with_refutation(self, found: &RecordSnapshot) -> Passed {
-        let Some(effect) = found.effect() else { return self };
+    pub(crate) fn with_refutation(self, snapshot: &RecordSnapshot) -> Passed {
+        let Some(effect) = snapshot.effect() else { return self };
         let mut passed = refused(
             Some(effect),
             effect.facts.tier,
@@ -154,9 +154,9 @@ pub(crate) fn pending(evidence: Evidence) -> String {
 }
 
 /// The answer of this call's own attempt.
-pub(crate) fn answer_ran(mut found: RecordSnapshot, sent: Sent, now: At) -> Passed {
-    let known = Arc::clone(found.newest.as_ref().expect("an attempt was made"));
-    let effect = &known.effect;
+pub(crate) fn answer_ran(mut snapshot: RecordSnapshot, sent: Sent, now: At) -> Passed {
+    let stored = Arc::clone(snapshot.newest.as_ref().expect("an attempt was made"));
+    let effect = &stored.effect;
     match &effect.state {
         State::Applied(applied) => {
             let reason = match (applied.evidence, &sent.outcome) {
@@ -173,9 +173,9 @@ pub(crate) fn answer_ran(mut found: RecordSnapshot, sent: Sent, now: At) -> Pass
             let reply = match &sent.outcome {
                 Outcome::Applied { evidence: Evidence::Probed, .. } => GivenReply::None,
                 Outcome::Applied { .. } => GivenReply::Live,
-                _ => take_reply(&mut found),
+                _ => take_reply(&mut snapshot),
             };
-            Passed { answer, reply, delivery: Some(found) }
+            Passed { answer, reply, delivery: Some(snapshot) }
         }
         State::NotApplied(_) => {
             let trouble = match &sent.outcome {
@@ -194,32 +194,32 @@ pub(crate) fn answer_ran(mut found: RecordSnapshot, sent: Sent, now: At) -> Pass
 }
 
 /// The answer of the attempt that this call waited for.
-pub(crate) fn joined_answer(found: RecordSnapshot, intent: &Intent, rule: &Rule, now: At) -> Passed {
-    let effect = found.effect().expect("an attempt was joined");
+pub(crate) fn joined_answer(snapshot: RecordSnapshot, intent: &Intent, rule: &Rule, now: At) -> Passed {
+    let effect = snapshot.effect().expect("an attempt was joined");
     match &effect.state {
-        State::NotApplied(_) => answer_of_refused(found, OutcomeWord::Joined),
-        _ => answer_of_record(found, intent, rule, OutcomeWord::Joined, now),
+        State::NotApplied(_) => answer_of_refused(snapshot, OutcomeWord::Joined),
+        _ => answer_of_record(snapshot, intent, rule, OutcomeWord::Joined, now),
     }
 }
 
 /// Hands over what the upstream refused, to somebody who did not send it.
-pub(crate) fn answer_of_refused(mut found: RecordSnapshot, outcome: OutcomeWord) -> Passed {
-    let effect = found.effect().expect("only a known effect was refused");
+pub(crate) fn answer_of_refused(mut snapshot: RecordSnapshot, outcome: OutcomeWord) -> Passed {
+    let effect = snapshot.effect().expect("only a known effect was refused");
     let trouble = wording::upstream_refused(effect);
     let mut passed = refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null);
-    passed.reply = take_reply(&mut found);
+    passed.reply = take_reply(&mut snapshot);
     passed
 }
 
 /// Answers a success from the record, without acting.
 pub(crate) fn answer_of_record(
-    mut found: RecordSnapshot,
+    mut snapshot: RecordSnapshot,
     intent: &Intent,
     rule: &Rule,
     outcome: OutcomeWord,
     now: At,
 ) -> Passed {
-    let effect = found.effect().expect("only a known effect answers from the record");
+    let effect = snapshot.effect().expect("only a known effect answers from the record");
     let mut reason = wording::done_before(effect, now);
     if outcome == OutcomeWord::Replayed {
         if effect.delivered_at.is_none() {
@@ -230,7 +230,7 @@ pub(crate) fn answer_of_record(
     }
     reason.push_str(&wording::worded_otherwise(&effect.marks.differing_content(&intent.marks)));
     if let State::Applied(applied) = &effect.state {
-        match (applied.reply, &found.reply) {
+        match (applied.reply, &snapshot.reply) {
             (Reply::TooLarge(bytes), _) => {
                 reason.push_str(&format!("; its reply of {bytes} bytes was not kept"))
             }
@@ -244,18 +244,18 @@ pub(crate) fn answer_of_record(
         reason.push_str(&wording::to_do_it_again(effect, rule.again, by_itself));
     }
     let answer = answer(effect, true, EffectWord::Noop, outcome, Some(reason));
-    Passed { answer, reply: take_reply(&mut found), delivery: Some(found) }
+    Passed { answer, reply: take_reply(&mut snapshot), delivery: Some(snapshot) }
 }
 
 pub(crate) fn answer_of_refusal(
-    found: &RecordSnapshot,
+    snapshot: &RecordSnapshot,
     refusal: Refusal,
     intent: &Intent,
     rule: &Rule,
 ) -> Passed {
-    let effect = found.effect();
+    let effect = snapshot.effect();
     let trouble = match (refusal, effect) {
-        (Refusal::Drift { paths }, Some(effect)) => wording::drift(effect, paths, found.key != intent.key),
+        (Refusal::Drift { paths }, Some(effect)) => wording::drift(effect, paths, snapshot.key != intent.key),
         (Refusal::Refuted, Some(effect)) => wording::refuted(effect),
         (Refusal::BudgetSpent, Some(effect)) => wording::budget_spent(effect),
         (Refusal::AgainNotAllowed(again), Some(effect)) => wording::again_not_allowed(effect, again),
@@ -325,9 +325,9 @@ fn answer(
 
 /// The recorded reply, which may be large and has one taker. Only what the state says is kept: a row may still hold
 /// what a refusal answered.
-fn take_reply(found: &mut RecordSnapshot) -> GivenReply {
-    let reply = found.reply.take();
-    let kept = match found.effect().map(|effect| &effect.state) {
+fn take_reply(snapshot: &mut RecordSnapshot) -> GivenReply {
+    let reply = snapshot.reply.take();
+    let kept = match snapshot.effect().map(|effect| &effect.state) {
         Some(State::Applied(applied)) => applied.reply == Reply::Kept,
         Some(State::NotApplied(not_applied)) => not_applied.reply == Reply::Kept,
         _ => false,

@@ -29,7 +29,7 @@ pub(crate) struct Survey {
     /// The effect of the record that the caller's own key stands for.
     pub(crate) stands_for: Option<u32>,
     reached_by_key: bool,
-    pub(crate) found: RecordSnapshot,
+    pub(crate) snapshot: RecordSnapshot,
     /// The effect that the call has sent or waited for, if its record has a newer one.
     pub(crate) older: Option<Arc<StoredEffect>>,
     forgotten_before: Option<At>,
@@ -46,7 +46,7 @@ impl Survey {
             forgotten_before: self.forgotten_before,
             stands_for: self.stands_for,
             reached_by_key: self.reached_by_key,
-            past: Past { older: self.older.as_ref().map(|known| &known.effect), ..past },
+            past: Past { older: self.older.as_ref().map(|stored| &stored.effect), ..past },
         }
     }
 
@@ -55,7 +55,7 @@ impl Survey {
     }
 
     pub(crate) fn effect(&self) -> Option<&Effect> {
-        self.found.effect()
+        self.snapshot.effect()
     }
 }
 
@@ -64,22 +64,22 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     pub(crate) async fn survey<U>(&self, call: &GateCall<'_, U>) -> Result<Survey, Error> {
         let now = self.clock.now();
         let key = self.resolve_key_of_call(call, now).await?;
-        let found = self.ledger.observe(key.record, now).await?;
-        let older = match (call.occurrence_in(found.key), found.effect()) {
+        let snapshot = self.ledger.observe(key.record, now).await?;
+        let older = match (call.occurrence_in(snapshot.key), snapshot.effect()) {
             (Some(number), Some(newest)) if number < newest.occurrence.number => {
-                self.ledger.occurrence(found.key, number).await?.map(Arc::new)
+                self.ledger.occurrence(snapshot.key, number).await?.map(Arc::new)
             }
             _ => None,
         };
-        Ok(Survey { older, ..self.survey_of(call.intent, call.rule, key, found, now).await? })
+        Ok(Survey { older, ..self.survey_of(call.intent, call.rule, key, snapshot, now).await? })
     }
 
     /// Looks without writing anything.
     pub(crate) async fn survey_unwritten(&self, intent: &Intent, rule: &Rule) -> Result<Survey, Error> {
         let now = self.clock.now();
         let key = self.resolve_key(intent, now).await?;
-        let found = self.ledger.find(key.record).await?;
-        self.survey_of(intent, rule, key, found, now).await
+        let snapshot = self.ledger.find(key.record).await?;
+        self.survey_of(intent, rule, key, snapshot, now).await
     }
 
     async fn survey_of(
@@ -87,14 +87,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         intent: &Intent,
         rule: &Rule,
         key: ResolvedKey,
-        found: RecordSnapshot,
+        snapshot: RecordSnapshot,
         now: At,
     ) -> Result<Survey, Error> {
         let (fences, fenced) = self.fence(intent).await?;
-        let stands_for = self.stands_for(&key, &found).await?;
-        let forgotten_before = self.forgotten_before(&found, now).await?;
-        let newest_on_record = self.newest_on_record(&found, rule).await?;
-        let (uptime, reached_by_key) = (self.clock.uptime(), found.key != intent.key);
+        let stands_for = self.stands_for(&key, &snapshot).await?;
+        let forgotten_before = self.forgotten_before(&snapshot, now).await?;
+        let newest_on_record = self.newest_on_record(&snapshot, rule).await?;
+        let (uptime, reached_by_key) = (self.clock.uptime(), snapshot.key != intent.key);
         Ok(Survey {
             now,
             uptime,
@@ -103,7 +103,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             key,
             stands_for,
             reached_by_key,
-            found,
+            snapshot,
             older: None,
             forgotten_before,
             newest_on_record,
@@ -111,9 +111,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Rule 9: whether a claim of this record may have been lost since it was last known to be whole.
-    async fn forgotten_before(&self, found: &RecordSnapshot, now: At) -> Result<Option<At>, Error> {
-        if found.effect().is_some_and(|effect| effect.is_whole_in(found.epoch.0))
-            || found.epoch == Revision::ABSENT
+    async fn forgotten_before(&self, snapshot: &RecordSnapshot, now: At) -> Result<Option<At>, Error> {
+        if snapshot.effect().is_some_and(|effect| effect.is_whole_in(snapshot.epoch.0))
+            || snapshot.epoch == Revision::ABSENT
         {
             return Ok(None);
         }
@@ -122,8 +122,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Rule 7: the newest instant on record, where the life of an upstream's key decides. The clock may be behind it.
-    async fn newest_on_record(&self, found: &RecordSnapshot, rule: &Rule) -> Result<Option<At>, Error> {
-        let in_doubt = found.effect().is_some_and(|effect| matches!(effect.state, State::InDoubt(_)));
+    async fn newest_on_record(&self, snapshot: &RecordSnapshot, rule: &Rule) -> Result<Option<At>, Error> {
+        let in_doubt = snapshot.effect().is_some_and(|effect| matches!(effect.state, State::InDoubt(_)));
         if !in_doubt || rule.inject.as_ref().is_none_or(|inject| inject.valid_for.is_none()) {
             return Ok(None);
         }

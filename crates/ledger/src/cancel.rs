@@ -33,7 +33,7 @@ pub struct CancelReport {
 impl CancelReport {
     /// The effects that can be taken back, and by which call. Each undo is an effect of its own.
     pub fn undoable(&self) -> impl Iterator<Item = (&StoredEffect, &UndoCall)> {
-        self.applied.iter().filter_map(|known| Some((known, known.effect.undoable()?)))
+        self.applied.iter().filter_map(|stored| Some((stored, stored.effect.undoable()?)))
     }
 }
 
@@ -63,26 +63,26 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             // All of them: an effect that began in another run may have an attempt of this one.
             let page = self.listing(By::All, after, PAGE_ROWS_MAX).await?;
             answer.damaged.extend(page.damaged);
-            let ours = |known: &StoredEffect| {
+            let ours = |stored: &StoredEffect| {
                 let of_run = |attempt: &Attempt| attempt.run.as_ref().is_some_and(|of| of.id == run);
-                known.index.run == Some(run_key)
-                    || known.effect.facts.tenant == tenant && known.effect.attempts.iter().any(of_run)
+                stored.index.run == Some(run_key)
+                    || stored.effect.facts.tenant == tenant && stored.effect.attempts.iter().any(of_run)
             };
-            for (key, known) in page.items.into_iter().filter(|(_, known)| ours(known)) {
-                let known = match known.effect.is_open() {
-                    true => self.observe(key, now).await?.newest.map_or(known, Arc::unwrap_or_clone),
-                    false => known,
+            for (key, stored) in page.items.into_iter().filter(|(_, stored)| ours(stored)) {
+                let stored = match stored.effect.is_open() {
+                    true => self.observe(key, now).await?.newest.map_or(stored, Arc::unwrap_or_clone),
+                    false => stored,
                 };
-                for attempt in &known.effect.attempts {
+                for attempt in &stored.effect.attempts {
                     may_send |= self.may_send(attempt, now)?;
                 }
-                match known.effect.state {
+                match stored.effect.state {
                     State::Applied(_) => {
-                        let effect = self.as_known_since(known.effect).await?;
-                        answer.applied.push(StoredEffect { effect, ..known });
+                        let effect = self.with_later_facts(stored.effect).await?;
+                        answer.applied.push(StoredEffect { effect, ..stored });
                     }
-                    State::InFlight { .. } => answer.in_flight.push(known),
-                    State::InDoubt(_) => answer.in_doubt.push(known),
+                    State::InFlight { .. } => answer.in_flight.push(stored),
+                    State::InDoubt(_) => answer.in_doubt.push(stored),
                     State::NotApplied(_) => {}
                 }
             }

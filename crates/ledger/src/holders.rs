@@ -1,4 +1,4 @@
-//! Who holds attempts, and whether they are still alive (rule 17).
+//! Holders of attempts, and whether they are still alive (rule 17).
 
 use crate::Error;
 use crate::owner::{Group, OwnerLock, Owners};

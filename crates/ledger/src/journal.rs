@@ -109,7 +109,7 @@ fn details<'a>(event: &'a Event, effect: &'a Effect) -> Details<'a> {
         Event::RuledApplied { ruling, .. }
         | Event::RuledNotApplied { ruling }
         | Event::Reopened { ruling }
-        | Event::Released { ruling } => {
+        | Event::RepeatPermitted { ruling } => {
             Details { by: Some(&ruling.by), reason: Some(&ruling.reason), ..only }
         }
         Event::Adopted { reason } => Details { reason: Some(reason), ..only },

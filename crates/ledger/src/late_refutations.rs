@@ -24,14 +24,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Records that a success is not true which is no longer the newest effect of its record. `false`: it is none.
     pub(crate) async fn disprove(&self, seen: &RecordSnapshot, what: String, now: At) -> Result<bool, Error> {
         let Some(seen_effect) = seen.effect() else { return Ok(false) };
-        let known = self.occurrence(seen.key, seen_effect.occurrence.number).await?;
-        let Some(known) = known.filter(|known| known.effect.id == seen_effect.id) else { return Ok(false) };
-        if !is_unconfirmed(&known.effect) {
+        let stored = self.occurrence(seen.key, seen_effect.occurrence.number).await?;
+        let Some(stored) = stored.filter(|stored| stored.effect.id == seen_effect.id) else {
+            return Ok(false);
+        };
+        if !is_unconfirmed(&stored.effect) {
             return Ok(false);
         }
         let data = serde_json::json!({"what": what});
-        let line = journal::note("refuted", Some(&known.effect), known.index.run, data, now);
-        let key = self.disproved_key(known.effect.id);
+        let line = journal::note("refuted", Some(&stored.effect), stored.index.run, data, now);
+        let key = self.disproved_key(stored.effect.id);
         self.put_cell(
             key,
             Revision::ABSENT,
@@ -43,7 +45,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// An effect with what became known of it after its record had gone on: that it was undone, or disproved.
-    pub async fn as_known_since(&self, effect: Effect) -> Result<Effect, Error> {
+    pub async fn with_later_facts(&self, effect: Effect) -> Result<Effect, Error> {
         let effect = self.with_undone(effect).await?;
         if !matches!(effect.state, State::Applied(_)) {
             return Ok(effect);

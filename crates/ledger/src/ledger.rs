@@ -1,5 +1,6 @@
 //! The ledger: current truth per intent, over any store.
 
+use crate::doubt_observer::{DoubtObserver, Noteworthy};
 use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
 use crate::record::{StoredEffect, decode, encode, index_after, run_digest};
@@ -9,7 +10,6 @@ use crate::store::{
     Page, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
 };
 use crate::undo::may_be_undone;
-use crate::witness::{DoubtObserver, Noteworthy};
 use crate::{Error, journal};
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Attempt, Effect, State};
@@ -51,7 +51,7 @@ impl RecordSnapshot {
     }
 
     pub fn effect(&self) -> Option<&Effect> {
-        self.newest.as_ref().map(|known| &known.effect)
+        self.newest.as_ref().map(|stored| &stored.effect)
     }
 }
 
@@ -67,7 +67,7 @@ pub struct Listing {
 /// A record after a transition that this call wrote, or saw written.
 #[derive(Debug, Clone)]
 pub struct RecordUpdate {
-    pub found: RecordSnapshot,
+    pub snapshot: RecordSnapshot,
     pub alarm: Option<Alarm>,
     /// Set when an answer came too late for its record: then it is a line in the journal and nothing else.
     pub late: Option<Late>,
@@ -76,7 +76,7 @@ pub struct RecordUpdate {
 /// Why an answer is evidence only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Late {
-    /// The record has gone on to its next effect; `found` holds the one that was answered.
+    /// The record has gone on to its next effect; `snapshot` holds the one that was answered.
     MovedOn,
     /// The record does not know this attempt: a failover has lost its claim, perhaps given its number to another.
     Lost,
@@ -129,23 +129,23 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     ///
     /// If the lapse cannot be written it still holds for the caller: the ledger's trouble must not hide a doubt.
     pub async fn observe(&self, key: Digest, now: At) -> Result<RecordSnapshot, Error> {
-        let mut found = self.find(key).await?;
+        let mut snapshot = self.find(key).await?;
         for _ in 0..RACES_MAX {
-            let Some(event) = self.overdue(&found, now)? else {
-                return match found.effect().is_some_and(may_be_undone) {
-                    true => Box::pin(self.linked(found)).await,
-                    false => Ok(found),
+            let Some(event) = self.overdue(&snapshot, now)? else {
+                return match snapshot.effect().is_some_and(may_be_undone) {
+                    true => Box::pin(self.linked(snapshot)).await,
+                    false => Ok(snapshot),
                 };
             };
             // Rare, and large beside a read.
-            match Box::pin(self.write(&found, RecordChange::to(&event, now))).await {
-                Ok(WriteResult::Done(changed)) => found = changed.found,
-                Ok(WriteResult::Moved) => found = self.find(key).await?,
+            match Box::pin(self.write(&snapshot, RecordChange::to(&event, now))).await {
+                Ok(WriteResult::Done(changed)) => snapshot = changed.snapshot,
+                Ok(WriteResult::Moved) => snapshot = self.find(key).await?,
                 Err(Error::NotWritten { .. }) => {
-                    if let Some(known) = &mut found.newest {
-                        Arc::make_mut(known).effect = lifecycle::next(&known.effect, &event)?.effect;
+                    if let Some(stored) = &mut snapshot.newest {
+                        Arc::make_mut(stored).effect = lifecycle::next(&stored.effect, &event)?.effect;
                     }
-                    return Ok(found);
+                    return Ok(snapshot);
                 }
                 Err(error) => return Err(error),
             }
@@ -154,9 +154,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Changes of the newest effect that nobody has written down yet.
-    fn overdue(&self, found: &RecordSnapshot, now: At) -> Result<Option<Event>, Error> {
-        let Some(known) = found.newest.as_ref().filter(|known| !known.newer) else { return Ok(None) };
-        let effect = &known.effect;
+    fn overdue(&self, snapshot: &RecordSnapshot, now: At) -> Result<Option<Event>, Error> {
+        let Some(stored) = snapshot.newest.as_ref().filter(|stored| !stored.newer) else { return Ok(None) };
+        let effect = &stored.effect;
         if let Some(attempt) = effect.open_attempt() {
             let lapse = lapse_of(attempt, self.is_alive(attempt.owner)?, now);
             return Ok(lapse.map(|why| Event::Lapsed { why, at: now }));
@@ -180,12 +180,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Applies an event to the newest effect of a record, at the revision that was read.
     pub(crate) async fn write(
         &self,
-        found: &RecordSnapshot,
+        snapshot: &RecordSnapshot,
         change: RecordChange<'_>,
     ) -> Result<WriteResult, Error> {
-        let noteworthy = Noteworthy::of(found.effect(), change.event);
+        let noteworthy = Noteworthy::of(snapshot.effect(), change.event);
         let tell = |changed: &RecordUpdate| {
-            if let (Some(witness), Some(effect)) = (&self.witness, changed.found.effect()) {
+            if let (Some(witness), Some(effect)) = (&self.witness, changed.snapshot.effect()) {
                 match noteworthy {
                     Some(Noteworthy::Lapsed) => witness.lapsed(effect),
                     Some(Noteworthy::Cleared) => witness.cleared(effect),
@@ -193,7 +193,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 }
             }
         };
-        let (commit, changed) = self.change(found, change)?;
+        let (commit, changed) = self.change(snapshot, change)?;
         match self.store.commit(commit).await? {
             Committed::Done => {
                 tell(&changed);
@@ -201,13 +201,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             }
             Committed::Conflict(_) => Ok(WriteResult::Moved),
             Committed::Unknown => {
-                let current = self.find(found.key).await.map_err(undetermined)?;
-                let landed =
-                    current.revision == changed.found.revision && current.effect() == changed.found.effect();
+                let current = self.find(snapshot.key).await.map_err(undetermined)?;
+                let landed = current.revision == changed.snapshot.revision
+                    && current.effect() == changed.snapshot.effect();
                 match landed {
                     true => {
                         tell(&changed);
-                        Ok(WriteResult::Done(RecordUpdate { found: current, ..changed }))
+                        Ok(WriteResult::Done(RecordUpdate { snapshot: current, ..changed }))
                     }
                     false => Ok(WriteResult::Moved),
                 }
@@ -218,32 +218,32 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// The commit of a change, and the record as it is once that has landed.
     fn change(
         &self,
-        found: &RecordSnapshot,
+        snapshot: &RecordSnapshot,
         change: RecordChange<'_>,
     ) -> Result<(Commit, RecordUpdate), Error> {
         let RecordChange { event, reply, beside, note, durability, at, undo } = change;
-        let known = found.newest.as_ref().ok_or_else(|| Error::NoSuchEffect(found.key.to_string()))?;
-        if known.newer {
-            return Err(Error::NewerRecord { effect: known.effect.id.to_string() });
+        let stored = snapshot.newest.as_ref().ok_or_else(|| Error::NoSuchEffect(snapshot.key.to_string()))?;
+        if stored.newer {
+            return Err(Error::NewerRecord { effect: stored.effect.id.to_string() });
         }
-        let mut step = lifecycle::next(&known.effect, event)?;
+        let mut step = lifecycle::next(&stored.effect, event)?;
         if let Some(undo) = undo {
             lifecycle::keep_undo(&mut step.effect, event, undo);
         }
-        let index = index_after(&known.index, &step.effect);
-        let run = known.index.run;
+        let index = index_after(&stored.index, &step.effect);
+        let run = stored.index.run;
         let mut lines = vec![journal::line(event, &step.effect, run, at)];
         lines.extend(note.map(|(kind, data)| journal::note(kind, Some(&step.effect), run, data, at)));
         lines.extend(step.alarm.map(|alarm| journal::alarm(alarm, &step.effect, run, at)));
         let kept = match &reply {
-            ReplyChange::Keep => found.reply.clone(),
+            ReplyChange::Keep => snapshot.reply.clone(),
             ReplyChange::Set(bytes) => Some(bytes.clone()),
             ReplyChange::Drop => None,
         };
         let put = Put::Record {
-            key: found.key,
+            key: snapshot.key,
             ordinal: step.effect.occurrence.number,
-            expected: found.revision,
+            expected: snapshot.revision,
             index: Box::new(index.clone()),
             body: encode(&step.effect),
             reply,
@@ -252,19 +252,19 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let commit = Commit {
             // The record as it was read is the record of one epoch: a failover brings back older rows, and later
             // ones get the revisions and attempt numbers that were lost. A refused writer reads again.
-            require: Require { cells: vec![(EPOCH_CELL, found.epoch)], ..Require::default() },
+            require: Require { cells: vec![(EPOCH_CELL, snapshot.epoch)], ..Require::default() },
             journal: lines,
             durability,
             ..Commit::of(nonce(&self.entropy), puts)
         };
-        let found = RecordSnapshot {
-            key: found.key,
-            revision: found.revision.next(),
-            epoch: found.epoch,
+        let snapshot = RecordSnapshot {
+            key: snapshot.key,
+            revision: snapshot.revision.next(),
+            epoch: snapshot.epoch,
             newest: Some(Arc::new(StoredEffect { effect: step.effect, index, newer: false })),
             reply: kept,
         };
-        Ok((commit, RecordUpdate { found, alarm: step.alarm, late: None }))
+        Ok((commit, RecordUpdate { snapshot, alarm: step.alarm, late: None }))
     }
 
     /// A line in the journal about something that changed no record.
@@ -331,7 +331,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         for row in page.items {
             let (key, id) = (row.key, EffectId(row.index.effect));
             match decode(row) {
-                Ok(known) => listing.items.push((key, known)),
+                Ok(stored) => listing.items.push((key, stored)),
                 Err(_) => listing.damaged.push(id),
             }
         }
@@ -364,8 +364,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let seen = SeenAlike { newest, revisions, open: open.iter().map(|(Cursor(id), _)| id).sum() };
         let oldest = rows.last().map(|(cursor, _)| *cursor);
         rows.extend(open.into_iter().filter(|(cursor, _)| oldest.is_none_or(|oldest| *cursor < oldest)));
-        let known = rows.into_iter().map(|(_, row)| Ok((row.key, decode(row)?)));
-        Ok((seen, known.collect::<Result<_, Error>>()?))
+        let stored = rows.into_iter().map(|(_, row)| Ok((row.key, decode(row)?)));
+        Ok((seen, stored.collect::<Result<_, Error>>()?))
     }
 
     pub async fn journal(

@@ -1,4 +1,4 @@
-//! Who is alive. A holder's death is known by a lock that dies with it, never by time alone.
+//! Locks of living processes. A holder's death is known by a lock that dies with it, never by time alone.
 //!
 //! The kernel drops a lock when the last descriptor of its file goes, so a child that inherited the descriptor
 //! keeps its parent's claims alive until the whole process tree is gone.
@@ -25,7 +25,7 @@ pub struct OwnerLock {
 enum LockHold {
     File { file: File, directory: PathBuf, inherited: bool },
     InProcess(Arc<Mutex<BTreeSet<OwnerId>>>),
-    Released,
+    RepeatPermitted,
 }
 
 impl OwnerLock {
@@ -89,7 +89,7 @@ impl OwnerLock {
 
     /// Lets go, and says whether a child still holds on.
     pub fn release(mut self) -> Result<bool, Error> {
-        match std::mem::replace(&mut self.held, LockHold::Released) {
+        match std::mem::replace(&mut self.held, LockHold::RepeatPermitted) {
             LockHold::File { file, directory, .. } => {
                 drop(file);
                 is_alive(&directory, self.id)
@@ -104,7 +104,7 @@ impl OwnerLock {
 
 impl Drop for OwnerLock {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.held, LockHold::Released) {
+        match std::mem::replace(&mut self.held, LockHold::RepeatPermitted) {
             // Only the name of a lock that no child can hold may go: a missing file means a dead owner.
             LockHold::File { directory, inherited: false, .. } => {
                 let _ = fs::remove_file(file_of(&directory, self.id));
@@ -115,7 +115,7 @@ impl Drop for OwnerLock {
                 drop(file);
                 let _held_by_a_child = is_alive(&directory, self.id);
             }
-            LockHold::Released => {}
+            LockHold::RepeatPermitted => {}
             LockHold::InProcess(living) => {
                 living.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
             }

@@ -227,7 +227,7 @@ impl Place {
     }
 }
 
-/// Who may read a file: the lock file holds nothing.
+/// The readers that a file may have: the lock file holds nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AllowedReaders {
     Us,

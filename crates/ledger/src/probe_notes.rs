@@ -47,16 +47,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         why: &str,
         now: At,
     ) -> Result<(), Error> {
-        let Some(known) = &seen.newest else { return Ok(()) };
+        let Some(stored) = &seen.newest else { return Ok(()) };
         let why: String = why.chars().take(WHY_CHARS_MAX).collect();
-        let key = self.secret().mac("asked_in_vain", &[&known.effect.id.0.to_be_bytes()]);
+        let key = self.secret().mac("asked_in_vain", &[&stored.effect.id.0.to_be_bytes()]);
         self.update_cell(key, Durability::Durable, |notes: Option<ProbeNotes>| {
             let notes = notes.unwrap_or_default();
             if notes.why == why || notes.lines >= LINES_MAX {
                 return Ok(CellUpdate::Keep(()));
             }
             let data = serde_json::json!({"why": why});
-            let line = journal::note(what.word(), Some(&known.effect), known.index.run, data, now);
+            let line = journal::note(what.word(), Some(&stored.effect), stored.index.run, data, now);
             let value = ProbeNotes { lines: notes.lines + 1, why: why.clone() };
             Ok(CellUpdate::Put { value, lines: vec![line], result: () })
         })

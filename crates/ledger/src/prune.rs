@@ -113,20 +113,20 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             for row in page.items {
                 let (key, revision, ordinal) = (row.key, row.revision, row.ordinal);
                 // An unreadable record is kept: it still refuses its call.
-                let Ok(known) = decode(row) else { continue };
+                let Ok(stored) = decode(row) else { continue };
                 // An undelivered success never expires: its answer is still owed to somebody.
                 let owed =
-                    matches!(known.effect.state, State::Applied(_)) && known.effect.delivered_at.is_none();
-                if known.newer || known.effect.is_open() || owed {
+                    matches!(stored.effect.state, State::Applied(_)) && stored.effect.delivered_at.is_none();
+                if stored.newer || stored.effect.is_open() || owed {
                     continue;
                 }
-                let changed_at = known.effect.changed_at();
+                let changed_at = stored.effect.changed_at();
                 // Where clocks disagree, the smaller age counts: it is younger than its last claim.
-                let claimed = known.effect.newest_attempt().and_then(|newest| newest.uptime);
+                let claimed = stored.effect.newest_attempt().and_then(|newest| newest.uptime);
                 let up = uptime.zip(claimed).and_then(|(now, claimed)| now.since(claimed));
                 let is_past = |horizon: At, kept| changed_at < horizon && up.is_none_or(|up| up >= kept);
                 let reply_is_past = is_past(replies_before, retention.replies);
-                let facts = &known.effect.facts;
+                let facts = &stored.effect.facts;
                 let named = facts.caller_key || facts.by_joining_key;
                 if is_past(facts_before, facts_kept) && !named {
                     let forget = Put::Forget { key, ordinal, expected: revision };
@@ -134,7 +134,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                         report.facts_dropped += 1;
                     }
                 } else if reply_is_past
-                    && reply_of(&known) == Some(Reply::Kept)
+                    && reply_of(&stored) == Some(Reply::Kept)
                     // The record still says that a reply was kept; that it is gone is seen by its absence.
                     && self.store.reply(key, ordinal).await?.is_some()
                     && self.prune_commit(vec![Put::DropReply { key, ordinal }]).await?
@@ -155,8 +155,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 }
 
-fn reply_of(known: &StoredEffect) -> Option<Reply> {
-    match &known.effect.state {
+fn reply_of(stored: &StoredEffect) -> Option<Reply> {
+    match &stored.effect.state {
         State::Applied(applied) => Some(applied.reply),
         State::NotApplied(not_applied) => Some(not_applied.reply),
         State::InFlight { .. } | State::InDoubt(_) => None,

@@ -237,7 +237,7 @@ mod tests {
                     delivered_at: At(4),
                     uptime: Some(Uptime { boot: 7, micros: 800 }),
                 }),
-                by_leave: true,
+                by_permission: true,
             };
             effect.attempts[0].call_id = Some("call_1".into());
             effect.attempts[0].run = Some(Run::named("run-1").expect("a run"));
@@ -270,7 +270,7 @@ mod tests {
             effect.undo = Some(undo);
             effect.undone = Some(Undone { by: EffectId(9), at: At(5) });
             let reason = Reason::parse("wrong order").expect("a reason");
-            effect.released = Some(Ruling { by: "ann".into(), reason: reason.clone(), at: At(6) });
+            effect.repeat_permitted = Some(Ruling { by: "ann".into(), reason: reason.clone(), at: At(6) });
             let undoes = Some(Undoes { effect: EffectId(3), by: "ann".into(), reason });
             effect.facts = Arc::new(Facts {
                 undoes,

@@ -79,9 +79,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Lets the newest effect of its record happen once more.
-    pub async fn release(&self, id: EffectId, ruling: Ruling) -> Result<RecordUpdate, Error> {
+    pub async fn permit_repeat(&self, id: EffectId, ruling: Ruling) -> Result<RecordUpdate, Error> {
         let now = ruling.at;
-        self.change_newest(id, Event::Released { ruling }, ReplyChange::Keep, now).await
+        self.change_newest(id, Event::RepeatPermitted { ruling }, ReplyChange::Keep, now).await
     }
 
     /// Records that a deliberate repeat with this reason is given the success that nobody has got yet,
@@ -94,7 +94,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     ) -> Result<Option<RecordSnapshot>, Error> {
         let event = Event::Adopted { reason: reason.clone() };
         Ok(match self.write(seen, RecordChange::to(&event, now)).await? {
-            WriteResult::Done(changed) => Some(changed.found),
+            WriteResult::Done(changed) => Some(changed.snapshot),
             WriteResult::Moved => None,
         })
     }
@@ -108,12 +108,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     ) -> Result<RecordUpdate, Error> {
         let (key, _) = self.by_id(id).await?;
         for _ in 0..RACES_MAX {
-            let found = self.observe(key, now).await?;
-            if found.effect().map(|effect| effect.id) != Some(id) {
+            let snapshot = self.observe(key, now).await?;
+            if snapshot.effect().map(|effect| effect.id) != Some(id) {
                 return Err(Error::Superseded { effect: id.to_string() });
             }
             let change = RecordChange { reply: reply.clone(), ..RecordChange::to(&event, now) };
-            if let WriteResult::Done(changed) = self.write(&found, change).await? {
+            if let WriteResult::Done(changed) = self.write(&snapshot, change).await? {
                 return Ok(changed);
             }
         }
@@ -158,9 +158,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             return Ok(true);
         }
         // Somebody else may have asked too.
-        let found = self.find(seen.key).await?;
+        let snapshot = self.find(seen.key).await?;
         let same = |effect: &&Effect| seen.effect().is_some_and(|seen| seen.id == effect.id);
-        Ok(found.effect().filter(same).is_some_and(|effect| {
+        Ok(snapshot.effect().filter(same).is_some_and(|effect| {
             matches!(&effect.state, State::Applied(applied) if applied.evidence == Evidence::Confirmed)
         }))
     }
@@ -182,12 +182,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     async fn change_applied(&self, seen: &RecordSnapshot, event: &Event, now: At) -> Result<bool, Error> {
         let id = seen.effect().map(|effect| effect.id);
         for _ in 0..RACES_MAX {
-            let found = self.find(seen.key).await?;
-            let is_it = found.effect().is_some_and(|effect| Some(effect.id) == id && is_unconfirmed(effect));
+            let snapshot = self.find(seen.key).await?;
+            let is_it =
+                snapshot.effect().is_some_and(|effect| Some(effect.id) == id && is_unconfirmed(effect));
             if !is_it {
                 return Ok(false);
             }
-            if let WriteResult::Done(_) = self.write(&found, RecordChange::to(event, now)).await? {
+            if let WriteResult::Done(_) = self.write(&snapshot, RecordChange::to(event, now)).await? {
                 return Ok(true);
             }
         }

@@ -8,7 +8,7 @@ use semel_core::time::At;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Who has the turn on a resource.
+/// The turn on a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     pub holder: Option<TurnHolder>,

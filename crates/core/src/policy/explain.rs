@@ -1,6 +1,6 @@
 //! Why a call gets the rule it gets: for `semel policy explain`.
 
-use super::build::Choices;
+use super::compile::Choices;
 use super::pack::PACKS;
 use super::rule::{
     Again, CallerKey, EffectWording, Failure, InjectInto, Rule, RuleCall, RuleOrigin, Rulings, ScopeChoice,

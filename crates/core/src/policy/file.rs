@@ -1,4 +1,4 @@
-//! The shape of `semel.toml`: which keys there are and what type each has. What they mean is `build`'s matter.
+//! The shape of `semel.toml`: which keys there are and what type each has. What they mean is `compile`'s matter.
 
 use super::rule::{Again, CallerKey, Failure, OnDisconnect, Rulings, ScopeChoice, Unmarked};
 use crate::class::Class;

@@ -1,6 +1,6 @@
 //! Settings that are allowed and probably not meant.
 
-use super::build::RuleEntry;
+use super::compile::RuleEntry;
 use super::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
 use super::file::{RuleTable, Spot};
 use super::glob::Pattern;
@@ -267,7 +267,7 @@ const OF_A_COMMAND: [&str; 4] = ["argv", "cwd", "stdin", "action"];
 fn root(source: SourceText<'_>, text: &Spot<String>, pattern: &str, found: &mut Diagnostics) {
     let (who, known) = match pattern.starts_with("cli:") {
         true => ("command", &OF_A_COMMAND[..]),
-        false => ("call", &super::build::ARGUMENTS[..]),
+        false => ("call", &super::compile::ARGUMENTS[..]),
     };
     let Ok(path) = Path::parse(&text.value) else { return };
     let Some(PathStep::Member(root)) = path.steps().first() else { return };

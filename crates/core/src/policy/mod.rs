@@ -18,7 +18,7 @@ pub mod servers;
 pub mod template;
 pub mod upstreams;
 
-mod build;
+mod compile;
 mod cost;
 mod lint;
 mod read;
@@ -32,7 +32,7 @@ pub use rule::Rule;
 use crate::class::Class;
 use crate::intent::WINDOW_NAMED;
 use crate::json::Json;
-use build::{Choices, RuleEntry};
+use compile::{Choices, RuleEntry};
 use diagnostic::SourceText;
 use rule::RuleOrigin;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,7 +130,7 @@ impl Policy {
         let mut found = Diagnostics::default();
         let mut policy = Policy::default();
         let mut mode = None;
-        let mut retention = build::RetentionChoices::default();
+        let mut retention = compile::RetentionChoices::default();
         let mut packs: Vec<&'static pack::Pack> = Vec::new();
         let mut listens = None;
         let mut places = Vec::new();
@@ -138,14 +138,14 @@ impl Policy {
         for PolicyFile { path, text } in &files {
             let source = SourceText { path, text };
             let read::ParsedFile { file, whole } = read::read(source, &mut found);
-            let input = build::Input { source, whole };
-            policy.defaults = policy.defaults.or(&build::defaults(input, &file.defaults, &mut found));
+            let input = compile::Input { source, whole };
+            policy.defaults = policy.defaults.or(&compile::defaults(input, &file.defaults, &mut found));
             read_files.push((input, file));
         }
-        for (input @ build::Input { source, whole }, file) in read_files {
-            build::version(source, &file, &mut found);
+        for (input @ compile::Input { source, whole }, file) in read_files {
+            compile::version(source, &file, &mut found);
             mode = mode.or(file.mode);
-            retention = retention.or(build::retention(input, &file.retention, &mut found));
+            retention = retention.or(compile::retention(input, &file.retention, &mut found));
             for include in &file.include {
                 if let Some(pack) = pack::find(source, include, &mut found)
                     && !packs.iter().any(|known| known.name == pack.name)
@@ -158,7 +158,7 @@ impl Policy {
                     path: source.path.to_owned(),
                     line: source.line_of(table.span.start),
                 };
-                if let Some(rule) = build::rule(input, origin, table, &policy.defaults, &mut found) {
+                if let Some(rule) = compile::rule(input, origin, table, &policy.defaults, &mut found) {
                     if whole {
                         lint::rule(source, &table.value, &rule, &policy.rules, &mut found);
                         places.extend(table.value.pattern.clone().map(|pattern| (source, pattern)));
@@ -166,15 +166,15 @@ impl Policy {
                     policy.rules.push(rule);
                 }
             }
-            for (name, server) in build::mcp_servers(input, &file.mcp, &mut found) {
+            for (name, server) in compile::mcp_servers(input, &file.mcp, &mut found) {
                 policy.mcp.entry(name).or_insert(server);
             }
-            policy.serve = policy.serve.or(build::serve(input, &file.serve, &mut found));
+            policy.serve = policy.serve.or(compile::serve(input, &file.serve, &mut found));
             listens = listens.or(file.serve.listen.as_ref().map(|listen| (source, listen.span.clone())));
-            for (model, price) in build::prices(input, &file.prices, &mut found) {
+            for (model, price) in compile::prices(input, &file.prices, &mut found) {
                 policy.prices.0.entry(model).or_insert(price);
             }
-            for (name, api) in build::upstreams(input, &file.upstream, &mut found) {
+            for (name, api) in compile::upstreams(input, &file.upstream, &mut found) {
                 policy.upstreams.entry(name).or_insert(api);
             }
             if let Some(server) = &file.server {
@@ -277,7 +277,7 @@ impl Policy {
 
     /// Whether any rule matches by expression, and so whether asking may start the expression engine.
     pub fn uses_expressions(&self) -> bool {
-        self.rules.iter().any(|rule| matches!(rule.when, Some(build::RuleCondition::Expression(_))))
+        self.rules.iter().any(|rule| matches!(rule.when, Some(compile::RuleCondition::Expression(_))))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Packs: rules that ship with semel, for services and programs that many people use.
 
-use super::build::{self, Choices, RuleEntry};
+use super::compile::{self, Choices, RuleEntry};
 use super::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
 use super::file::{PackServerTable, Spot};
 use super::nearest::nearest;
@@ -76,7 +76,7 @@ impl Pack {
         // The tests see to it that a pack has no findings.
         let mut found = Diagnostics::default();
         let read::ParsedFile { file, .. } = read::read(source, &mut found);
-        Some(build::preset(source, &file.preset?.value, &mut found))
+        Some(compile::preset(source, &file.preset?.value, &mut found))
     }
 
     /// The MCP servers that it has rules for.
@@ -98,7 +98,7 @@ impl Pack {
         let rules = file.rule.iter().filter_map(|table| {
             let line = source.line_of(table.span.start);
             let origin = RuleOrigin::Pack { name: self.name.to_owned(), line };
-            build::rule(build::Input { source, whole }, origin, table, defaults, found)
+            compile::rule(compile::Input { source, whole }, origin, table, defaults, found)
         });
         rules.collect()
     }

@@ -64,7 +64,7 @@ impl Rule {
         }
     }
 
-    /// What can be promised. A key that we send counts before a probe: it holds without a second question.
+    /// The promise. A key that we send counts before a probe: it holds without a second question.
     pub fn tier(&self) -> Tier {
         if self.inject.is_some() {
             Tier::Keyed
@@ -154,7 +154,7 @@ impl Rule {
     }
 }
 
-/// What an answer that looks like a success is read for.
+/// How an answer that looks like a success is read for a refusal.
 #[derive(Debug, Clone)]
 pub enum RefusedIf {
     /// CEL over `reply`.
@@ -240,7 +240,7 @@ pub enum Again {
     Never,
 }
 
-/// Who may decide about a doubt.
+/// Who decides about a doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rulings {
@@ -261,7 +261,7 @@ pub enum Failure {
     InDoubt,
 }
 
-/// What a result counts as that only tells of an error and is not marked as one.
+/// The reading of a result that only tells of an error and is not marked as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unmarked {
@@ -272,7 +272,7 @@ pub enum Unmarked {
     Trust,
 }
 
-/// What becomes of a generation that nobody reads any more.
+/// The end of a generation that nobody reads any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDisconnect {
@@ -399,7 +399,7 @@ impl RuleCall {
         }
     }
 
-    /// What is filled in.
+    /// The parts that are filled in.
     fn templates(&self) -> Vec<&Template> {
         match self {
             RuleCall::Mcp { args, .. } => args.iter().map(|(_, template)| template).collect(),
@@ -412,7 +412,7 @@ impl RuleCall {
     }
 }
 
-/// What a request sends along.
+/// The body of a request.
 #[derive(Debug, Clone)]
 pub struct CallBody {
     pub form: BodyForm,
@@ -468,7 +468,7 @@ impl Probe {
     }
 }
 
-/// What a question may say of the attempt that it is about.
+/// The name by which a question speaks of the attempt that it is about.
 const ATTEMPT: &str = "attempt";
 
 /// It said yes: is it true?

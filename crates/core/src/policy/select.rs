@@ -1,6 +1,6 @@
 //! Choosing the rule for one call: the first that matches, completed by the defaults.
 
-use super::build::{BECAUSE_OF_RULE, RuleCondition, RuleEntry};
+use super::compile::{BECAUSE_OF_RULE, RuleCondition, RuleEntry};
 use super::rule::{Again, Rule, RuleOrigin};
 use super::{ActionFacts, Mode, Policy};
 use crate::class::Class;
@@ -97,7 +97,7 @@ impl Policy {
         never.then(|| format!("{} says again = \"never\", so no call runs once more", rule.origin))
     }
 
-    /// Nobody knows whether the rule applies, so neither its leave nor its identity is used: all arguments
+    /// Nobody knows whether the rule applies, so neither its permissions nor its identity is used: all arguments
     /// count, and a repeat is never blind. What it forbids stays forbidden.
     fn undecided(&self, entry: &RuleEntry, why: &str, facts: &ActionFacts<'_>) -> Rule {
         let (class, because) = match facts.class_override {

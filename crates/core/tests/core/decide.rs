@@ -616,7 +616,7 @@ fn what_a_person_released_happens_once_more_and_is_still_what_it_was() {
             scene.rule.class = Class::Consequential;
             scene.effect.state = applied(Evidence::Reported, Some(1));
             scene.effect.delivered_at = Some(late());
-            scene.effect.released = Some(ruling());
+            scene.effect.repeat_permitted = Some(ruling());
             change(scene);
             true
         })
@@ -624,7 +624,7 @@ fn what_a_person_released_happens_once_more_and_is_still_what_it_was() {
     let next = |reason| Decision::Claim(Claiming::NextEffect { reason, possible_repeat: false });
     assert_eq!(with(&|_| {}), next(None));
     assert_eq!(with(&|scene| scene.intent.again = Some(reason("new"))), next(Some(reason("new"))));
-    assert_eq!(with(&|scene| scene.effect.released = None), Decision::Replay(Replay::Repeat));
+    assert_eq!(with(&|scene| scene.effect.repeat_permitted = None), Decision::Replay(Replay::Repeat));
     // Who has not seen its answer gets that first; a transport's second sending is no second wish.
     assert_eq!(with(&|scene| scene.effect.delivered_at = None), Decision::Replay(Replay::Undelivered));
     let reissued = with(&|scene| {

@@ -101,7 +101,7 @@ pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     if let Some(why) = api.hall.policy.never_again(&effect.facts) {
         return Err(Problem::new(StatusCode::CONFLICT, why));
     }
-    let changed = gate.ledger.release(effect.id, ruling).await;
+    let changed = gate.ledger.permit_repeat(effect.id, ruling).await;
     let why = "only an applied effect can be repeated";
     told(&api, changed.map_err(|error| refused(error, effect.id, why))?).await
 }
@@ -153,7 +153,7 @@ pub fn kept(reply: &[u8], rule: &Rule) -> Result<Vec<u8>, String> {
 }
 
 async fn told(api: &Api, changed: RecordUpdate) -> Result<Response, Problem> {
-    let found = changed.found;
+    let found = changed.snapshot;
     let effect = found.effect().ok_or_else(|| Problem::not_found("such effect"))?;
     respond::json(&EffectJson::read(&api.gate()?.ledger, found.key, effect).await?)
 }

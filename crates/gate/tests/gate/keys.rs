@@ -183,7 +183,7 @@ fn a_leave_is_for_what_it_was_given_for() {
     let ruling =
         Ruling { by: "ann".into(), reason: Reason::parse("another parcel").unwrap(), at: house.clock.now() };
     let ledger = gate.clone();
-    house.run(async move { ledger.ledger.release(id, ruling).await.expect("it may happen once more") });
+    house.run(async move { ledger.ledger.permit_repeat(id, ruling).await.expect("it may happen once more") });
     let dearer = answered.with_arguments(r#"{"args":{"customer":"ann","amount":99}}"#);
     assert_eq!(code(&house.pass(&gate, &dearer, &script)), Some(Code::Drift));
     assert_eq!(script.sent(), 1);

@@ -132,7 +132,7 @@ fn what_a_person_permits_is_permitted_once() {
     house.wait(seconds(1));
     let reason = Reason::parse("the customer asked").unwrap();
     let ruling = Ruling { by: "ann".into(), reason, at: house.clock.now() };
-    block_on(gate.ledger.release(permitted, ruling)).expect("it is permitted");
+    block_on(gate.ledger.permit_repeat(permitted, ruling)).expect("it is permitted");
     house.wait(seconds(1));
     assert_eq!(second(&house, &gate, &mail("two")), ("ran".to_owned(), true));
     house.wait(seconds(3));

@@ -257,7 +257,9 @@ fn a_leave_that_came_to_nothing_is_not_spent_and_not_for_something_else() {
         let ruling =
             Ruling { by: "ann".into(), reason: Reason::parse("two boxes").unwrap(), at: house.clock.now() };
         let (ledger, id) = (gate.clone(), done.answer.effect_id.expect("it was done"));
-        house.run(async move { ledger.ledger.release(id, ruling).await.expect("it may happen once more") });
+        house.run(
+            async move { ledger.ledger.permit_repeat(id, ruling).await.expect("it may happen once more") },
+        );
 
         house.pass_heard(&gate, &Wish { again: first, ..wish.clone() }, &script);
         let more = wish.with_arguments(r#"{"args":{"customer":"ann","amount":1000}}"#);
@@ -282,7 +284,7 @@ fn a_leave_does_not_pass_to_something_else() {
     let ruling =
         Ruling { by: "ann".into(), reason: Reason::parse("two boxes").unwrap(), at: house.clock.now() };
     let (ledger, id) = (gate.clone(), done.answer.effect_id.expect("it was done"));
-    house.run(async move { ledger.ledger.release(id, ruling).await.expect("it may happen once more") });
+    house.run(async move { ledger.ledger.permit_repeat(id, ruling).await.expect("it may happen once more") });
     let more = wish.with_arguments(r#"{"args":{"customer":"ann","amount":1000}}"#);
     house.pass_heard(&gate, &more.again("more"), &script);
     assert_eq!(code(&house.pass(&gate, &more, &script)), Some(Code::Drift));

@@ -32,7 +32,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> ReadResu
     // Most effects have one attempt.
     let mut attempts = Ok(Vec::with_capacity(1));
     let (mut opened_at, mut epoch, mut delivered_at) = (At(0), 0, None);
-    let (mut undo, mut undone, mut released) = (Ok(None), None, None);
+    let (mut undo, mut undone, mut repeat_permitted) = (Ok(None), None, None);
     let mut refusals = 0;
     while let Some((number, value)) = fields.next()? {
         match number {
@@ -54,7 +54,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> ReadResu
                 Err(unread) => undo = Err(known(unread)?),
             },
             11 => undone = Some(self::undone(value)?),
-            12 => released = Some(ruling(value)?),
+            12 => repeat_permitted = Some(ruling(value)?),
             13 => refusals = value.number()?,
             _ => {}
         }
@@ -77,7 +77,7 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> ReadResu
         delivered_at,
         undo: undo.unwrap_or_default(),
         undone,
-        released,
+        repeat_permitted,
         refusals,
     };
     Ok(Readable { effect, newer })
@@ -114,7 +114,7 @@ fn occurrence(value: Value<'_>) -> ReadResult<Occurrence> {
             3 => read.earlier.push(earlier(value)?),
             4 => read.calls.push(earlier_call(value)?),
             5 => read.before = Some(before(value)?),
-            6 => read.by_leave = value.flag()?,
+            6 => read.by_permission = value.flag()?,
             _ => {}
         }
     }

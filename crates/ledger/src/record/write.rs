@@ -28,7 +28,7 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
         delivered_at,
         undo,
         undone,
-        released,
+        repeat_permitted,
         refusals,
     } = effect;
     let mut out = Out::with_capacity(BYTES_USUAL);
@@ -53,7 +53,7 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
             out.number(2, at.0);
         });
     }
-    ruling(&mut out, 12, released.as_ref());
+    ruling(&mut out, 12, repeat_permitted.as_ref());
     if *refusals != 0 {
         out.number(13, *refusals);
     }
@@ -63,7 +63,7 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
 }
 
 fn occurrence(out: &mut Out, occurrence: &Occurrence) {
-    let Occurrence { number, reason, earlier, calls, before, by_leave } = occurrence;
+    let Occurrence { number, reason, earlier, calls, before, by_permission } = occurrence;
     out.number(1, u64::from(*number));
     if let Some(reason) = reason {
         out.text(2, reason.as_str());
@@ -87,7 +87,7 @@ fn occurrence(out: &mut Out, occurrence: &Occurrence) {
             self::uptime(out, 3, uptime.as_ref());
         });
     }
-    out.flag(6, *by_leave);
+    out.flag(6, *by_permission);
 }
 
 fn facts(out: &mut Out, facts: &Facts) {

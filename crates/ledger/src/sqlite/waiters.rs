@@ -1,4 +1,4 @@
-//! Who waits for which key. Commits of this process wake them directly; for those of others one thread looks at
+//! Waiters by key. Commits of this process wake them directly; for those of others one thread looks at
 //! the database now and then, one read a key however many wait for it. The same thread watches the deadlines, so
 //! that no runtime is needed.
 

@@ -65,7 +65,7 @@ pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<ExitCode> {
         block_on(ledger.resolve(effect.id, verdict, ruling)).map_err(|error| refused(error, effect.id))?;
     // The ruling stands, counted or not.
     let _uncounted = block_on(counts.write(&ledger, Day::of(clock.now())));
-    let effect = changed.found.effect().expect("it was just ruled on");
+    let effect = changed.snapshot.effect().expect("it was just ruled on");
     if context.output.json {
         context.output.document(&effect_json::read(&ledger, key, effect)?);
         return Ok(ExitCode::SUCCESS);

@@ -48,7 +48,7 @@ pub fn allow_repeat(context: &Context, because: &BecauseArgs) -> anyhow::Result<
             if let Some(why) = policy.never_again(&effect.facts) {
                 return Err(Hinted::error(why, format!("semel ledger show {}", effect.id)));
             }
-            Ok(block_on(ledger.release(effect.id, ruling))?)
+            Ok(block_on(ledger.permit_repeat(effect.id, ruling))?)
         },
     )
 }
@@ -81,7 +81,7 @@ fn rule(
         ),
         _ => error,
     })?;
-    let effect = changed.found.effect().expect("it was just changed");
+    let effect = changed.snapshot.effect().expect("it was just changed");
     if context.output.json {
         context.output.document(&effect_json::read(&ledger, key, effect)?);
     } else {

@@ -272,7 +272,7 @@ impl Stage {
                     if happened { RulingVerdict::Applied { reply: None } } else { RulingVerdict::NotApplied };
                 gate.ledger.resolve(effect, verdict, ruling).await
             }
-            _ => gate.ledger.release(effect, ruling).await,
+            _ => gate.ledger.permit_repeat(effect, ruling).await,
         };
         // A person who cannot rule leaves it held, which the next call shows.
         drop(ruled);
