@@ -1,9 +1,9 @@
 //! An effect: a change in the outside world, and its entry in the ledger. Its state answers one question: did it
 //! happen?
 
-use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
 use crate::digest::Digest;
+use crate::effect_word::EffectWord;
 use crate::identity::{IntentDigest, Marks};
 use crate::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
 use crate::time::{At, Uptime};

@@ -9,6 +9,7 @@ pub mod class;
 pub mod decide;
 pub mod digest;
 pub mod effect;
+pub mod effect_word;
 pub mod identity;
 pub mod ids;
 pub mod intent;

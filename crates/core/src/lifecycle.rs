@@ -2,12 +2,12 @@
 //!
 //! Stated in `spec/lifecycle.md`. An illegal pair is refused, never ignored.
 
-use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
 use crate::effect::{
     ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, Facts, InDoubt, LastSend, NotApplied,
     NotAppliedWhy, Reply, Ruling, STORM, State, Verdict,
 };
+use crate::effect_word::EffectWord;
 use crate::identity::Marks;
 use crate::ids::{AttemptNo, Nonce, OwnerId, Reason, Run};
 use crate::outcome::Outcome;

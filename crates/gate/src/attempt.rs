@@ -1,40 +1,33 @@
 //! One attempt: its turn, its claim, sending, settling.
 
-use crate::call::{GateCall, UnresolvedSend};
+use crate::call::{DEADLINE_DEFAULT, GateCall, UnresolvedSend};
 use crate::clock::Clock;
-use crate::events::{GateEvent, SettlementEvent};
+use crate::events::GateEvent;
 use crate::lookalike::OutlineComparison;
-use crate::pass::{HandedClaim, StepResult};
-use crate::probe::in_doubt_until_sent;
-use crate::reply::{GivenReply, Passed, answer_of_record, answer_ran, held};
+use crate::reply::{GivenReply, Passed, answer_of_record, answer_ran, held, in_doubt_until_sent};
+use crate::step::{HandedClaim, StepResult};
 use crate::survey::Survey;
-use crate::upstream::{CallView, Recorded, Sending, Sent, Upstream, upstream_key};
+use crate::unsettled::PendingSettlement;
+use crate::upstream::{Recorded, Sending, Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, OutcomeWord};
-use semel_core::call_metadata::CallMetadata;
 use semel_core::class::Class;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
-use semel_core::ids::AttemptNo;
 use semel_core::lifecycle::Alarm;
 use semel_core::outcome::Outcome;
-use semel_core::policy::prices::TokenUsage;
 use semel_core::time::At;
-use semel_core::undo::{Undo, UndoInputs};
 use semel_core::wording;
+use semel_ledger::Late;
 use semel_ledger::claim::{
     AttemptSender, Claim, ClaimKind, ClaimRequest, ClaimResult, FreeTurn, SettleError,
 };
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
-use semel_ledger::{Late, RecordUpdate};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// An attempt without a timeout stops being merely slow after a day. Nothing is killed then; its answer still counts.
-pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 
 /// The longest answers of models take less. What could not be settled is generated again after it, at the latest.
 const DEADLINE_GENERATE: Duration = Duration::from_secs(3600);
@@ -45,9 +38,6 @@ pub(crate) const DUPLICATE: &str =
 
 /// A sender that was paused this close to its last moment does not send.
 const SEND_MARGIN: Duration = Duration::from_secs(1);
-
-/// How long settling is tried when the ledger cannot be written. Longer would only hide the trouble from the caller.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Takes the claim and sends, unless something speaks against it.
@@ -173,7 +163,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(Passed::unrecorded(claim.effect(), sent.data, &error).into());
         }
         let answered_at = self.clock.elapsed();
-        if let (Outcome::Applied { .. }, Some(undo)) = (&sent.outcome, fill_in_undo(call)) {
+        if let (Outcome::Applied { .. }, Some(undo)) = (&sent.outcome, call.fill_in_undo()) {
             claim.keep_undo(undo);
         }
         claim.describe(std::mem::take(&mut sent.description));
@@ -183,7 +173,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Ok(changed) => changed,
             Err(SettleError { claim, error }) => {
                 let passed = Passed::unrecorded(claim.effect(), sent.data, &error);
-                self.keep_unsettled(*claim, sent.outcome, sent.reply);
+                let (outcome, reply) = (sent.outcome, sent.reply);
+                self.pending_settlements.push(PendingSettlement { claim: *claim, outcome, reply });
                 return Ok(passed.into());
             }
         };
@@ -224,46 +215,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
             _ => Ok(answer_ran(changed.snapshot, sent, now).into()),
         }
-    }
-
-    /// Records an answer, and tries again for a while if the ledger cannot be written.
-    pub(crate) async fn settle_patiently(
-        &self,
-        mut claim: Claim,
-        outcome: &Outcome,
-        reply: Option<&[u8]>,
-    ) -> Result<RecordUpdate, SettleError> {
-        let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
-        let mut pause = Duration::from_millis(5);
-        loop {
-            let settled = match self.point("gate.before_settle") {
-                Ok(()) => self.ledger.settle(claim, outcome, reply, self.clock.now()).await,
-                Err(error) => Err(SettleError { claim: Box::new(claim), error }),
-            };
-            match settled {
-                Err(unsettled) if self.clock.elapsed() < patience_ends => claim = *unsettled.claim,
-                settled => return settled,
-            }
-            self.clock.sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_millis(500));
-        }
-    }
-
-    pub(crate) fn emit_settled(
-        &self,
-        changed: &RecordUpdate,
-        attempt: AttemptNo,
-        outcome: &Outcome,
-        took: Duration,
-        by: Option<(&CallMetadata, Option<TokenUsage>)>,
-    ) {
-        let Some(effect) = changed.snapshot.effect() else { return };
-        let Some(attempt) = effect.attempt(attempt) else { return };
-        let duplicate = changed.alarm == Some(Alarm::DuplicateDetected);
-        let at = self.clock.now();
-        let (metadata, used) = (by.map(|(metadata, _)| metadata), by.and_then(|(_, used)| used));
-        let settling = SettlementEvent { effect, attempt, outcome, at, duplicate, took, metadata, used };
-        self.emit(&GateEvent::Settled(&settling));
     }
 
     /// This call's own attempt turned out not to have happened. It is not made again here: the caller decides.
@@ -328,16 +279,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             }
         }
     }
-}
-
-/// How an effect that has just been seen to be there can be taken back, where its rule says how.
-pub(crate) fn fill_in_undo<U: Upstream>(call: &GateCall<'_, U>) -> Option<Undo> {
-    let undo = call.rule.undo.as_ref()?;
-    let Some(CallView { places, cwd }) = call.upstream.view() else {
-        return Some(Undo::Not("what it answered is not known".into()));
-    };
-    let (action, secret) = (&call.intent.action, &call.rule.sorting.secret);
-    Some(Undo::fill_in(undo, &UndoInputs { action, places: &places, secret, cwd: &cwd }))
 }
 
 enum TurnResult {

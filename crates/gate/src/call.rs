@@ -1,7 +1,7 @@
 //! One call on its way through the gate: the things that outlast a single look at the ledger.
 
 use crate::patience::Look;
-use crate::upstream::Sent;
+use crate::upstream::{CallView, Sent, Upstream};
 use semel_core::class::Class;
 use semel_core::decide::{Decision, Joined, Past, Replay, SentBefore, is_repeat_of};
 use semel_core::digest::Digest;
@@ -9,13 +9,18 @@ use semel_core::effect::Effect;
 use semel_core::ids::{AttemptNo, Nonce, OwnerId};
 use semel_core::intent::{Intent, NamedBy};
 use semel_core::policy::rule::Rule;
+use semel_core::policy::undo::UndoInputs;
 use semel_core::time::At;
+use semel_core::undo::Undo;
 use semel_ledger::RecordSnapshot;
 use semel_ledger::claim::AttemptSender;
 use semel_ledger::record::StoredEffect;
 use semel_ledger::store::Revision;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// An attempt without a timeout stops being merely slow after a day. Nothing is killed then; its answer still counts.
+pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 
 /// The death of a holder changes no row, so waiters look again: soon at first, for the kill that just happened, then
 /// rarely.
@@ -190,5 +195,17 @@ impl<'a, U> GateCall<'a, U> {
         let waits =
             elsewhere && runs && !left.is_zero() && !std::mem::replace(&mut self.done.mark_awaited, true);
         waits.then_some(left)
+    }
+}
+
+impl<U: Upstream> GateCall<'_, U> {
+    /// How an effect that has just been seen to be there can be taken back, where its rule says how.
+    pub(crate) fn fill_in_undo(&self) -> Option<Undo> {
+        let undo = self.rule.undo.as_ref()?;
+        let Some(CallView { places, cwd }) = self.upstream.view() else {
+            return Some(Undo::Not("what it answered is not known".into()));
+        };
+        let (action, secret) = (&self.intent.action, &self.rule.sorting.secret);
+        Some(Undo::fill_in(undo, &UndoInputs { action, places: &places, secret, cwd: &cwd }))
     }
 }

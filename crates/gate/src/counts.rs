@@ -330,11 +330,7 @@ impl Drop for UnwrittenCounts<'_> {
 
 /// A deadline or a holder's death leaves a doubt, as an unclear answer does; a probe or a ruling ends one.
 impl DoubtObserver for Counts {
-    fn lapsed(&self, effect: &Effect) {
-        self.became(effect);
-    }
-
-    fn cleared(&self, effect: &Effect) {
+    fn observe_doubt(&self, effect: &Effect) {
         self.became(effect);
     }
 }

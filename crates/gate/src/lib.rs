@@ -25,6 +25,8 @@ pub mod patience;
 pub mod pending_delivery;
 mod probe;
 mod reply;
+mod settle;
+mod step;
 mod survey;
 pub mod undo;
 mod unsettled;
@@ -66,8 +68,8 @@ pub struct Gate<S, H, E, C> {
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     pub fn new(ledger: Ledger<S, H, E>, clock: C, mode: Mode) -> Self {
         let counts = Arc::<Counts>::default();
-        let witness: Arc<Counts> = Arc::clone(&counts);
-        let ledger = ledger.witnessed_by(witness);
+        let observer: Arc<Counts> = Arc::clone(&counts);
+        let ledger = ledger.observed_by(observer);
         Gate {
             ledger,
             mode,

@@ -4,10 +4,10 @@ use crate::call::{GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX, UnresolvedSend};
 use crate::clock::Clock;
 use crate::events::{AnswerEvent, GateEvent};
 use crate::patience::Look;
-use crate::probe::in_doubt;
 use crate::reply::{
-    Passed, answer_of_record, answer_of_refusal, answer_of_refused, answer_ran, held, joined_answer,
+    Passed, answer_of_record, answer_of_refusal, answer_of_refused, answer_ran, held, in_doubt, joined_answer,
 };
+use crate::step::StepResult;
 use crate::survey::Survey;
 use crate::upstream::{Sending, Upstream};
 use crate::{Error, Gate};
@@ -24,7 +24,7 @@ use semel_core::retry_origin::{RetryOrigin, SeenOfRetry};
 use semel_core::time::At;
 use semel_core::wording;
 use semel_ledger::RecordSnapshot;
-use semel_ledger::claim::{Claim, ClaimKind};
+use semel_ledger::claim::ClaimKind;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::{Hint, Revision, Store};
@@ -32,26 +32,6 @@ use std::sync::Arc;
 
 /// A call that loses this many races in a row gives up: something spins.
 pub(crate) const STEPS_MAX: usize = 10_000;
-
-/// The result of one look at the ledger and one act.
-pub(crate) enum StepResult {
-    /// Something has changed, or was waited for.
-    LookAgain,
-    Answer(Box<Passed>),
-    /// The claim for a client that sends by itself.
-    Hand(Box<HandedClaim>),
-}
-
-pub(crate) struct HandedClaim {
-    pub(crate) claim: Claim,
-    pub(crate) possible_repeat: bool,
-}
-
-impl From<Passed> for StepResult {
-    fn from(passed: Passed) -> StepResult {
-        StepResult::Answer(Box::new(passed))
-    }
-}
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Passes one call: joins, replays, holds, refuses, or claims, sends and settles.

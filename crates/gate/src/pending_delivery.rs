@@ -1,8 +1,7 @@
 //! Answers on their way out. A client may call again the moment it has its answer, before that answer is marked as
 //! delivered. The next call waits for the mark, so that a legitimate repeat is not taken for a retry.
 
-use crate::clock::Clock;
-use crate::patience::within;
+use crate::clock::{Clock, within};
 use semel_core::digest::Digest;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,16 +1,13 @@
 //! Probes, and the answers about a doubt.
 
-use crate::attempt::{DEADLINE_DEFAULT, fill_in_undo};
-use crate::call::{GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
+use crate::call::{DEADLINE_DEFAULT, GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
 use crate::clock::Clock;
-use crate::pass::StepResult;
-use crate::reply::{Passed, held};
+use crate::reply::{Passed, in_doubt};
+use crate::step::StepResult;
 use crate::upstream::{ProbeAnswer, Upstream};
 use crate::{Error, Gate};
-use semel_core::answer::{OutcomeWord, Trouble};
 use semel_core::effect::{Doubt, Effect, State};
 use semel_core::policy::rule::Rule;
-use semel_core::wording;
 use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
@@ -38,7 +35,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             false => probe.quiet,
         };
         match call.upstream.probe(probe, Some(effect)).await {
-            ProbeAnswer::Yes { .. } if !probe.tells_apart(effect) => {
+            ProbeAnswer::Yes { .. } if !probe.tells_apart(effect.occurrence.number) => {
                 let why = "a probe found it, but that may be one that was done before: it does not ask when";
                 Ok(self.still_in_doubt(call, snapshot, why.into()).await.into())
             }
@@ -47,7 +44,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     self.note_in_vain(snapshot, ProbeTrouble::Reply, &why).await;
                 }
                 let word = word.unwrap_or(self.word_of(call.rule));
-                let probed = Probed::Yes { word, reply, undo: fill_in_undo(call) };
+                let probed = Probed::Yes { word, reply, undo: call.fill_in_undo() };
                 self.ledger.probed(snapshot, probed, self.clock.now()).await?;
                 Ok(StepResult::LookAgain)
             }
@@ -116,31 +113,4 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             ProbeAnswer::No | ProbeAnswer::Unknown { .. } => None,
         }
     }
-}
-
-/// The answer about a doubt: with what this call's own attempt printed, if it made one.
-pub(crate) fn in_doubt<U>(call: &GateCall<'_, U>, snapshot: &RecordSnapshot, why: Option<String>) -> Passed {
-    let mut passed = about_doubt(call, snapshot, wording::in_doubt);
-    passed.answer.reason = why;
-    passed
-}
-
-/// The same where only the upstream's absence keeps it from being sent again.
-pub(crate) fn in_doubt_until_sent<U>(call: &GateCall<'_, U>, snapshot: &RecordSnapshot) -> Passed {
-    about_doubt(call, snapshot, wording::in_doubt_until_sent)
-}
-
-fn about_doubt<U>(
-    call: &GateCall<'_, U>,
-    snapshot: &RecordSnapshot,
-    wording: fn(&Effect) -> Trouble,
-) -> Passed {
-    let own = call.unresolved.as_ref();
-    let effect = snapshot.effect().or(own.map(|own| &own.effect)).expect("only a known effect is in doubt");
-    let mut passed = held(effect, wording(effect), OutcomeWord::Held);
-    if let Some(own) = own {
-        passed.answer.outcome = OutcomeWord::Ran;
-        passed.answer.data = own.sent.data.clone();
-    }
-    passed
 }

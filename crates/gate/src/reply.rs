@@ -1,5 +1,6 @@
 //! From what the ledger knows to the answer that goes out.
 
+use crate::call::GateCall;
 use crate::upstream::{NotStarted, Sent};
 use semel_core::answer::{Answer, Code, EffectWord, OutcomeWord, Trouble};
 use semel_core::class::{Class, Tier};
@@ -333,4 +334,31 @@ fn take_reply(snapshot: &mut RecordSnapshot) -> GivenReply {
         _ => false,
     };
     reply.filter(|_| kept).map_or(GivenReply::None, GivenReply::Recorded)
+}
+
+/// The answer about a doubt: with what this call's own attempt printed, if it made one.
+pub(crate) fn in_doubt<U>(call: &GateCall<'_, U>, snapshot: &RecordSnapshot, why: Option<String>) -> Passed {
+    let mut passed = about_doubt(call, snapshot, wording::in_doubt);
+    passed.answer.reason = why;
+    passed
+}
+
+/// The same where only the upstream's absence keeps it from being sent again.
+pub(crate) fn in_doubt_until_sent<U>(call: &GateCall<'_, U>, snapshot: &RecordSnapshot) -> Passed {
+    about_doubt(call, snapshot, wording::in_doubt_until_sent)
+}
+
+fn about_doubt<U>(
+    call: &GateCall<'_, U>,
+    snapshot: &RecordSnapshot,
+    wording: fn(&Effect) -> Trouble,
+) -> Passed {
+    let own = call.unresolved.as_ref();
+    let effect = snapshot.effect().or(own.map(|own| &own.effect)).expect("only a known effect is in doubt");
+    let mut passed = held(effect, wording(effect), OutcomeWord::Held);
+    if let Some(own) = own {
+        passed.answer.outcome = OutcomeWord::Ran;
+        passed.answer.data = own.sent.data.clone();
+    }
+    passed
 }

@@ -1,6 +1,6 @@
 //! The ledger: current truth per intent, over any store.
 
-use crate::doubt_observer::{DoubtObserver, Noteworthy};
+use crate::doubt_observer::{DoubtObserver, changes_doubt};
 use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
 use crate::record::{StoredEffect, decode, encode, index_after, run_digest};
@@ -9,7 +9,6 @@ use crate::store::{
     ALIKE_MAX, By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, Latest, PAGE_ROWS_MAX,
     Page, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
 };
-use crate::undo::may_be_undone;
 use crate::{Error, journal};
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Attempt, Effect, State};
@@ -29,7 +28,7 @@ pub struct Ledger<S, H, E> {
     pub(crate) entropy: E,
     pub(crate) secret: Secret,
     /// Told of what this process writes down although no attempt has answered.
-    witness: Option<Arc<dyn DoubtObserver>>,
+    observer: Option<Arc<dyn DoubtObserver>>,
 }
 
 /// The ledger's knowledge of one intent key.
@@ -87,14 +86,14 @@ pub(crate) const RACES_MAX: usize = 64;
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub fn new(store: S, holders: H, entropy: E, secret: Secret) -> Self {
-        Ledger { store, holders, entropy, secret, witness: None }
+        Ledger { store, holders, entropy, secret, observer: None }
     }
 
     /// Lapses are derived on read, by any reader, and doubts are cleared by many, so both are told where they are
     /// written.
     #[must_use]
-    pub fn witnessed_by(self, witness: Arc<dyn DoubtObserver>) -> Self {
-        Ledger { witness: Some(witness), ..self }
+    pub fn observed_by(self, observer: Arc<dyn DoubtObserver>) -> Self {
+        Ledger { observer: Some(observer), ..self }
     }
 
     pub fn store(&self) -> &S {
@@ -132,7 +131,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let mut snapshot = self.find(key).await?;
         for _ in 0..RACES_MAX {
             let Some(event) = self.overdue(&snapshot, now)? else {
-                return match snapshot.effect().is_some_and(may_be_undone) {
+                return match snapshot.effect().is_some_and(has_undo_call) {
                     true => Box::pin(self.linked(snapshot)).await,
                     false => Ok(snapshot),
                 };
@@ -183,14 +182,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         snapshot: &RecordSnapshot,
         change: RecordChange<'_>,
     ) -> Result<WriteResult, Error> {
-        let noteworthy = Noteworthy::of(snapshot.effect(), change.event);
+        let is_observed = changes_doubt(snapshot.effect(), change.event);
         let tell = |changed: &RecordUpdate| {
-            if let (Some(witness), Some(effect)) = (&self.witness, changed.snapshot.effect()) {
-                match noteworthy {
-                    Some(Noteworthy::Lapsed) => witness.lapsed(effect),
-                    Some(Noteworthy::Cleared) => witness.cleared(effect),
-                    None => {}
-                }
+            if let (true, Some(observer), Some(effect)) =
+                (is_observed, &self.observer, changed.snapshot.effect())
+            {
+                observer.observe_doubt(effect);
             }
         };
         let (commit, changed) = self.change(snapshot, change)?;
@@ -518,6 +515,11 @@ fn lapse_of(attempt: &Attempt, is_alive: bool, now: At) -> Option<Lapse> {
         false => Some(Lapse::HolderDied),
         true => (now >= attempt.deadline).then_some(Lapse::DeadlinePassed),
     }
+}
+
+/// Only these are looked up: most effects have no undo.
+pub(crate) fn has_undo_call(effect: &Effect) -> bool {
+    matches!((&effect.state, &effect.undo), (State::Applied(_), Some(Undo::By(_))))
 }
 
 pub(crate) fn undetermined(error: Error) -> Error {

@@ -86,9 +86,9 @@ mod tests {
     use semel_core::intent::{Ask, AskedBy};
     use semel_core::json::Json;
     use semel_core::lifecycle::NewAttempt;
-    use semel_core::policy::rule::BodyForm;
     use semel_core::policy::{ActionFacts, Policy};
     use semel_core::time::{At, Uptime};
+    use semel_core::undo::BodyForm;
     use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
     use std::sync::Arc;
 

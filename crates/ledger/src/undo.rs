@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{Ledger, RACES_MAX, RecordChange, RecordSnapshot, WriteResult};
+use crate::ledger::{Ledger, RACES_MAX, RecordChange, RecordSnapshot, WriteResult, has_undo_call};
 use crate::record::StoredEffect;
 use crate::store::{By, PAGE_ROWS_MAX, Store};
 use semel_core::effect::{Effect, State};
@@ -14,7 +14,7 @@ use semel_core::ids::EffectId;
 use semel_core::intent::undo_key;
 use semel_core::lifecycle::Event;
 use semel_core::time::At;
-use semel_core::undo::{Undo, Undone};
+use semel_core::undo::Undone;
 use std::sync::Arc;
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
@@ -26,7 +26,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// The undo of this effect.
     pub async fn undone(&self, effect: &Effect) -> Result<Option<Undone>, Error> {
-        if !may_be_undone(effect) {
+        if !has_undo_call(effect) {
             return Ok(effect.undone);
         }
         if let Some(undone) = effect.undone
@@ -117,11 +117,6 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             None => Ok(StoredEffect { effect: self.with_later_facts(stored.effect).await?, ..stored }),
         }
     }
-}
-
-/// Only these are looked up: most effects have no undo.
-pub(crate) fn may_be_undone(effect: &Effect) -> bool {
-    matches!((&effect.state, &effect.undo), (State::Applied(_), Some(Undo::By(_))))
 }
 
 fn taken_back(undo: &Effect, id: EffectId) -> Option<Undone> {

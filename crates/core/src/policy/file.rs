@@ -1,6 +1,6 @@
 //! The shape of `semel.toml`: which keys there are and what type each has. What they mean is `compile`'s matter.
 
-use super::rule::{Again, CallerKey, Failure, OnDisconnect, Rulings, ScopeChoice, Unmarked};
+use super::rule::{Again, CallerKey, Failure, KeyForm, OnDisconnect, Rulings, ScopeChoice, Unmarked};
 use crate::class::Class;
 use crate::normalise::Normaliser;
 use schemars::JsonSchema;
@@ -444,19 +444,6 @@ pub struct InjectTable {
     pub length: Option<Spot<i64>>,
     /// How long the upstream honours a key.
     pub valid_for: Option<Spot<String>>,
-}
-
-/// How a key that goes upstream is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum KeyForm {
-    /// `semel_` and hexadecimal digits.
-    #[default]
-    Text,
-    /// Hexadecimal digits alone.
-    Hex,
-    /// A UUID of version 4.
-    Uuid,
 }
 
 /// The tool's own dry run: exactly one of `flag`, `arg` and `header`.

@@ -12,10 +12,12 @@ pub mod graphql;
 pub mod nearest;
 pub mod pack;
 pub mod prices;
+pub mod retention;
 pub mod rule;
 pub mod schema;
 pub mod servers;
 pub mod template;
+pub mod undo;
 pub mod upstreams;
 
 mod compile;
@@ -27,14 +29,14 @@ mod select;
 pub use crate::judgement::recognise::Annotations;
 pub use diagnostic::Diagnostics;
 pub use file::{File, Mode};
+pub use retention::Retention;
 pub use rule::Rule;
 
 use crate::class::Class;
-use crate::intent::WINDOW_NAMED;
 use crate::json::Json;
 use compile::{Choices, RuleEntry};
 use diagnostic::SourceText;
-use rule::RuleOrigin;
+use rule::{RuleOrigin, WINDOW_NAMED};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,24 +88,6 @@ impl<'a> ActionFacts<'a> {
     }
 }
 
-/// How long what is kept, counted from settlement. Open effects, and facts of explicit keys, stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
-    pub replies: Duration,
-    /// Never less than `windows`: without its fact a repeat is another effect.
-    pub facts: Duration,
-    /// The longest time for which a repeat is answered from the record.
-    pub windows: Duration,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        const DAY: Duration = Duration::from_secs(86_400);
-        // A month covers what people look up; a year and a month covers yearly jobs that repeat themselves.
-        Retention { replies: DAY * 30, facts: DAY * 400, windows: WINDOW_NAMED }
-    }
-}
-
 /// One file, read by someone else.
 #[derive(Debug, Clone)]
 pub struct PolicyFile {
@@ -130,7 +114,7 @@ impl Policy {
         let mut found = Diagnostics::default();
         let mut policy = Policy::default();
         let mut mode = None;
-        let mut retention = compile::RetentionChoices::default();
+        let mut retention = retention::RetentionChoices::default();
         let mut packs: Vec<&'static pack::Pack> = Vec::new();
         let mut listens = None;
         let mut places = Vec::new();

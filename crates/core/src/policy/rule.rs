@@ -2,19 +2,22 @@
 
 use crate::class::{Class, Tier};
 use crate::digest::Digest;
-use crate::effect::Effect;
 use crate::identity::Sorting;
-use crate::intent::WINDOW_NAMED;
 use crate::json::{Json, Path, PathStep};
 use crate::policy::expression::{EvalError, Expression, Template};
-use crate::policy::file::KeyForm;
 use crate::policy::graphql::{self, GraphqlRequest};
+use crate::undo::BodyForm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// How long a delivered success answers repeats where nothing else is said (DESIGN: window).
+pub const WINDOW_NAMED: Duration = Duration::from_secs(24 * 3600);
+/// The same without a run, a rule's key or a live connection to tie the calls together.
+pub const WINDOW_UNNAMED: Duration = Duration::from_secs(3600);
 
 /// The effective rule for one action with its arguments. There always is one: the defaults are a rule too.
 #[derive(Debug, Clone)]
@@ -57,7 +60,7 @@ pub struct Rule {
 
 impl Rule {
     /// The word for the effect, where it is the same whatever the reply.
-    pub fn effect_word(&self) -> Option<crate::answer::EffectWord> {
+    pub fn effect_word(&self) -> Option<crate::effect_word::EffectWord> {
         match &self.effect {
             Some(EffectWording::Word(word)) => Some(*word),
             Some(EffectWording::Expression(_)) | None => None,
@@ -204,7 +207,7 @@ pub enum RuleOrigin {
 
 #[derive(Debug, Clone)]
 pub enum EffectWording {
-    Word(crate::answer::EffectWord),
+    Word(crate::effect_word::EffectWord),
     /// CEL over `reply` that yields one of the words.
     Expression(Expression),
 }
@@ -348,6 +351,19 @@ impl Inject {
     }
 }
 
+/// How a key that goes upstream is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyForm {
+    /// `semel_` and hexadecimal digits.
+    #[default]
+    Text,
+    /// Hexadecimal digits alone.
+    Hex,
+    /// A UUID of version 4.
+    Uuid,
+}
+
 impl KeyForm {
     pub fn write(self, effect: Digest) -> String {
         let hex = effect.to_string();
@@ -419,14 +435,6 @@ pub struct CallBody {
     pub members: Vec<(String, Template)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BodyForm {
-    Json,
-    /// As a web page sends its fields.
-    Urlencoded,
-}
-
 /// The server and the tool that `server/tool` or `./tool` names for an action. `./tool` is a tool of the action's own
 /// server, under whatever name it is registered: a pack cannot know that name, and a question put to another server
 /// of the same kind would be answered for another account. An action that is no MCP tool has no server of its own.
@@ -459,10 +467,10 @@ pub struct Probe {
 impl Probe {
     /// Whether a yes can only speak of this effect. One that does not ask when may have found an earlier effect of the
     /// same record.
-    pub fn tells_apart(&self, effect: &Effect) -> bool {
+    pub fn tells_apart(&self, occurrence: u32) -> bool {
         let asks_when =
             |place: &&Path| matches!(place.steps().first(), Some(PathStep::Member(name)) if name == ATTEMPT);
-        effect.occurrence.number == 1
+        occurrence == 1
             || self.found.iter().any(|found| found.variables().any(|name| name == ATTEMPT))
             || self.call.templates().iter().any(|template| template.places().iter().any(asks_when))
     }

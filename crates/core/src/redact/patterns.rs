@@ -1,6 +1,6 @@
 //! Secrets inside text and on command lines, as tables of patterns.
 
-use super::{REDACTED, is_secret_name};
+use super::names::{REDACTED, is_secret_name};
 use regex::Regex;
 use std::sync::LazyLock;
 

@@ -10,8 +10,8 @@ use semel_core::effect::{
 };
 use semel_core::identity::{IntentDigest, Marks, PathMark, PathMarks};
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
-use semel_core::policy::rule::BodyForm;
 use semel_core::time::{At, Uptime};
+use semel_core::undo::BodyForm;
 use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
 use std::sync::Arc;
 

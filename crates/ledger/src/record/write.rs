@@ -8,8 +8,8 @@ use semel_core::effect::{
 };
 use semel_core::identity::{Marks, PathMark};
 use semel_core::ids::Run;
-use semel_core::policy::rule::BodyForm;
 use semel_core::time::Uptime;
+use semel_core::undo::BodyForm;
 use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
 
 /// The size of most records, so that writing one allocates once.

@@ -8,7 +8,9 @@ mod at_once;
 mod batching;
 mod checkpoint;
 mod clock;
+mod columns;
 mod connection;
+mod epoch;
 mod fault;
 mod group_commit;
 mod head_cache;
@@ -68,11 +70,6 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the ledger, or founds it where there is none.
-    pub fn open(options: OpenOptions) -> Result<OpenedStore, Error> {
-        open::open(options)
-    }
-
     /// Durable commits so far, each of them one fsync of the WAL however many callers shared it.
     pub fn durable_commits(&self) -> u64 {
         self.lane.as_ref().map_or(0, |lane| lane.durable_commits())

@@ -7,7 +7,7 @@ use super::readers::Readers;
 use super::schema::{self, Access};
 use super::waiters::Waiters;
 use super::writer::{Writer, WriterParts};
-use super::{SqliteStore, clock, connection, renew, watermark};
+use super::{SqliteStore, clock, connection, epoch, watermark};
 use crate::Error;
 use crate::failpoint::{self, InjectedError};
 use crate::place::{Place, create_private};
@@ -66,7 +66,14 @@ pub enum LedgerPast {
     MayBeLost,
 }
 
-pub(super) fn open(options: OpenOptions) -> Result<OpenedStore, Error> {
+impl SqliteStore {
+    /// Opens the ledger, or founds it where there is none.
+    pub fn open(options: OpenOptions) -> Result<OpenedStore, Error> {
+        open(options)
+    }
+}
+
+fn open(options: OpenOptions) -> Result<OpenedStore, Error> {
     connection::refuse_old_sqlite()?;
     if options.read_only {
         return open_for_reading(&options);
@@ -149,7 +156,7 @@ fn past(
     }
     let turn = founding_lock(place).map_err(|source| place.cannot_open(source))?;
     if is_behind()? {
-        let last = renew::after_loss(connection, options.now).map_err(failed)?;
+        let last = epoch::after_loss(connection, options.now).map_err(failed)?;
         // A process that finds the old mark again begins another epoch.
         let _stays = watermark::write(&turn, last);
         return Ok(LedgerPast::MayBeLost);

@@ -1,6 +1,6 @@
 //! Scans: rows in order of insertion, a page at a time, each page a snapshot of its own.
 
-use super::apply::{prefix, tag};
+use super::columns::{prefix, tag};
 use super::read::{ROW_COLUMNS, before, from, page, row};
 use crate::store::{By, Cursor, Latest, PAGE_ROWS_MAX, Page, Row};
 use rusqlite::{Connection, Params, params};

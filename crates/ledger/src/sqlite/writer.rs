@@ -7,7 +7,7 @@ use super::head_cache::{HeadCache, LastToWrite};
 use super::identity::{FileIdentity, identity};
 use super::readers::Readers;
 use super::writer_turn::WriterTurn;
-use super::{clock, connection, renew, schema};
+use super::{clock, connection, epoch, schema};
 use crate::Error;
 use crate::failpoint::{self, InjectedError};
 use crate::place::Place;
@@ -415,7 +415,7 @@ impl Writer {
         let (at, since) = self.opened;
         // A clock that stood still while the machine slept is helped by those who came after it woke.
         let now = lines.map(|line| line.at).fold(at.plus(since.elapsed()), At::max);
-        let last = renew::after_loss(connection, now)?;
+        let last = epoch::after_loss(connection, now)?;
         self.turn
             .mark_lower(last)
             .map_err(|error| BatchStop { fault: SqliteFault::Disk, what: format!("its mark: {error}") })

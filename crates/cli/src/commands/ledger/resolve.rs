@@ -30,7 +30,7 @@ pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<ExitCode> {
     let (key, effect) = named::find(ledger.as_ref(), &args.name, clock.now())?;
     let counts = Arc::new(Counts::default());
     let witness: Arc<Counts> = Arc::clone(&counts);
-    let ledger = ledger.expect("an effect was found in it").witnessed_by(witness);
+    let ledger = ledger.expect("an effect was found in it").observed_by(witness);
     let verdict = if args.verdict.applied {
         let facts = &effect.facts;
         let kept = |reply| -> anyhow::Result<Vec<u8>> {

@@ -3,8 +3,9 @@
 use super::check::{AFTERWARDS, ASKED, ASKING, CONFIRMING, Checker, json_of};
 use crate::policy::diagnostic::DiagnosticCode;
 use crate::policy::file::{CallTable, ConfirmTable, Entries, ProbeTable, Spot, TomlValue};
-use crate::policy::rule::{BodyForm, CallBody, Confirm, Probe, RuleCall, SAME_SERVER};
+use crate::policy::rule::{CallBody, Confirm, Probe, RuleCall, SAME_SERVER};
 use crate::policy::template::Template;
+use crate::undo::BodyForm;
 use std::ops::Range;
 use std::time::Duration;
 

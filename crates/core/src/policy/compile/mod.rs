@@ -7,17 +7,18 @@ mod servers;
 mod upstreams;
 
 use super::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
+use super::duration;
 use super::expression::Expression;
 use super::file::{self, Entries, File, RuleTable, Spot, WhenCondition};
 use super::glob::{self, Pattern};
 use super::nearest::nearest;
+use super::retention::RetentionChoices;
 use super::rule::{
-    Again, CallerKey, DryRunOption, EffectWording, Failure, Inject, InjectInto, OnDisconnect, RefusedIf,
-    Rule, RuleCall, RuleOrigin, Rulings, ScopeChoice, Unmarked,
+    Again, CallerKey, DryRunOption, EffectWording, Failure, Inject, InjectInto, KeyForm, OnDisconnect,
+    RefusedIf, Rule, RuleCall, RuleOrigin, Rulings, ScopeChoice, Unmarked,
 };
-use super::{Retention, duration};
-use crate::answer::EffectWord;
 use crate::class::Class;
+use crate::effect_word::EffectWord;
 use crate::identity::Sorting;
 use crate::json::{Json, Path};
 use check::Checker;
@@ -190,27 +191,6 @@ pub fn defaults(input: Input<'_>, table: &file::Defaults, found: &mut Diagnostic
         wait: check.time(table.wait.as_ref()),
         window: check.some_time(table.window.as_ref()),
         late_after: check.some_time(table.late_after.as_ref()),
-    }
-}
-
-/// Each half on its own, as one file may say one of them and the next file the other.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RetentionChoices {
-    replies: Option<Duration>,
-    facts: Option<Duration>,
-}
-
-impl RetentionChoices {
-    pub fn or(self, others: RetentionChoices) -> RetentionChoices {
-        RetentionChoices { replies: self.replies.or(others.replies), facts: self.facts.or(others.facts) }
-    }
-
-    pub fn complete(self, windows: Duration) -> Retention {
-        let otherwise = Retention::default();
-        let replies = self.replies.unwrap_or(otherwise.replies);
-        // A reply without its fact cannot exist, so longer-kept replies keep their facts.
-        let facts = self.facts.unwrap_or(otherwise.facts).max(replies).max(windows);
-        Retention { replies, facts, windows }
     }
 }
 
@@ -481,8 +461,8 @@ impl Checker<'_> {
     }
 
     /// A key that was cut too short would be shared by two effects.
-    fn key_length(&mut self, length: &Spot<i64>, form: Option<file::KeyForm>) -> Option<usize> {
-        if form == Some(file::KeyForm::Uuid) {
+    fn key_length(&mut self, length: &Spot<i64>, form: Option<KeyForm>) -> Option<usize> {
+        if form == Some(KeyForm::Uuid) {
             self.error(
                 length.span.clone(),
                 DiagnosticCode::BadInject,
