@@ -5,10 +5,10 @@ use crate::effect::Evidence;
 pub use crate::effect_word::EffectWord;
 use crate::identity::IntentDigest;
 use crate::ids::{AttemptNo, EffectId};
+use crate::word_table;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
-use std::fmt;
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
@@ -120,18 +120,9 @@ pub enum OutcomeWord {
     DryRun,
 }
 
-impl OutcomeWord {
-    pub fn word(self) -> &'static str {
-        match self {
-            OutcomeWord::Ran => "ran",
-            OutcomeWord::Replayed => "replayed",
-            OutcomeWord::Joined => "joined",
-            OutcomeWord::Held => "held",
-            OutcomeWord::Refused => "refused",
-            OutcomeWord::DryRun => "dry_run",
-        }
-    }
-}
+word_table!(OutcomeWord {
+    Ran = "ran", Replayed = "replayed", Joined = "joined", Held = "held", Refused = "refused", DryRun = "dry_run",
+});
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -162,49 +153,15 @@ pub enum Code {
     PolicyInvalid,
 }
 
+word_table!(Code {
+    InFlight = "in_flight", Drift = "drift", InDoubt = "in_doubt", KeyRequired = "key_required",
+    Cancelled = "cancelled", BudgetSpent = "budget_spent", Refuted = "refuted", HeldForPerson = "held_for_person",
+    Lookalike = "lookalike", Superseded = "superseded", CannotUndo = "cannot_undo",
+    UpstreamRefused = "upstream_refused", NotStarted = "not_started", LedgerUnavailable = "ledger_unavailable",
+    PolicyInvalid = "policy_invalid",
+});
+
 impl Code {
-    pub const ALL: [Code; 15] = [
-        Code::InFlight,
-        Code::Drift,
-        Code::InDoubt,
-        Code::KeyRequired,
-        Code::Cancelled,
-        Code::BudgetSpent,
-        Code::Refuted,
-        Code::HeldForPerson,
-        Code::Lookalike,
-        Code::Superseded,
-        Code::CannotUndo,
-        Code::UpstreamRefused,
-        Code::NotStarted,
-        Code::LedgerUnavailable,
-        Code::PolicyInvalid,
-    ];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Code::InFlight => "in_flight",
-            Code::Drift => "drift",
-            Code::InDoubt => "in_doubt",
-            Code::KeyRequired => "key_required",
-            Code::Cancelled => "cancelled",
-            Code::BudgetSpent => "budget_spent",
-            Code::Refuted => "refuted",
-            Code::HeldForPerson => "held_for_person",
-            Code::Lookalike => "lookalike",
-            Code::Superseded => "superseded",
-            Code::CannotUndo => "cannot_undo",
-            Code::UpstreamRefused => "upstream_refused",
-            Code::NotStarted => "not_started",
-            Code::LedgerUnavailable => "ledger_unavailable",
-            Code::PolicyInvalid => "policy_invalid",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Code> {
-        Code::ALL.into_iter().find(|code| code.word() == word)
-    }
-
     pub fn retry(self) -> Retry {
         match self {
             Code::InFlight | Code::BudgetSpent => Retry::Wait,
@@ -239,11 +196,5 @@ impl Code {
             Code::LedgerUnavailable | Code::PolicyInvalid => Some(125),
             Code::UpstreamRefused | Code::NotStarted => None,
         }
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
     }
 }

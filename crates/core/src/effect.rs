@@ -8,6 +8,7 @@ use crate::identity::{IntentDigest, Marks};
 use crate::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
 use crate::time::{At, Uptime};
 use crate::undo::{Undo, UndoCall, Undoes, Undone};
+use crate::word_table;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -269,17 +270,9 @@ pub enum Evidence {
     Confirmed,
 }
 
-impl Evidence {
-    pub fn word(self) -> &'static str {
-        match self {
-            Evidence::Accepted => "accepted",
-            Evidence::Reported => "reported",
-            Evidence::Ruled => "ruled",
-            Evidence::Probed => "probed",
-            Evidence::Confirmed => "confirmed",
-        }
-    }
-}
+word_table!(Evidence {
+    Accepted = "accepted", Reported = "reported", Ruled = "ruled", Probed = "probed", Confirmed = "confirmed",
+});
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -10,9 +10,11 @@ use crate::effect::{
 use crate::effect_word::EffectWord;
 use crate::identity::Marks;
 use crate::ids::{AttemptNo, Nonce, OwnerId, Reason, Run};
+use crate::intent::Seed;
 use crate::outcome::Outcome;
 use crate::time::{At, Uptime};
 use crate::undo::{Undo, Undone};
+use crate::word_table;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -130,14 +132,7 @@ pub enum Alarm {
     Contradicted,
 }
 
-impl Alarm {
-    pub fn word(self) -> &'static str {
-        match self {
-            Alarm::DuplicateDetected => "duplicate_detected",
-            Alarm::Contradicted => "contradicted",
-        }
-    }
-}
+word_table!(Alarm { DuplicateDetected = "duplicate_detected", Contradicted = "contradicted" });
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an effect that is {state} cannot be {event}")]
@@ -344,43 +339,33 @@ pub fn keep_undo(effect: &mut Effect, event: &Event, undo: Undo) {
 
 impl Effect {
     /// The first claim of an intent that nobody has seen: `unseen --claim--> InFlight(attempt 1)`.
-    pub fn claimed(seed: crate::intent::Seed, new: &NewAttempt) -> Effect {
-        let mut effect = Effect {
-            id: seed.id,
-            occurrence: seed.occurrence,
-            facts: seed.facts,
-            marks: seed.marks,
-            attempts: Vec::new(),
-            state: State::InFlight { attempt: AttemptNo(1) },
-            opened_at: new.at,
-            epoch: new.epoch,
-            delivered_at: None,
-            undo: None,
-            undone: None,
-            refusals: 0,
-            repeat_permitted: None,
-        };
+    pub fn claimed(seed: Seed, new: &NewAttempt) -> Effect {
+        let mut effect = opened(seed, State::InFlight { attempt: AttemptNo(1) }, new.at, new.epoch);
         start(&mut effect, new, false);
         effect
     }
 
     /// `unseen --epoch, import--> InDoubt`: the store may have forgotten a claim of this intent.
-    pub fn forgotten(seed: crate::intent::Seed, at: At, epoch: u64) -> Effect {
-        Effect {
-            id: seed.id,
-            occurrence: seed.occurrence,
-            facts: seed.facts,
-            marks: seed.marks,
-            attempts: Vec::new(),
-            state: State::InDoubt(InDoubt { since: at, why: Doubt::Epoch }),
-            opened_at: at,
-            epoch,
-            delivered_at: None,
-            undo: None,
-            undone: None,
-            refusals: 0,
-            repeat_permitted: None,
-        }
+    pub fn forgotten(seed: Seed, at: At, epoch: u64) -> Effect {
+        opened(seed, State::InDoubt(InDoubt { since: at, why: Doubt::Epoch }), at, epoch)
+    }
+}
+
+fn opened(Seed { id, occurrence, facts, marks }: Seed, state: State, at: At, epoch: u64) -> Effect {
+    Effect {
+        id,
+        occurrence,
+        facts,
+        marks,
+        attempts: Vec::new(),
+        state,
+        opened_at: at,
+        epoch,
+        delivered_at: None,
+        undo: None,
+        undone: None,
+        refusals: 0,
+        repeat_permitted: None,
     }
 }
 

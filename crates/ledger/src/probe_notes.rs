@@ -6,6 +6,7 @@ use crate::ledger::{CellUpdate, Ledger, RecordSnapshot};
 use crate::store::{Durability, Store};
 use crate::{Error, journal};
 use semel_core::time::At;
+use semel_core::word_table;
 use serde::{Deserialize, Serialize};
 
 /// Of one effect: a caller may ask as often as it likes, and the reasons are few.
@@ -22,14 +23,7 @@ pub enum ProbeTrouble {
     Reply,
 }
 
-impl ProbeTrouble {
-    pub fn word(self) -> &'static str {
-        match self {
-            ProbeTrouble::Probe => "probe_unclear",
-            ProbeTrouble::Reply => "probe_reply_failed",
-        }
-    }
-}
+word_table!(ProbeTrouble { Probe = "probe_unclear", Reply = "probe_reply_failed" });
 
 /// The last note about an effect, and how many there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

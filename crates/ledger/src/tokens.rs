@@ -8,6 +8,7 @@ use crate::store::{Durability, JournalLine, Store};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
 use semel_core::time::At;
+use semel_core::word_table;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,27 +26,7 @@ pub enum AccessScope {
     Admin,
 }
 
-impl AccessScope {
-    pub const ALL: [AccessScope; 3] = [AccessScope::Agent, AccessScope::Operator, AccessScope::Admin];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            AccessScope::Agent => "agent",
-            AccessScope::Operator => "operator",
-            AccessScope::Admin => "admin",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<AccessScope> {
-        AccessScope::ALL.into_iter().find(|scope| scope.word() == word)
-    }
-}
-
-impl fmt::Display for AccessScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
+word_table!(AccessScope { Agent = "agent", Operator = "operator", Admin = "admin" });
 
 /// A token, as the ledger keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -145,9 +126,7 @@ impl TokenTable {
         let same: bool = hash(text).0.ct_eq(&kept.hash.0).into();
         (same && !kept.is_over(now)).then_some((id.as_str(), kept))
     }
-}
 
-impl TokenTable {
     /// Whether a tenant may have one more.
     fn check_room(&self, tenant: &str) -> Result<(), String> {
         let own = self.0.values().filter(|kept| kept.tenant == tenant).count();

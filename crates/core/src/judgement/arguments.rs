@@ -4,6 +4,7 @@
 //! its value. A wrong merge pays or answers the wrong thing, so only names that cannot name an entity are ignored.
 
 use crate::json::{Json, Path, PathStep, push_member};
+use crate::word_table;
 
 /// How an argument takes part in telling two calls apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -24,19 +25,10 @@ pub enum ArgumentKind {
     Other,
 }
 
-impl ArgumentKind {
-    pub fn word(self) -> &'static str {
-        match self {
-            ArgumentKind::Volatile => "volatile",
-            ArgumentKind::Stamp => "stamp",
-            ArgumentKind::Content => "content",
-            ArgumentKind::Title => "title",
-            ArgumentKind::Amount => "amount",
-            ArgumentKind::Thread => "thread",
-            ArgumentKind::Other => "key",
-        }
-    }
-}
+word_table!(ArgumentKind {
+    Volatile = "volatile", Stamp = "stamp", Content = "content", Title = "title", Amount = "amount",
+    Thread = "thread", Other = "key",
+});
 
 const NAMES: &[(ArgumentKind, &[&str])] = &[
     (
@@ -112,7 +104,7 @@ pub fn kind(name: &str) -> ArgumentKind {
 }
 
 /// Whether two names differ in case, `_` and `-` alone.
-fn is_spelling_of(name: &str, known: &str) -> bool {
+pub fn is_spelling_of(name: &str, known: &str) -> bool {
     fn letters(text: &str) -> impl Iterator<Item = u8> {
         text.bytes().filter(|byte| !b"_-".contains(byte)).map(|byte| byte.to_ascii_lowercase())
     }

@@ -85,9 +85,6 @@ impl Pattern {
     }
 }
 
-/// Formats that servers let a path end with.
-pub(crate) const FORMATS: [&str; 6] = [".json", ".xml", ".html", ".txt", ".csv", ".yaml"];
-
 /// Whether a pattern speaks of a path with a slash at its end: `http:POST host/charges/`, and not `http:POST host/`.
 fn is_longer_than_root(text: &str) -> bool {
     let place = text.strip_prefix("http:").and_then(|text| text.split_once(' '));

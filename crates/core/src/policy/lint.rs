@@ -10,6 +10,7 @@ use super::servers::Serve;
 use super::upstreams::HttpApi;
 use crate::class::Class;
 use crate::json::{Path, PathStep};
+use crate::judgement::arguments::{self, ArgumentKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -219,27 +220,9 @@ fn last_name(text: &Spot<String>) -> Option<String> {
 
 /// Names that in practice carry a clock or a random number.
 fn looks_volatile(name: &str) -> bool {
-    const NAMES: [&str; 17] = [
-        "timestamp",
-        "time",
-        "now",
-        "nonce",
-        "requestid",
-        "traceid",
-        "spanid",
-        "correlationid",
-        "callid",
-        "uuid",
-        "random",
-        "seed",
-        "requestedat",
-        "createdat",
-        "sentat",
-        "attempt",
-        "retrycount",
-    ];
-    let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    NAMES.contains(&plain.as_str())
+    const MORE: [&str; 7] = ["time", "now", "call_id", "random", "seed", "attempt", "retry_count"];
+    matches!(arguments::kind(name), ArgumentKind::Volatile | ArgumentKind::Stamp)
+        || MORE.iter().any(|more| arguments::is_spelling_of(name, more))
 }
 
 /// Whether a pattern matches whatever another one does, as far as that is plain to see: one that begins like it and
@@ -267,7 +250,7 @@ const OF_A_COMMAND: [&str; 4] = ["argv", "cwd", "stdin", "action"];
 fn root(source: SourceText<'_>, text: &Spot<String>, pattern: &str, found: &mut Diagnostics) {
     let (who, known) = match pattern.starts_with("cli:") {
         true => ("command", &OF_A_COMMAND[..]),
-        false => ("call", &super::compile::ARGUMENTS[..]),
+        false => ("call", super::compile::ARGUMENTS),
     };
     let Ok(path) = Path::parse(&text.value) else { return };
     let Some(PathStep::Member(root)) = path.steps().first() else { return };

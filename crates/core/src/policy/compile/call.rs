@@ -29,8 +29,8 @@ pub fn probe(check: &mut Checker<'_>, table: &Spot<ProbeTable>, own_server: bool
         body: None,
         own_server,
     };
-    let call = parts.call(check, "probe", &table.span, &ASKING, true);
-    let found = probe.found.as_ref().map(|text| check.expression(text, &ASKED));
+    let call = parts.call(check, "probe", &table.span, ASKING, true);
+    let found = probe.found.as_ref().map(|text| check.expression(text, ASKED));
     if found.is_none() && probe.cmd.is_none() {
         check.absent(
             table.span.clone(),
@@ -39,7 +39,7 @@ pub fn probe(check: &mut Checker<'_>, table: &Spot<ProbeTable>, own_server: bool
             "say when our effect is there, such as found = \"resp.items.exists(i, i.id == args.id)\"",
         );
     }
-    let reply = probe.reply.as_ref().map(|text| check.expression(text, &ASKED));
+    let reply = probe.reply.as_ref().map(|text| check.expression(text, ASKED));
     let quiet = check.time(probe.quiet.as_ref()).unwrap_or(QUIET_DEFAULT);
     Some(Probe {
         call: call?,
@@ -66,9 +66,9 @@ pub fn confirm(check: &mut Checker<'_>, table: &Spot<ConfirmTable>, own_server: 
         body: None,
         own_server,
     };
-    let call = parts.call(check, "confirm", &table.span, &AFTERWARDS, true);
+    let call = parts.call(check, "confirm", &table.span, AFTERWARDS, true);
     let ok = match &confirm.ok {
-        Some(text) => check.expression(text, &CONFIRMING),
+        Some(text) => check.expression(text, CONFIRMING),
         None => {
             check.absent(
                 table.span.clone(),
@@ -102,7 +102,7 @@ pub fn undo(check: &mut Checker<'_>, table: &Spot<CallTable>, own_server: bool) 
     };
     let parts =
         CallParts { cmd: &undo.cmd, mcp: &undo.mcp, args: &undo.args, http: &undo.http, body, own_server };
-    parts.call(check, "undo", &table.span, &AFTERWARDS, false)
+    parts.call(check, "undo", &table.span, AFTERWARDS, false)
 }
 
 struct CallParts<'a> {

@@ -8,52 +8,28 @@ use crate::policy::nearest::nearest;
 use crate::policy::template::Template;
 use std::ops::Range;
 
-/// The parts of a call, before it is made. `args` is a tool's, `argv` a command's, `body` a request's.
-pub const ARGUMENTS: [&str; 9] =
-    ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action"];
+/// All variables. `args` is a tool's, `argv` a command's, `body` a request's; `status` and `resp_headers` are those of an
+/// HTTP answer to a question.
+#[rustfmt::skip]
+const VARIABLES: [&str; 14] = [
+    "reply", "args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "attempt", "resp", "status",
+    "resp_headers",
+];
+
+/// The parts of a call, before it is made.
+pub const ARGUMENTS: &[&str] = VARIABLES.split_at(10).0.split_at(1).1;
 
 /// The variables of a question, before there is an answer.
-pub const ASKING: [&str; 10] =
-    ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "attempt"];
+pub const ASKING: &[&str] = VARIABLES.split_at(11).0.split_at(1).1;
 
-/// The variables once a probe was answered. `status` and `resp_headers` are those of an HTTP answer.
-pub const ASKED: [&str; 13] = [
-    "args",
-    "argv",
-    "body",
-    "query",
-    "headers",
-    "path",
-    "cwd",
-    "stdin",
-    "action",
-    "attempt",
-    "resp",
-    "status",
-    "resp_headers",
-];
+/// The variables once a probe was answered.
+pub const ASKED: &[&str] = VARIABLES.split_at(1).1;
 
 /// The variables once the upstream reported success.
-pub const AFTERWARDS: [&str; 11] =
-    ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "attempt", "reply"];
+pub const AFTERWARDS: &[&str] = VARIABLES.split_at(11).0;
 
 /// The variables once the upstream reported success and a confirm was answered.
-pub const CONFIRMING: [&str; 14] = [
-    "args",
-    "argv",
-    "body",
-    "query",
-    "headers",
-    "path",
-    "cwd",
-    "stdin",
-    "action",
-    "attempt",
-    "reply",
-    "resp",
-    "status",
-    "resp_headers",
-];
+pub const CONFIRMING: &[&str] = &VARIABLES;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {

@@ -302,7 +302,7 @@ impl Checker<'_> {
         match &when.value {
             WhenCondition::Expression(text) => {
                 let text = Spot { value: text.clone(), span: when.span.clone() };
-                self.expression(&text, &check::ARGUMENTS).map(RuleCondition::Expression)
+                self.expression(&text, check::ARGUMENTS).map(RuleCondition::Expression)
             }
             WhenCondition::Equal(Entries(entries)) => {
                 if entries.is_empty() {
@@ -352,7 +352,7 @@ impl Checker<'_> {
             );
             return None;
         }
-        self.expression(text, &check::AFTERWARDS).map(EffectWording::Expression)
+        self.expression(text, check::AFTERWARDS).map(EffectWording::Expression)
     }
 
     fn refused(&mut self, text: &Spot<String>, pattern: Option<&Spot<String>>) -> Option<RefusedIf> {
