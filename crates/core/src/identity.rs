@@ -10,7 +10,7 @@ mod path_marks;
 
 pub use keys::{IntentDigest, IntentParts, alias_key, family_key, intent_key, outline_key, removals_key};
 pub use marks::{Difference, MARK_PATH_BYTES_MAX, Marks, PATHS_MAX, value_mark};
-pub use path_marks::{PathKind, PathMark, PathMarks};
+pub use path_marks::{PathKind, PathMark};
 
 use crate::json::{Json, Object, Path, PathStep};
 use crate::judgement::arguments;

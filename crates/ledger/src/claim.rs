@@ -205,9 +205,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         cells.extend(&request.fences);
         let commit = Commit {
             require: Require { cells, family_quiet, alike: request.alike, room: true },
-            journal: vec![journal::line(&event.0, &effect, index.run, request.now)],
+            journal: vec![journal::line(&event, &effect, index.run, request.now)],
             durability: promised(&effect),
-            ..Commit::of(event.nonce(), puts)
+            ..Commit::of(nonce, puts)
         };
         let snapshot = RecordSnapshot {
             key,
@@ -220,7 +220,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ok(PreparedClaim { commit, claim: Claim { snapshot, attempt, turn, undo: None, about: None } })
     }
 
-    fn effect_after(&self, request: &ClaimRequest<'_>, new: NewAttempt) -> Result<(Effect, Opening), Error> {
+    fn effect_after(&self, request: &ClaimRequest<'_>, new: NewAttempt) -> Result<(Effect, Event), Error> {
         let newest = request.snapshot.newest.as_deref();
         if newest.is_some_and(|stored| stored.newer) {
             return Err(Error::NewerRecord {
@@ -234,13 +234,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 if let Some(reason) = &request.intent.again {
                     effect.occurrence.adopt(reason);
                 }
-                Ok((effect, Opening(event)))
+                Ok((effect, event))
             }
             (ClaimKind::Claim(Claiming::NextAttempt), Some(stored)) => {
                 let event = Event::Claimed(new);
                 let mut effect = lifecycle::next(&stored.effect, &event)?.effect;
                 effect.occurrence.tried_by(request.intent.again.clone());
-                Ok((effect, Opening(event)))
+                Ok((effect, event))
             }
             (ClaimKind::Claim(claiming), newest) => {
                 let reason = match claiming {
@@ -250,7 +250,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 let occurrence = occurrence(newest.map(|stored| &stored.effect), reason, request.intent);
                 let id = effect_id(&self.entropy, request.now);
                 let effect = Effect::claimed(request.intent.seed(id, occurrence, request.rule), &new);
-                Ok((effect, Opening(Event::Claimed(new))))
+                Ok((effect, Event::Claimed(new)))
             }
             (ClaimKind::Resend, None) => Err(Error::NoSuchEffect(request.snapshot.key.to_string())),
         }
@@ -571,17 +571,5 @@ fn occurrence(newest: Option<&Effect>, reason: Option<Reason>, intent: &Intent) 
     match newest {
         Some(newest) => Occurrence::after(newest, reason, &intent.marks),
         None => Occurrence::first(reason),
-    }
-}
-
-/// The event that opens an attempt.
-struct Opening(Event);
-
-impl Opening {
-    fn nonce(&self) -> semel_core::ids::Nonce {
-        match &self.0 {
-            Event::Claimed(new) | Event::Resent(new) => new.nonce,
-            _ => unreachable!("only claims and resends open an attempt"),
-        }
     }
 }

@@ -57,30 +57,13 @@ pub struct File {
 #[serde(deny_unknown_fields, expecting = "a table such as { input = 2.5, output = 10 }")]
 pub struct PriceTable {
     /// A million tokens that are sent.
-    pub input: Option<Spot<Amount>>,
+    pub input: Option<Spot<f64>>,
     /// A million tokens that are generated.
-    pub output: Option<Spot<Amount>>,
+    pub output: Option<Spot<f64>>,
     /// A million tokens that are sent and read from the provider's cache; as `input` unless given.
-    pub cache_read: Option<Spot<Amount>>,
+    pub cache_read: Option<Spot<f64>>,
     /// A million tokens that are sent and written to the provider's cache; as `input` unless given.
-    pub cache_write: Option<Spot<Amount>>,
-}
-
-/// A number, whole or not.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "a number")]
-pub enum Amount {
-    Whole(i64),
-    Decimal(f64),
-}
-
-impl Amount {
-    pub fn value(self) -> f64 {
-        match self {
-            Amount::Whole(number) => number as f64,
-            Amount::Decimal(number) => number,
-        }
-    }
+    pub cache_write: Option<Spot<f64>>,
 }
 
 /// One MCP server: exactly one of `command` and `url`.
@@ -538,7 +521,8 @@ pub enum WhenCondition {
 }
 
 /// The words of one entry of `normalize`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(transparent)]
 pub struct Normalisers(pub Vec<Normaliser>);
 
 /// A value of any type that TOML knows.
@@ -657,12 +641,6 @@ impl JsonSchema for WhenCondition {
             "description": "A table of path = value, or a CEL expression.",
             "anyOf": [{ "type": "string" }, { "type": "object" }]
         })
-    }
-}
-
-impl<'de> Deserialize<'de> for Normalisers {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::deserialize(deserializer).map(Normalisers)
     }
 }
 

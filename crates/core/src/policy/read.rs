@@ -74,7 +74,9 @@ fn report(source: SourceText<'_>, span: Range<usize>, message: &str, found: &mut
         );
     } else {
         // The deserializer speaks of Rust's types.
-        let message = message.replace("expected i64", "expected a whole number");
+        let message = message
+            .replace("expected i64", "expected a whole number")
+            .replace("expected f64", "expected a number");
         found.error(source, span, DiagnosticCode::WrongType, message);
     }
 }

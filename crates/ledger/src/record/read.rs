@@ -8,7 +8,7 @@ use semel_core::effect::{
     Applied, Attempt, CallMark, Doubt, Effect, Facts, InDoubt, LastSend, NotApplied, NotAppliedWhy,
     Occurrence, PreviousSuccess, Reply, Ruling, State,
 };
-use semel_core::identity::{IntentDigest, Marks, PathMark, PathMarks};
+use semel_core::identity::{IntentDigest, Marks, PathMark};
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
 use semel_core::time::{At, Uptime};
 use semel_core::undo::BodyForm;
@@ -297,13 +297,9 @@ fn run(value: Value<'_>) -> ReadResult<Run> {
     Ok(Run { id: there(id)?, named })
 }
 
-/// The least bytes of one, so that the room for all of them is known before they are read.
-const PATH_MARK_BYTES: usize = 16;
-
 fn marks(value: Value<'_>) -> ReadResult<Marks> {
     let (mut action, mut fingerprint, mut content, mut volatile) = (0, None, None, None);
-    let mut paths = PathMarks::with_room(value.bytes()?.len() / PATH_MARK_BYTES);
-    let mut content_paths = PathMarks::default();
+    let (mut paths, mut content_paths) = (Vec::new(), Vec::new());
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
         match number {
@@ -319,12 +315,12 @@ fn marks(value: Value<'_>) -> ReadResult<Marks> {
     Ok(Marks { action, fingerprint: there(fingerprint)?, content, paths, content_paths, volatile })
 }
 
-fn path_mark(value: Value<'_>) -> ReadResult<PathMark<'_>> {
+fn path_mark(value: Value<'_>) -> ReadResult<PathMark> {
     let (mut path, mut kind, mut mark) = (None, None, 0);
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
         match number {
-            1 => path = Some(value.str()?),
+            1 => path = Some(value.text()?),
             2 => kind = Some(Numbered::read(value)?),
             3 => mark = value.number()?,
             _ => {}

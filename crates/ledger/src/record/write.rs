@@ -178,11 +178,11 @@ fn marks(out: &mut Out, marks: &Marks) {
         out.bytes(3, &content.0);
     }
     for (field, marks) in [(4, paths), (5, content_paths)] {
-        for PathMark { path, kind, mark } in marks.iter() {
+        for PathMark { path, kind, mark } in marks {
             out.message(field, |out| {
                 out.text(1, path);
                 out.number(2, kind.number());
-                out.fixed(3, mark);
+                out.fixed(3, *mark);
             });
         }
     }

@@ -112,7 +112,7 @@ impl KnownApi {
             drift_status,
             in_flight_status,
             life,
-        } = preset.keys.complete(Default::default());
+        } = preset.keys;
         KnownApi {
             name,
             service: preset.service,

@@ -178,20 +178,27 @@ pub fn version(source: SourceText<'_>, file: &File, found: &mut Diagnostics) {
     }
 }
 
+/// The settings that `[defaults]` and `[[rule]]` both have, under the same names.
+macro_rules! choices {
+    ($check:ident, $table:ident) => {
+        Choices {
+            scope: $table.scope,
+            caller_key: $table.caller_key,
+            again: $table.again,
+            rulings: $table.rulings,
+            failure: $table.failure,
+            budget: $check.budget($table.budget.as_ref()),
+            timeout: $check.some_time($table.timeout.as_ref()),
+            wait: $check.time($table.wait.as_ref()),
+            window: $check.some_time($table.window.as_ref()),
+            late_after: $check.some_time($table.late_after.as_ref()),
+        }
+    };
+}
+
 pub fn defaults(input: Input<'_>, table: &file::Defaults, found: &mut Diagnostics) -> Choices {
     let mut check = Checker { input, found };
-    Choices {
-        scope: table.scope,
-        caller_key: table.caller_key,
-        again: table.again,
-        rulings: table.rulings,
-        failure: table.failure,
-        budget: check.budget(table.budget.as_ref()),
-        timeout: check.some_time(table.timeout.as_ref()),
-        wait: check.time(table.wait.as_ref()),
-        window: check.some_time(table.window.as_ref()),
-        late_after: check.some_time(table.late_after.as_ref()),
-    }
+    choices!(check, table)
 }
 
 pub fn retention(
@@ -217,19 +224,7 @@ pub fn rule(
     let mut check = Checker { input, found };
     let pattern = check.pattern(table.pattern.as_ref(), span.clone());
     let own_server = table.pattern.as_ref().is_none_or(|pattern| pattern.value.starts_with("mcp:"));
-    let choices = Choices {
-        scope: table.scope,
-        caller_key: table.caller_key,
-        again: table.again,
-        rulings: table.rulings,
-        failure: table.failure,
-        budget: check.budget(table.budget.as_ref()),
-        timeout: check.some_time(table.timeout.as_ref()),
-        wait: check.time(table.wait.as_ref()),
-        window: check.some_time(table.window.as_ref()),
-        late_after: check.some_time(table.late_after.as_ref()),
-    };
-    let choices = choices.or(defaults);
+    let choices = choices!(check, table).or(defaults);
     // Without a class of its own it never holds as it is.
     let class = table.class.unwrap_or(Class::Consequential);
     let rule = Rule {

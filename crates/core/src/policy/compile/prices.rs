@@ -2,7 +2,7 @@
 
 use super::check::{Checker, Input};
 use crate::policy::diagnostic::{DiagnosticCode, Diagnostics};
-use crate::policy::file::{Amount, Entries, PriceTable, Spot};
+use crate::policy::file::{Entries, PriceTable, Spot};
 use crate::policy::prices::Price;
 
 /// Far beyond what any model costs: more is a price for one token, or a slip of the pen.
@@ -30,9 +30,9 @@ pub fn prices(
 }
 
 impl Checker<'_> {
-    fn amount(&mut self, amount: Option<&Spot<Amount>>) -> Option<f64> {
+    fn amount(&mut self, amount: Option<&Spot<f64>>) -> Option<f64> {
         let amount = amount?;
-        let value = amount.value.value();
+        let value = amount.value;
         if !(0.0..=PRICE_MAX).contains(&value) {
             let what = format!("`{value}` is no price for a million tokens");
             self.error(amount.span.clone(), DiagnosticCode::BadServer, what, "such as 2.5");

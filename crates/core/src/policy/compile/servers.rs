@@ -75,7 +75,7 @@ pub fn serve(input: Input<'_>, table: &ServeTable, found: &mut Diagnostics) -> S
 }
 
 impl Checker<'_> {
-    fn bad(&mut self, span: Range<usize>, what: impl Into<String>, help: &str) {
+    pub(super) fn bad(&mut self, span: Range<usize>, what: impl Into<String>, help: impl Into<String>) {
         self.error(span, DiagnosticCode::BadServer, what, help);
     }
 
@@ -112,7 +112,7 @@ impl Checker<'_> {
                     format!("write https://{}", url.value),
                 ),
             };
-            self.bad(url.span.clone(), what, &help);
+            self.bad(url.span.clone(), what, help);
         }
         rest
     }

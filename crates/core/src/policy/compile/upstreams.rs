@@ -7,8 +7,7 @@ use crate::policy::file::{Entries, Helps, KeysTable, PresetTable, Speaks, Spot, 
 use crate::policy::glob::covers_host;
 use crate::policy::nearest::nearest;
 use crate::policy::pack::{self, Pack};
-use crate::policy::upstreams::{HttpApi, KeyChoices, Preset};
-use std::ops::Range;
+use crate::policy::upstreams::{HttpApi, KeyPolicy, Preset};
 
 /// Turns the preset off.
 const NO_PRESET: &str = "none";
@@ -37,7 +36,7 @@ pub fn upstreams(
                 "say account = \"{}\" here, and `{other}` stays who it is; or the same account in both, if it is one",
                 name.value
             );
-            check.bad_upstream(name.span.clone(), what, help);
+            check.bad(name.span.clone(), what, help);
         }
         apis.push((name.value.clone(), api));
     }
@@ -54,24 +53,19 @@ pub fn preset(source: SourceText<'_>, table: &PresetTable, found: &mut Diagnosti
         speaks: table.speaks.unwrap_or(Speaks::Nothing),
         helps: table.helps.unwrap_or(Helps::Nothing),
         note: text(&table.note).unwrap_or_default(),
-        keys: check.keys(&table.keys),
+        keys: check.keys(&table.keys, KeyPolicy::default()),
     }
 }
 
 impl Checker<'_> {
-    fn bad_upstream(&mut self, span: Range<usize>, what: impl Into<String>, help: impl Into<String>) {
-        self.error(span, DiagnosticCode::BadServer, what, help);
-    }
-
     fn http_api(&mut self, name: &Spot<String>, table: &Spot<UpstreamTable>) -> Option<HttpApi> {
         self.name_of_server(name);
         self.names_of_headers(&table.value.headers, true);
         self.headers_of_variables(&table.value.headers_env);
-        let choices = self.keys(&table.value.keys);
         let run = table.value.run.as_ref();
         if let Some(run) = run.filter(|run| Run::named(&run.value).is_err()) {
             let what = format!("`{}` cannot name a run", run.value);
-            self.bad_upstream(run.span.clone(), what, "visible characters, not too many");
+            self.bad(run.span.clone(), what, "visible characters, not too many");
         }
         let Some(url) = &table.value.url else {
             let what = format!("`{}` has no `url`", name.value);
@@ -85,7 +79,7 @@ impl Checker<'_> {
         };
         let Some(host) = canonical_host(&url.value, self.behind_scheme(url)?) else {
             let what = format!("`{}` is more than scheme, host and path", url.value);
-            self.bad_upstream(
+            self.bad(
                 url.span.clone(),
                 what,
                 "such as https://api.example.com/v1, without user, query or fragment",
@@ -111,15 +105,17 @@ impl Checker<'_> {
                 "the rules of its preset are written for `{}`, and would match nothing",
                 preset.service
             );
-            self.bad_upstream(service.span.clone(), what, "leave `service` out, or say preset = \"none\"");
+            self.bad(service.span.clone(), what, "leave `service` out, or say preset = \"none\"");
         }
         let service = table.value.service.as_ref().map(|service| service.value.clone());
         let account = table.value.account.as_ref();
         if let Some(account) = account.filter(|account| !is_account(&account.value)) {
             let what = format!("`{}` cannot name an account", account.value);
             let help = format!("1 to {ACCOUNT_CHARS_MAX} visible characters, such as \"main\"");
-            self.bad_upstream(account.span.clone(), what, help);
+            self.bad(account.span.clone(), what, help);
         }
+        let otherwise = preset.as_ref().map(|preset| preset.keys.clone()).unwrap_or_default();
+        let keys = self.keys(&table.value.keys, otherwise);
         let source = self.input.source;
         Some(HttpApi {
             path: source.path.to_owned(),
@@ -137,7 +133,7 @@ impl Checker<'_> {
             headers_env: super::servers::pairs(&table.value.headers_env),
             private: table.value.private.as_ref().is_some_and(|private| private.value),
             run: run.map(|run| run.value.clone()),
-            keys: choices.complete(preset.map(|preset| preset.keys).unwrap_or_default()),
+            keys,
         })
     }
 
@@ -153,11 +149,12 @@ impl Checker<'_> {
                 format!("there are: {}, none", names.join(", "))
             }
         };
-        self.bad_upstream(named.span.clone(), format!("there is no preset `{}`", named.value), help);
+        self.bad(named.span.clone(), format!("there is no preset `{}`", named.value), help);
         None
     }
 
-    fn keys(&mut self, table: &KeysTable) -> KeyChoices {
+    /// These, and the others' where these are silent.
+    fn keys(&mut self, table: &KeysTable, otherwise: KeyPolicy) -> KeyPolicy {
         if let Some(header) = &table.header {
             let entry = Entries(vec![(header.clone(), String::new())]);
             self.names_of_headers(&entry, false);
@@ -166,18 +163,20 @@ impl Checker<'_> {
             let long = pattern.value.chars().count() > PATTERN_CHARS_MAX;
             if long || regex::Regex::new(&pattern.value).is_err() {
                 let what = format!("`{}` is no regular expression of a key", pattern.value);
-                self.bad_upstream(pattern.span.clone(), what, "such as [A-Za-z0-9_-]{1,64}");
+                self.bad(pattern.span.clone(), what, "such as [A-Za-z0-9_-]{1,64}");
             }
         }
-        KeyChoices {
-            header: table.header.as_ref().map(|header| header.value.clone()),
-            pattern: table.pattern.as_ref().map(|pattern| pattern.value.clone()),
-            required: table.required,
-            stores: table.stores,
-            server_error: table.server_error,
-            drift_status: self.refusal(table.drift_status.as_ref()),
-            in_flight_status: self.refusal(table.in_flight_status.as_ref()),
-            life: self.some_time(table.life.as_ref()),
+        let (drift_status, in_flight_status) =
+            (self.refusal(table.drift_status.as_ref()), self.refusal(table.in_flight_status.as_ref()));
+        KeyPolicy {
+            header: table.header.as_ref().map_or(otherwise.header, |header| header.value.clone()),
+            pattern: table.pattern.as_ref().map(|pattern| pattern.value.clone()).or(otherwise.pattern),
+            required: table.required.unwrap_or(otherwise.required),
+            stores: table.stores.unwrap_or(otherwise.stores),
+            server_error: table.server_error.unwrap_or(otherwise.server_error),
+            drift_status: drift_status.unwrap_or(otherwise.drift_status),
+            in_flight_status: in_flight_status.unwrap_or(otherwise.in_flight_status),
+            life: self.some_time(table.life.as_ref()).or(otherwise.life),
         }
     }
 
@@ -187,7 +186,7 @@ impl Checker<'_> {
             Ok(code @ 400..=499) => Some(code),
             _ => {
                 let what = format!("{} is not the status of a refusal", status.value);
-                self.bad_upstream(status.span.clone(), what, "from 400 to 499");
+                self.bad(status.span.clone(), what, "from 400 to 499");
                 None
             }
         }
