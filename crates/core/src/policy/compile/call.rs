@@ -1,7 +1,7 @@
 //! Calls that a rule makes on its own account: probe, confirm, undo.
 
 use super::check::{AFTERWARDS, ASKED, ASKING, CONFIRMING, Checker, json_of};
-use crate::policy::diagnostic::DiagnosticCode;
+use crate::policy::diagnostic::DiagnosticCode::{BadCall, BadTemplate};
 use crate::policy::file::{CallTable, ConfirmTable, Entries, ProbeTable, Spot, TomlValue};
 use crate::policy::rule::{CallBody, Confirm, Probe, RuleCall, SAME_SERVER};
 use crate::policy::template::Template;
@@ -33,8 +33,8 @@ pub fn probe(check: &mut Checker<'_>, table: &Spot<ProbeTable>, own_server: bool
     let found = probe.found.as_ref().map(|text| check.expression(text, ASKED));
     if found.is_none() && probe.cmd.is_none() {
         check.absent(
-            table.span.clone(),
-            DiagnosticCode::BadCall,
+            table,
+            BadCall,
             "`probe` has no `found`",
             "say when our effect is there, such as found = \"resp.items.exists(i, i.id == args.id)\"",
         );
@@ -71,8 +71,8 @@ pub fn confirm(check: &mut Checker<'_>, table: &Spot<ConfirmTable>, own_server: 
         Some(text) => check.expression(text, CONFIRMING),
         None => {
             check.absent(
-                table.span.clone(),
-                DiagnosticCode::BadCall,
+                table,
+                BadCall,
                 "`confirm` has no `ok`",
                 "say when it is true, such as ok = \"resp.status == 'succeeded'\" or ok = \"resp.exit == 0\"",
             );
@@ -91,12 +91,7 @@ pub fn undo(check: &mut Checker<'_>, table: &Spot<CallTable>, own_server: bool) 
         (None, Some(form)) => Some((form, BodyForm::Urlencoded)),
         (Some(_), Some(form)) => {
             let help = "give one of them: `body` is sent as JSON, `form` as a web form";
-            check.error(
-                form.span.clone(),
-                DiagnosticCode::BadCall,
-                "`body` and `form` exclude each other",
-                help,
-            );
+            check.error(form, BadCall, "`body` and `form` exclude each other", help);
             None
         }
     };
@@ -126,16 +121,11 @@ impl CallParts<'_> {
     ) -> Option<RuleCall> {
         if let (None, Some(args)) = (self.mcp, self.args) {
             let help = "arguments of a command stand in `cmd`, those of a request in its URL";
-            check.error(args.span.clone(), DiagnosticCode::BadCall, "`args` goes with `mcp` only", help);
+            check.error(args, BadCall, "`args` goes with `mcp` only", help);
         }
         if let (None, Some((body, _))) = (self.http, self.body) {
             let help = "only a request has a body";
-            check.error(
-                body.span.clone(),
-                DiagnosticCode::BadCall,
-                "`body` and `form` go with `http` only",
-                help,
-            );
+            check.error(body, BadCall, "`body` and `form` go with `http` only", help);
         }
         match (self.cmd, self.mcp, self.http) {
             (Some(cmd), None, None) => command(check, cmd, roots),
@@ -149,7 +139,7 @@ impl CallParts<'_> {
                 } else {
                     format!("`{name}` has {count} of cmd, mcp, http")
                 };
-                check.absent(span.clone(), DiagnosticCode::BadCall, message, "give exactly one of them");
+                check.absent(span, BadCall, message, "give exactly one of them");
                 None
             }
         }
@@ -159,13 +149,13 @@ impl CallParts<'_> {
 fn command(check: &mut Checker<'_>, cmd: &Spot<Vec<Spot<String>>>, roots: &[&str]) -> Option<RuleCall> {
     if cmd.value.first().is_none_or(|program| program.value.trim().is_empty()) {
         let help = "write the program and its arguments, such as [\"kubectl\", \"get\", \"{argv[3]}\"]";
-        check.error(cmd.span.clone(), DiagnosticCode::BadCall, "`cmd` names no program", help);
+        check.error(cmd, BadCall, "`cmd` names no program", help);
         return None;
     }
     // The command comes from the operator alone; only its arguments may come from a call.
     if let Some(program) = cmd.value.first().filter(|program| program.value.contains('{')) {
         let help = "the program is fixed; only its arguments can be filled in";
-        check.error(program.span.clone(), DiagnosticCode::BadCall, "the program cannot be a template", help);
+        check.error(program, BadCall, "the program cannot be a template", help);
         return None;
     }
     too_many(check, cmd.value.len(), &cmd.span)?;
@@ -184,8 +174,8 @@ fn mcp(
     if server.is_empty() || name.is_empty() || server == ".." || tool.value.contains(['{', '}', '*']) {
         let message = format!("{:?} does not name a tool", tool.value);
         check.error(
-            tool.span.clone(),
-            DiagnosticCode::BadCall,
+            tool,
+            BadCall,
             message,
             "write server/tool, such as billing/list_charges, or ./tool for the action's own server",
         );
@@ -198,7 +188,7 @@ fn mcp(
             tool.value
         );
         let help = "begin `match` with mcp:, or name the server";
-        check.error(tool.span.clone(), DiagnosticCode::BadCall, message, help);
+        check.error(tool, BadCall, message, help);
         return None;
     }
     let args = match args {
@@ -245,12 +235,7 @@ fn value_template(check: &mut Checker<'_>, value: &toml::Value, span: &Range<usi
             None => "this value has no JSON form".to_owned(),
         },
     };
-    check.error(
-        span.clone(),
-        DiagnosticCode::BadTemplate,
-        problem,
-        "`{args.name}` is filled in; write `{{` for a brace",
-    );
+    check.error(span, BadTemplate, problem, "`{args.name}` is filled in; write `{{` for a brace");
     None
 }
 
@@ -263,51 +248,36 @@ fn http(
 ) -> Option<RuleCall> {
     let help = "write a method and a URL, such as GET https://api.example.com/charges/{reply.id}";
     let Some((method, url)) = request.value.split_once(' ') else {
-        check.error(request.span.clone(), DiagnosticCode::BadCall, "`http` needs a method and a URL", help);
+        check.error(request, BadCall, "`http` needs a method and a URL", help);
         return None;
     };
     let url = url.trim();
     let known = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
     if !known.contains(&method) {
-        check.error(
-            request.span.clone(),
-            DiagnosticCode::BadCall,
-            format!("{method:?} is not a method"),
-            help,
-        );
+        check.error(request, BadCall, format!("{method:?} is not a method"), help);
         return None;
     }
     if read_only && !["GET", "HEAD"].contains(&method) {
         let help = "a question is asked with GET or HEAD";
-        check.error(
-            request.span.clone(),
-            DiagnosticCode::BadCall,
-            format!("{method} may change something"),
-            help,
-        );
+        check.error(request, BadCall, format!("{method} may change something"), help);
         return None;
     }
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
     let host = rest.and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or_default();
     // The host comes from the operator alone: an argument that chose it could send the probe's credentials away.
     if host.is_empty() || host.contains(['{', '}', '@', ' ']) {
-        check.error(
-            request.span.clone(),
-            DiagnosticCode::BadCall,
-            "the URL needs a fixed scheme and host",
-            help,
-        );
+        check.error(request, BadCall, "the URL needs a fixed scheme and host", help);
         return None;
     }
     if url.contains('#') {
         let help = "a fragment is never sent; leave it out";
-        check.error(request.span.clone(), DiagnosticCode::BadCall, "the URL has a fragment", help);
+        check.error(request, BadCall, "the URL has a fragment", help);
         return None;
     }
     let body = match body {
         Some((body, _)) if ["GET", "HEAD"].contains(&method) => {
             let help = "a request that reads has no body";
-            check.error(body.span.clone(), DiagnosticCode::BadCall, format!("{method} takes no body"), help);
+            check.error(body, BadCall, format!("{method} takes no body"), help);
             return None;
         }
         Some((table, form)) => Some(CallBody { form, members: entries(check, table, roots)? }),
@@ -322,6 +292,6 @@ fn too_many(check: &mut Checker<'_>, count: usize, span: &Range<usize>) -> Optio
         return Some(());
     }
     let message = format!("more than {ARGUMENTS_MAX} arguments");
-    check.error(span.clone(), DiagnosticCode::BadCall, message, "a question that long is not read by anyone");
+    check.error(span, BadCall, message, "a question that long is not read by anyone");
     None
 }

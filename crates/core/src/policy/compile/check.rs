@@ -1,6 +1,7 @@
 //! Parsing single values, with findings that point inside them.
 
 use crate::json::{Json, Number, Path, PathStep};
+use crate::policy::diagnostic::DiagnosticCode::{BadExpression, BadPath, BadTemplate};
 use crate::policy::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
 use crate::policy::expression::{CompileError, Expression};
 use crate::policy::file::Spot;
@@ -38,6 +39,29 @@ pub struct Input<'a> {
     pub whole: bool,
 }
 
+/// A place in the file that a finding can point to.
+pub trait Located {
+    fn place(self) -> Range<usize>;
+}
+
+impl Located for Range<usize> {
+    fn place(self) -> Range<usize> {
+        self
+    }
+}
+
+impl Located for &Range<usize> {
+    fn place(self) -> Range<usize> {
+        self.clone()
+    }
+}
+
+impl<T> Located for &Spot<T> {
+    fn place(self) -> Range<usize> {
+        self.span.clone()
+    }
+}
+
 pub struct Checker<'a> {
     pub input: Input<'a>,
     pub found: &'a mut Diagnostics,
@@ -46,25 +70,25 @@ pub struct Checker<'a> {
 impl Checker<'_> {
     pub fn error(
         &mut self,
-        span: Range<usize>,
+        at: impl Located,
         code: DiagnosticCode,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.found.error_help(self.input.source, span, code, message, help);
+        self.found.error_help(self.input.source, at.place(), code, message, help);
     }
 
     /// Something is not there. In a file with unreadable entries it may well have been meant to be, and the finding
     /// about that entry is enough.
     pub fn absent(
         &mut self,
-        span: Range<usize>,
+        at: impl Located,
         code: DiagnosticCode,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
         if self.input.whole {
-            self.error(span, code, message, help);
+            self.error(at, code, message, help);
         }
     }
 
@@ -74,7 +98,7 @@ impl Checker<'_> {
             Err(error) => {
                 let place = self.inside(text, error.offset);
                 let help = "write a path such as args.customer, args.items[*].id or argv[3]";
-                self.error(place, DiagnosticCode::BadPath, format!("bad path: {}", error.what), help);
+                self.error(place, BadPath, format!("bad path: {}", error.what), help);
                 None
             }
         }
@@ -91,7 +115,7 @@ impl Checker<'_> {
                     _ => text.span.clone(),
                 };
                 let help = "expressions are CEL, such as args.method == 'create' && has(args.title)";
-                self.error(place, DiagnosticCode::BadExpression, format!("bad expression: {error}"), help);
+                self.error(place, BadExpression, format!("bad expression: {error}"), help);
                 return None;
             }
         };
@@ -110,7 +134,7 @@ impl Checker<'_> {
                 }
                 None => text.span.clone(),
             };
-            self.error(place, DiagnosticCode::BadExpression, format!("`{name}` is not known here"), help);
+            self.error(place, BadExpression, format!("`{name}` is not known here"), help);
         }
         Some(expression)
     }
@@ -120,12 +144,7 @@ impl Checker<'_> {
             Ok(template) => template,
             Err(error) => {
                 let help = "`{args.name}` is filled in; write `{{` for a brace";
-                self.error(
-                    text.span.clone(),
-                    DiagnosticCode::BadTemplate,
-                    format!("bad template: {error}"),
-                    help,
-                );
+                self.error(text, BadTemplate, format!("bad template: {error}"), help);
                 return None;
             }
         };
@@ -144,12 +163,7 @@ impl Checker<'_> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("there are: {}", roots.join(", ")),
             };
-            self.error(
-                span.clone(),
-                DiagnosticCode::BadTemplate,
-                format!("`{root}` is not known here"),
-                help,
-            );
+            self.error(span, BadTemplate, format!("`{root}` is not known here"), help);
         }
     }
 

@@ -6,7 +6,11 @@ mod prices;
 mod servers;
 mod upstreams;
 
-use super::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
+use super::diagnostic::DiagnosticCode::{
+    BadBudget, BadDryRun, BadDuration, BadEffect, BadExitCode, BadInject, BadMatch, BadPath, BadWhen,
+    ConflictingPaths, MissingMatch, UnsupportedVersion,
+};
+use super::diagnostic::{Diagnostics, SourceText};
 use super::duration;
 use super::expression::Expression;
 use super::file::{self, Entries, File, RuleTable, Spot, WhenCondition};
@@ -171,7 +175,7 @@ pub fn version(source: SourceText<'_>, file: &File, found: &mut Diagnostics) {
         found.error_help(
             source,
             version.span.clone(),
-            DiagnosticCode::UnsupportedVersion,
+            UnsupportedVersion,
             format!("version {} of the policy format is not known", version.value),
             format!("this semel reads version {VERSION}"),
         );
@@ -255,7 +259,7 @@ impl Checker<'_> {
         let Some(text) = text else {
             self.absent(
                 rule,
-                DiagnosticCode::MissingMatch,
+                MissingMatch,
                 "this rule has no `match`",
                 "add one, such as match = \"mcp:github/*\"",
             );
@@ -277,7 +281,7 @@ impl Checker<'_> {
                     glob::PatternError::Syntax(why) => format!("bad pattern: {why}"),
                     other => other.to_string(),
                 };
-                self.error(text.span.clone(), DiagnosticCode::BadMatch, message, help);
+                self.error(text, BadMatch, message, help);
                 None
             }
         }
@@ -301,20 +305,15 @@ impl Checker<'_> {
             }
             WhenCondition::Equal(Entries(entries)) => {
                 if entries.is_empty() {
-                    self.error(
-                        when.span.clone(),
-                        DiagnosticCode::BadWhen,
-                        "`when` is empty",
-                        "leave it out to match always",
-                    );
+                    self.error(when, BadWhen, "`when` is empty", "leave it out to match always");
                     return None;
                 }
                 let mut pairs = Vec::new();
                 for (path, value) in entries {
                     let Some(value) = check::json_of(&value.0) else {
                         self.error(
-                            path.span.clone(),
-                            DiagnosticCode::BadWhen,
+                            path,
+                            BadWhen,
                             "this value has no JSON form",
                             "inf and nan cannot occur in arguments",
                         );
@@ -339,12 +338,7 @@ impl Checker<'_> {
                 (None, "none") => "an action without an effect has class = \"read\"".to_owned(),
                 (None, _) => format!("one of {}, or CEL over `reply`", WORDS.join(", ")),
             };
-            self.error(
-                text.span.clone(),
-                DiagnosticCode::BadEffect,
-                format!("`{word}` is not an effect"),
-                help,
-            );
+            self.error(text, BadEffect, format!("`{word}` is not an effect"), help);
             return None;
         }
         self.expression(text, check::AFTERWARDS).map(EffectWording::Expression)
@@ -368,8 +362,8 @@ impl Checker<'_> {
                 match taken.iter().find(|(known, _)| *known == path) {
                     Some((_, other)) if *other == name => {}
                     Some((_, other)) => check.error(
-                        text.span.clone(),
-                        DiagnosticCode::ConflictingPaths,
+                        text,
+                        ConflictingPaths,
                         format!("`{path}` is both `{other}` and `{name}`"),
                         "a path is identity (key), content or volatile: choose one",
                     ),
@@ -393,12 +387,7 @@ impl Checker<'_> {
 
     fn length(&mut self, texts: &[Spot<String>]) {
         if let Some(first) = texts.get(LIST_MAX) {
-            self.error(
-                first.span.clone(),
-                DiagnosticCode::BadPath,
-                format!("more than {LIST_MAX} paths"),
-                "use `[*]` and `.*`",
-            );
+            self.error(first, BadPath, format!("more than {LIST_MAX} paths"), "use `[*]` and `.*`");
         }
     }
 
@@ -422,7 +411,7 @@ impl Checker<'_> {
             let help =
                 "name one place for the key, such as { header = \"Idempotency-Key\", valid_for = \"24h\" }";
             let message = "`inject` needs exactly one of header, arg, body, query, directive, flag, env";
-            self.absent(table.span.clone(), DiagnosticCode::BadInject, message, help);
+            self.absent(table, BadInject, message, help);
             return None;
         };
         let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -439,12 +428,7 @@ impl Checker<'_> {
         };
         if !fits {
             let message = format!("{:?} is not a name of a {name}", text.value);
-            self.error(
-                text.span.clone(),
-                DiagnosticCode::BadInject,
-                message,
-                "give the bare name, such as Idempotency-Key",
-            );
+            self.error(text, BadInject, message, "give the bare name, such as Idempotency-Key");
             return None;
         }
         Some(Inject {
@@ -458,24 +442,14 @@ impl Checker<'_> {
     /// A key that was cut too short would be shared by two effects.
     fn key_length(&mut self, length: &Spot<i64>, form: Option<KeyForm>) -> Option<usize> {
         if form == Some(KeyForm::Uuid) {
-            self.error(
-                length.span.clone(),
-                DiagnosticCode::BadInject,
-                "a UUID has its own length",
-                "leave `length` out",
-            );
+            self.error(length, BadInject, "a UUID has its own length", "leave `length` out");
             return None;
         }
         match usize::try_from(length.value) {
             Ok(length @ 24..=255) => Some(length),
             _ => {
                 let message = format!("a key has from 24 to 255 characters, not {}", length.value);
-                self.error(
-                    length.span.clone(),
-                    DiagnosticCode::BadInject,
-                    message,
-                    "a shorter one could be that of two effects",
-                );
+                self.error(length, BadInject, message, "a shorter one could be that of two effects");
                 None
             }
         }
@@ -492,8 +466,8 @@ impl Checker<'_> {
             (None, None, Some(header)) => Some(DryRunOption::Header(header.value.clone(), value())),
             _ => {
                 self.absent(
-                    table.span.clone(),
-                    DiagnosticCode::BadDryRun,
+                    table,
+                    BadDryRun,
                     "`dry_run` needs exactly one of flag, arg, header",
                     "such as { flag = \"--dry-run=server\" } or { arg = \"dry_run\", value = \"true\" }",
                 );
@@ -506,8 +480,8 @@ impl Checker<'_> {
         let budget = budget?;
         if !(0..=BUDGET_MAX).contains(&budget.value) {
             self.error(
-                budget.span.clone(),
-                DiagnosticCode::BadBudget,
+                budget,
+                BadBudget,
                 format!("a budget is from 0 to {BUDGET_MAX}, not {}", budget.value),
                 "it counts how often semel itself sends an effect again; 2 is usual",
             );
@@ -522,8 +496,8 @@ impl Checker<'_> {
             match i32::try_from(code.value) {
                 Ok(exit @ 1..=255) => exits.push(exit),
                 _ => self.error(
-                    code.span.clone(),
-                    DiagnosticCode::BadExitCode,
+                    code,
+                    BadExitCode,
                     format!("{} is not an exit code of a refusal", code.value),
                     "a refusal exits with 1 to 255",
                 ),
@@ -539,12 +513,7 @@ impl Checker<'_> {
             Ok(span) => Some(span),
             Err(error) => {
                 let help = "write a whole number and a unit: 250ms, 30s, 5m, 24h, 30d";
-                self.error(
-                    text.span.clone(),
-                    DiagnosticCode::BadDuration,
-                    format!("{:?}: {error}", text.value),
-                    help,
-                );
+                self.error(text, BadDuration, format!("{:?}: {error}", text.value), help);
                 None
             }
         }
@@ -555,12 +524,7 @@ impl Checker<'_> {
         let span = self.time(text)?;
         if span.is_zero() {
             let place = text.map_or(0..0, |text| text.span.clone());
-            self.error(
-                place,
-                DiagnosticCode::BadDuration,
-                "this duration cannot be zero",
-                "leave it out for the default",
-            );
+            self.error(place, BadDuration, "this duration cannot be zero", "leave it out for the default");
             return None;
         }
         Some(span)

@@ -1,7 +1,8 @@
 //! `[prices.MODEL]`.
 
 use super::check::{Checker, Input};
-use crate::policy::diagnostic::{DiagnosticCode, Diagnostics};
+use crate::policy::diagnostic::DiagnosticCode::BadServer;
+use crate::policy::diagnostic::Diagnostics;
 use crate::policy::file::{Entries, PriceTable, Spot};
 use crate::policy::prices::Price;
 
@@ -35,7 +36,7 @@ impl Checker<'_> {
         let value = amount.value;
         if !(0.0..=PRICE_MAX).contains(&value) {
             let what = format!("`{value}` is no price for a million tokens");
-            self.error(amount.span.clone(), DiagnosticCode::BadServer, what, "such as 2.5");
+            self.error(amount, BadServer, what, "such as 2.5");
             return None;
         }
         Some(value)

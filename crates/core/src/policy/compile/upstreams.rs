@@ -2,7 +2,8 @@
 
 use super::check::{Checker, Input};
 use crate::ids::Run;
-use crate::policy::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
+use crate::policy::diagnostic::DiagnosticCode::BadServer;
+use crate::policy::diagnostic::{Diagnostics, SourceText};
 use crate::policy::file::{Entries, Helps, KeysTable, PresetTable, Speaks, Spot, UpstreamTable};
 use crate::policy::glob::covers_host;
 use crate::policy::nearest::nearest;
@@ -36,7 +37,7 @@ pub fn upstreams(
                 "say account = \"{}\" here, and `{other}` stays who it is; or the same account in both, if it is one",
                 name.value
             );
-            check.bad(name.span.clone(), what, help);
+            check.bad(name, what, help);
         }
         apis.push((name.value.clone(), api));
     }
@@ -65,25 +66,16 @@ impl Checker<'_> {
         let run = table.value.run.as_ref();
         if let Some(run) = run.filter(|run| Run::named(&run.value).is_err()) {
             let what = format!("`{}` cannot name a run", run.value);
-            self.bad(run.span.clone(), what, "visible characters, not too many");
+            self.bad(run, what, "visible characters, not too many");
         }
         let Some(url) = &table.value.url else {
             let what = format!("`{}` has no `url`", name.value);
-            self.absent(
-                name.span.clone(),
-                DiagnosticCode::BadServer,
-                what,
-                "url = \"https://api.example.com\"",
-            );
+            self.absent(name, BadServer, what, "url = \"https://api.example.com\"");
             return None;
         };
         let Some(host) = canonical_host(&url.value, self.behind_scheme(url)?) else {
             let what = format!("`{}` is more than scheme, host and path", url.value);
-            self.bad(
-                url.span.clone(),
-                what,
-                "such as https://api.example.com/v1, without user, query or fragment",
-            );
+            self.bad(url, what, "such as https://api.example.com/v1, without user, query or fragment");
             return None;
         };
         if !self.is_read_by_the_client(url) {
@@ -105,14 +97,14 @@ impl Checker<'_> {
                 "the rules of its preset are written for `{}`, and would match nothing",
                 preset.service
             );
-            self.bad(service.span.clone(), what, "leave `service` out, or say preset = \"none\"");
+            self.bad(service, what, "leave `service` out, or say preset = \"none\"");
         }
         let service = table.value.service.as_ref().map(|service| service.value.clone());
         let account = table.value.account.as_ref();
         if let Some(account) = account.filter(|account| !is_account(&account.value)) {
             let what = format!("`{}` cannot name an account", account.value);
             let help = format!("1 to {ACCOUNT_CHARS_MAX} visible characters, such as \"main\"");
-            self.bad(account.span.clone(), what, help);
+            self.bad(account, what, help);
         }
         let otherwise = preset.as_ref().map(|preset| preset.keys.clone()).unwrap_or_default();
         let keys = self.keys(&table.value.keys, otherwise);
@@ -149,7 +141,7 @@ impl Checker<'_> {
                 format!("there are: {}, none", names.join(", "))
             }
         };
-        self.bad(named.span.clone(), format!("there is no preset `{}`", named.value), help);
+        self.bad(named, format!("there is no preset `{}`", named.value), help);
         None
     }
 
@@ -163,7 +155,7 @@ impl Checker<'_> {
             let long = pattern.value.chars().count() > PATTERN_CHARS_MAX;
             if long || regex::Regex::new(&pattern.value).is_err() {
                 let what = format!("`{}` is no regular expression of a key", pattern.value);
-                self.bad(pattern.span.clone(), what, "such as [A-Za-z0-9_-]{1,64}");
+                self.bad(pattern, what, "such as [A-Za-z0-9_-]{1,64}");
             }
         }
         let (drift_status, in_flight_status) =
@@ -186,7 +178,7 @@ impl Checker<'_> {
             Ok(code @ 400..=499) => Some(code),
             _ => {
                 let what = format!("{} is not the status of a refusal", status.value);
-                self.bad(status.span.clone(), what, "from 400 to 499");
+                self.bad(status, what, "from 400 to 499");
                 None
             }
         }
