@@ -37,28 +37,32 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An answer that is not ok, about no effect yet.
-    pub fn of_trouble(tier: Tier, outcome: OutcomeWord, trouble: Trouble) -> Answer {
-        let unknown = matches!(trouble.code, Code::InDoubt | Code::BudgetSpent);
+    /// An answer about no effect yet, with nothing more to say.
+    pub fn plain(ok: bool, effect: EffectWord, outcome: OutcomeWord, tier: Tier) -> Answer {
         Answer {
-            ok: false,
-            effect: if unknown { EffectWord::Unknown } else { EffectWord::None },
+            ok,
+            effect,
             outcome,
             effect_id: None,
             attempt: None,
             tier,
             evidence: None,
             reason: None,
-            trouble: Some(trouble),
+            trouble: None,
             dry_run: None,
             undone_by: None,
             possible_repeat: false,
             data: Value::Null,
         }
     }
-}
 
-impl Answer {
+    /// An answer that is not ok, about no effect yet.
+    pub fn of_trouble(tier: Tier, outcome: OutcomeWord, trouble: Trouble) -> Answer {
+        let unknown = matches!(trouble.code, Code::InDoubt | Code::BudgetSpent);
+        let effect = if unknown { EffectWord::Unknown } else { EffectWord::None };
+        Answer { trouble: Some(trouble), ..Answer::plain(false, effect, outcome, tier) }
+    }
+
     /// Takes over what the tool's own dry run says: its reason, its changes and, unless a rule names the effect, its
     /// word for that.
     pub fn take_own_dry_run(&mut self, said: Value, ruled: Option<EffectWord>) {

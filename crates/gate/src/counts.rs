@@ -5,6 +5,7 @@ use semel_core::answer::OutcomeWord;
 use semel_core::effect::{Effect, State};
 use semel_core::intent::Intent;
 use semel_core::retry_origin::RetryOrigin;
+use semel_core::word_table;
 use semel_ledger::counts::{CountKey, Day, Tally};
 use semel_ledger::doubt_observer::DoubtObserver;
 use semel_ledger::entropy::Entropy;
@@ -13,7 +14,7 @@ use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
 use semel_ledger::{Error, Ledger};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A way in, as the names of actions begin.
@@ -26,29 +27,12 @@ pub enum DoorKind {
     Fn,
 }
 
+word_table!(DoorKind { Cli = "cli", Mcp = "mcp", Http = "http", Llm = "llm", Fn = "fn" });
+
 impl DoorKind {
-    pub const ALL: [DoorKind; 5] =
-        [DoorKind::Cli, DoorKind::Mcp, DoorKind::Http, DoorKind::Llm, DoorKind::Fn];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            DoorKind::Cli => "cli",
-            DoorKind::Mcp => "mcp",
-            DoorKind::Http => "http",
-            DoorKind::Llm => "llm",
-            DoorKind::Fn => "fn",
-        }
-    }
-
     /// `mcp:github/create_issue` came through the MCP door. A command may be called anything.
     pub fn of(action: &str) -> DoorKind {
-        match action.split_once(':') {
-            Some(("mcp", _)) => DoorKind::Mcp,
-            Some(("http", _)) => DoorKind::Http,
-            Some(("llm", _)) => DoorKind::Llm,
-            Some(("fn", _)) => DoorKind::Fn,
-            _ => DoorKind::Cli,
-        }
+        action.split_once(':').and_then(|(door, _)| DoorKind::parse(door)).unwrap_or(DoorKind::Cli)
     }
 }
 
@@ -125,24 +109,9 @@ impl Default for TenantCounts {
     }
 }
 
-/// The counts of one stripe's threads, per tenant.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Stripe(RwLock<HashMap<String, Arc<TenantCounts>>>);
-
-/// Processors that count together would wait for each other's memory longer than counting takes, so each thread counts
-/// for itself, as far as there are not too many.
-const STRIPES: usize = 4;
-
-static THREADS: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    static STRIPE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES;
-}
-
 #[derive(Debug, Default)]
 pub struct Counts {
-    stripes: [Stripe; STRIPES],
+    tenants: RwLock<HashMap<String, Arc<TenantCounts>>>,
     pub claims: Histogram,
     pub settlements: Histogram,
 }
@@ -168,13 +137,12 @@ impl Counts {
                 counted.now[door as usize][counter as usize].fetch_add(more, Ordering::Relaxed);
             }
         };
-        let Stripe(stripe) = &self.stripes[STRIPE.with(|stripe| *stripe)];
-        let known = stripe.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
         match known.get(tenant) {
             Some(counted) => add(counted),
             None => {
                 drop(known);
-                let mut tenants = stripe.write().unwrap_or_else(PoisonError::into_inner);
+                let mut tenants = self.tenants.write().unwrap_or_else(PoisonError::into_inner);
                 let tenant = if tenants.len() < TENANTS_MAX { tenant } else { OTHERS };
                 add(tenants.entry(tenant.to_owned()).or_default());
             }
@@ -211,10 +179,7 @@ impl Counts {
         let of = |counted: &Arc<TenantCounts>| {
             counted.now[door as usize][counter as usize].load(Ordering::Relaxed)
         };
-        let of_stripe = |Stripe(stripe): &Stripe| -> u64 {
-            stripe.read().unwrap_or_else(PoisonError::into_inner).values().map(of).sum()
-        };
-        self.stripes.iter().map(of_stripe).sum()
+        self.tenants.read().unwrap_or_else(PoisonError::into_inner).values().map(of).sum()
     }
 
     /// Adds what is new to the ledger's own counts. What cannot be written now is written the next time.
@@ -223,13 +188,7 @@ impl Counts {
         ledger: &Ledger<S, H, E>,
         day: Day,
     ) -> Result<(), Error> {
-        let tenants: Vec<(String, Arc<TenantCounts>)> = {
-            let of_stripe = |Stripe(stripe): &Stripe| -> Vec<_> {
-                let tenants = stripe.read().unwrap_or_else(PoisonError::into_inner);
-                tenants.iter().map(|(tenant, counted)| (tenant.clone(), Arc::clone(counted))).collect()
-            };
-            self.stripes.iter().flat_map(of_stripe).collect()
-        };
+        let tenants = self.tenants.read().unwrap_or_else(PoisonError::into_inner).clone();
         for (tenant, counted) in &tenants {
             for door in DoorKind::ALL {
                 let taken =

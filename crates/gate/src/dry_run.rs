@@ -4,7 +4,6 @@ use crate::call::GateCall;
 use crate::clock::Clock;
 use crate::lookalike::InTheWay;
 use crate::patience::Look;
-use crate::survey::Survey;
 use crate::upstream::Upstream;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
@@ -13,7 +12,7 @@ use semel_core::decide::{Decision, Past, Refusal, Replay, answers_repeats, decid
 use semel_core::digest::Digest;
 use semel_core::effect::{Evidence, State};
 use semel_core::intent::{Alike, Intent};
-use semel_core::policy::rule::{EffectWording, Rule};
+use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
@@ -21,7 +20,7 @@ use semel_ledger::holders::Holders;
 use semel_ledger::journal;
 use semel_ledger::observed::Sightings;
 use semel_ledger::store::Store;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The ledger's answer about a call.
 struct Forecast {
@@ -36,7 +35,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     async fn would(&self, intent: &Intent, rule: &Rule) -> Result<Forecast, Error> {
         let survey = self.survey_unwritten(intent, rule).await?;
         let decision = decide(survey.effect(), intent, rule, &survey.situation(Past::default()));
-        let Survey { snapshot, now, .. } = survey;
+        let now = survey.now();
+        let snapshot = survey.snapshot;
         let holder_died = match snapshot.effect().and_then(|effect| effect.open_attempt()) {
             Some(attempt) => !self.ledger.is_alive(attempt.owner)?,
             None => false,
@@ -160,11 +160,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             would.would = Would::Replay;
             would.changes = vec![json!({"what": "skip it: a probe found it there already; nothing changes"})];
         }
-        let word = match (&rule.effect, would.would) {
-            (_, Would::Replay | Would::Refuse | Would::Hold | Would::Wait) => EffectWord::Noop,
-            (Some(EffectWording::Word(word)), _) => *word,
-            _ if rule.class == Class::Read => EffectWord::None,
-            _ => EffectWord::Updated,
+        let word = match would.would {
+            Would::Replay | Would::Refuse | Would::Hold | Would::Wait => EffectWord::Noop,
+            Would::Run => rule.effect_word().unwrap_or(match rule.class {
+                Class::Read => EffectWord::None,
+                _ => EffectWord::Updated,
+            }),
         };
         let evidence = match snapshot.effect().map(|effect| &effect.state) {
             _ if already_there => Some(Evidence::Probed),
@@ -172,19 +173,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             _ => None,
         };
         Ok(Answer {
-            ok: true,
-            effect: word.would(),
-            outcome: OutcomeWord::DryRun,
             effect_id: snapshot.effect().map(|effect| effect.id),
-            attempt: None,
-            tier: rule.tier(),
             evidence,
-            reason: None,
-            trouble: None,
             dry_run: Some(would),
             undone_by: snapshot.effect().and_then(|effect| effect.undone).map(|undone| undone.by),
-            possible_repeat: false,
-            data: Value::Null,
+            ..Answer::plain(true, word.would(), OutcomeWord::DryRun, rule.tier())
         })
     }
 }

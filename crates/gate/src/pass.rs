@@ -145,8 +145,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             call.rule,
             &survey.situation(call.past(survey.snapshot.key)),
         );
-        call.remember(&survey.snapshot, survey.key.unbound(survey.stands_for, &survey.snapshot), &decision);
-        let (intent, rule, now) = (call.intent, call.rule, survey.now);
+        call.remember(&survey.snapshot, survey.unbound_key(), &decision);
+        let (intent, rule, now) = (call.intent, call.rule, survey.now());
         match decision {
             Decision::Pass => Ok(Box::pin(self.pass_through(intent, rule, call.upstream)).await?.into()),
             Decision::Claim(claiming) => Box::pin(self.claim(call, survey, ClaimKind::Claim(claiming))).await,
@@ -214,7 +214,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         call: &mut GateCall<'_, U>,
         survey: Survey,
     ) -> Result<StepResult, Error> {
-        let pause = survey.effect().and_then(|effect| call.resend_pause(effect, survey.now));
+        let pause = survey.effect().and_then(|effect| call.resend_pause(effect, survey.now()));
         if let Some(pause) = pause {
             self.clock.sleep(pause).await;
             return Ok(StepResult::LookAgain);
@@ -238,7 +238,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
         Ok(match self.wait(call, survey.snapshot.key, survey.snapshot.revision).await {
             true => StepResult::LookAgain,
-            false => held(effect, wording::in_flight(effect, survey.now), OutcomeWord::Held).into(),
+            false => held(effect, wording::in_flight(effect, survey.now()), OutcomeWord::Held).into(),
         })
     }
 
@@ -248,7 +248,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         survey: Survey,
         replay: Replay,
     ) -> Result<StepResult, Error> {
-        let Survey { snapshot, now, .. } = survey;
+        let now = survey.now();
+        let snapshot = survey.snapshot;
         let effect = snapshot.effect().expect("only a known effect is replayed");
         if replay == Replay::Undelivered {
             // The one before it was done just now, and its answer is on its way to another caller.

@@ -6,8 +6,8 @@ use crate::reply::{Passed, in_doubt};
 use crate::step::StepResult;
 use crate::upstream::{ProbeAnswer, Upstream};
 use crate::{Error, Gate};
+use semel_core::answer::EffectWord;
 use semel_core::effect::{Doubt, Effect, State};
-use semel_core::policy::rule::Rule;
 use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
@@ -43,7 +43,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 if let Some(why) = reply_failed {
                     self.note_in_vain(snapshot, ProbeTrouble::Reply, &why).await;
                 }
-                let word = word.unwrap_or(self.word_of(call.rule));
+                let word = word.or(call.rule.effect_word()).unwrap_or(EffectWord::Updated);
                 let probed = Probed::Yes { word, reply, undo: call.fill_in_undo() };
                 self.ledger.probed(snapshot, probed, self.clock.now()).await?;
                 Ok(StepResult::LookAgain)
@@ -83,13 +83,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     async fn note_in_vain(&self, snapshot: &RecordSnapshot, what: ProbeTrouble, why: &str) {
         // Nothing rests on the line, and the answer says the same.
         let _only_a_note = self.ledger.note_probe_trouble(snapshot, what, why, self.clock.now()).await;
-    }
-
-    fn word_of(&self, rule: &Rule) -> semel_core::answer::EffectWord {
-        match &rule.effect {
-            Some(semel_core::policy::rule::EffectWording::Word(word)) => *word,
-            _ => semel_core::answer::EffectWord::Updated,
-        }
     }
 
     /// `before = true`: asks first, and skips what is already there.

@@ -48,19 +48,10 @@ impl Passed {
 
     pub(crate) fn already_there(snapshot: &RecordSnapshot, reply: Option<Vec<u8>>, rule: &Rule) -> Passed {
         let answer = Answer {
-            ok: true,
-            effect: EffectWord::Noop,
-            outcome: OutcomeWord::Replayed,
             effect_id: snapshot.effect().map(|effect| effect.id),
-            attempt: None,
-            tier: rule.tier(),
             evidence: Some(Evidence::Probed),
             reason: Some("a probe found it there before anything was sent".into()),
-            trouble: None,
-            dry_run: None,
-            undone_by: None,
-            possible_repeat: false,
-            data: Value::Null,
+            ..Answer::plain(true, EffectWord::Noop, OutcomeWord::Replayed, rule.tier())
         };
         Passed { answer, reply: reply.map_or(GivenReply::None, GivenReply::Recorded), delivery: None }
     }
@@ -131,19 +122,10 @@ impl Passed {
             Outcome::InDoubt { why, .. } => (false, EffectWord::Unknown, Some(why.clone())),
         };
         let answer = Answer {
-            ok,
-            effect,
-            outcome: OutcomeWord::Ran,
-            effect_id: None,
-            attempt: None,
-            tier: rule.tier(),
             evidence: ok.then_some(Evidence::Reported),
             reason,
-            trouble: None,
-            dry_run: None,
-            undone_by: None,
-            possible_repeat: false,
             data: sent.data,
+            ..Answer::plain(ok, effect, OutcomeWord::Ran, rule.tier())
         };
         Passed { answer, reply: GivenReply::Live, delivery: None }
     }
@@ -168,8 +150,7 @@ pub(crate) fn answer_ran(mut snapshot: RecordSnapshot, sent: Sent, now: At) -> P
                 (Evidence::Accepted, _) => Some("accepted, not confirmed".into()),
                 _ => None,
             };
-            let answer =
-                Answer { data: sent.data, ..answer(effect, true, applied.word, OutcomeWord::Ran, reason) };
+            let answer = Answer { data: sent.data, ..answer(effect, applied.word, OutcomeWord::Ran, reason) };
             // This call's own answer is the reply only if it was the success.
             let reply = match &sent.outcome {
                 Outcome::Applied { evidence: Evidence::Probed, .. } => GivenReply::None,
@@ -244,7 +225,7 @@ pub(crate) fn answer_of_record(
             && !matches!(rule.class, Class::Consequential | Class::Read);
         reason.push_str(&wording::to_do_it_again(effect, rule.again, by_itself));
     }
-    let answer = answer(effect, true, EffectWord::Noop, outcome, Some(reason));
+    let answer = answer(effect, EffectWord::Noop, outcome, Some(reason));
     Passed { answer, reply: take_reply(&mut snapshot), delivery: Some(snapshot) }
 }
 
@@ -296,31 +277,18 @@ fn refused(
     Passed { answer, reply: GivenReply::None, delivery: None }
 }
 
-fn answer(
-    effect: &Effect,
-    ok: bool,
-    word: EffectWord,
-    outcome: OutcomeWord,
-    reason: Option<String>,
-) -> Answer {
+fn answer(effect: &Effect, word: EffectWord, outcome: OutcomeWord, reason: Option<String>) -> Answer {
     let evidence = match &effect.state {
         State::Applied(applied) => Some(applied.evidence),
         _ => None,
     };
     Answer {
-        ok,
-        effect: word,
-        outcome,
         effect_id: Some(effect.id),
         attempt: effect.newest_attempt().map(|attempt| attempt.number),
-        tier: effect.facts.tier,
         evidence,
         reason,
-        trouble: None,
-        dry_run: None,
         undone_by: effect.undone.map(|undone| undone.by),
-        possible_repeat: false,
-        data: Value::Null,
+        ..Answer::plain(true, word, outcome, effect.facts.tier)
     }
 }
 

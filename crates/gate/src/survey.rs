@@ -10,7 +10,7 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Effect, State};
 use semel_core::intent::Intent;
 use semel_core::policy::rule::Rule;
-use semel_core::time::{At, Uptime};
+use semel_core::time::At;
 use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
@@ -20,34 +20,29 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct Survey {
-    pub(crate) now: At,
-    uptime: Option<Uptime>,
+    /// Without the call's own past.
+    situation: Situation<'static>,
     /// The cells of the fences that a claim must find as they are.
     pub(crate) fences: Vec<(Digest, Revision)>,
-    fenced: bool,
     pub(crate) key: ResolvedKey,
-    /// The effect of the record that the caller's own key stands for.
-    pub(crate) stands_for: Option<u32>,
-    reached_by_key: bool,
     pub(crate) snapshot: RecordSnapshot,
     /// The effect that the call has sent or waited for, if its record has a newer one.
     pub(crate) older: Option<Arc<StoredEffect>>,
-    forgotten_before: Option<At>,
-    newest_on_record: Option<At>,
 }
 
 impl Survey {
     pub(crate) fn situation<'a>(&'a self, past: Past<'a>) -> Situation<'a> {
-        Situation {
-            now: self.now,
-            uptime: self.uptime,
-            newest_on_record: self.newest_on_record,
-            fenced: self.fenced,
-            forgotten_before: self.forgotten_before,
-            stands_for: self.stands_for,
-            reached_by_key: self.reached_by_key,
-            past: Past { older: self.older.as_ref().map(|stored| &stored.effect), ..past },
-        }
+        let older = self.older.as_ref().map(|stored| &stored.effect);
+        Situation { past: Past { older, ..past }, ..self.situation }
+    }
+
+    pub(crate) fn now(&self) -> At {
+        self.situation.now
+    }
+
+    /// The cell of the caller's own key, if that may come to stand for what answers it.
+    pub(crate) fn unbound_key(&self) -> Option<Revision> {
+        self.key.unbound(self.situation.stands_for, &self.snapshot)
     }
 
     pub(crate) fn with_fences(self, fences: Vec<(Digest, Revision)>) -> Survey {
@@ -91,23 +86,17 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         now: At,
     ) -> Result<Survey, Error> {
         let (fences, fenced) = self.fence(intent).await?;
-        let stands_for = self.stands_for(&key, &snapshot).await?;
-        let forgotten_before = self.forgotten_before(&snapshot, now).await?;
-        let newest_on_record = self.newest_on_record(&snapshot, rule).await?;
-        let (uptime, reached_by_key) = (self.clock.uptime(), snapshot.key != intent.key);
-        Ok(Survey {
+        let situation = Situation {
             now,
-            uptime,
-            fences,
+            uptime: self.clock.uptime(),
+            newest_on_record: self.newest_on_record(&snapshot, rule).await?,
             fenced,
-            key,
-            stands_for,
-            reached_by_key,
-            snapshot,
-            older: None,
-            forgotten_before,
-            newest_on_record,
-        })
+            forgotten_before: self.forgotten_before(&snapshot, now).await?,
+            stands_for: self.stands_for(&key, &snapshot).await?,
+            reached_by_key: snapshot.key != intent.key,
+            past: Past::default(),
+        };
+        Ok(Survey { situation, fences, key, snapshot, older: None })
     }
 
     /// Rule 9: whether a claim of this record may have been lost since it was last known to be whole.

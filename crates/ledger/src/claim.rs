@@ -6,7 +6,7 @@ use crate::holders::Holders;
 use crate::ledger::{
     Late, Ledger, RACES_MAX, RecordChange, RecordSnapshot, RecordUpdate, WriteResult, undetermined,
 };
-use crate::record::{StoredEffect, encode, index_after, index_of_first};
+use crate::record::{StoredEffect, index_after, index_of_first};
 use crate::small_records::{Alias, KeyTarget, QUARANTINE, Turn, TurnHolder};
 use crate::store::{
     Commit, Committed, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, SeenAlike,
@@ -183,14 +183,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let index = crate::store::Index { run: self.run_of(&effect), alike, ..index };
         let attempt = effect.newest_attempt().expect("a claimed effect has an attempt").number;
         let key = request.snapshot.key;
-        let mut puts = vec![Put::Record {
-            key,
-            ordinal: effect.occurrence.number,
-            expected: request.snapshot.revision,
-            index: Box::new(index.clone()),
-            body: encode(&effect),
-            reply: ReplyChange::Drop,
-        }];
+        let mut puts = vec![request.snapshot.put(&effect, &index, ReplyChange::Drop)];
         if let Some(turn) = request.turn {
             let holder = TurnHolder { key, occurrence: effect.occurrence.number, attempt };
             puts.push(Put::cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
@@ -209,13 +202,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             durability: promised(&effect),
             ..Commit::of(nonce, puts)
         };
-        let snapshot = RecordSnapshot {
-            key,
-            revision: request.snapshot.revision.next(),
-            epoch: request.snapshot.epoch,
-            newest: Some(Arc::new(StoredEffect { effect, index, newer: false })),
-            reply: None,
-        };
+        let snapshot = request.snapshot.after(effect, index, None);
         let turn = request.turn.map(|turn| (turn.key, turn.revision.next()));
         Ok(PreparedClaim { commit, claim: Claim { snapshot, attempt, turn, undo: None, about: None } })
     }
@@ -311,18 +298,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             return Ok(matches!(written, WriteResult::Done(_)));
         }
         let occurrence = occurrence(newest, intent.again.clone(), intent);
-        let ordinal = occurrence.number;
         let seed = intent.seed(effect_id(&self.entropy, now), occurrence, rule);
         let effect = Effect::forgotten(seed, now, snapshot.epoch.0);
         let line = journal::note("forgotten", Some(&effect), intent.run_key, serde_json::json!({}), now);
-        let put = Put::Record {
-            key: snapshot.key,
-            ordinal,
-            expected: snapshot.revision,
-            index: Box::new(index_of_first(intent, &effect)),
-            body: encode(&effect),
-            reply: ReplyChange::Drop,
-        };
+        let put = snapshot.put(&effect, &index_of_first(intent, &effect), ReplyChange::Drop);
         let commit = Commit {
             require: Require { cells: vec![(EPOCH_CELL, snapshot.epoch)], ..Require::default() },
             journal: vec![line],

@@ -6,8 +6,8 @@ use crate::holders::Holders;
 use crate::record::{StoredEffect, decode, encode, index_after, run_digest};
 use crate::small_records::{Epoch, Fence, fence_key};
 use crate::store::{
-    ALIKE_MAX, By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, Latest, PAGE_ROWS_MAX,
-    Page, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
+    ALIKE_MAX, By, Commit, Committed, Cursor, Durability, EPOCH_CELL, Index, JournalLine, Latest,
+    PAGE_ROWS_MAX, Page, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
 };
 use crate::{Error, journal};
 use semel_core::digest::{Digest, Secret};
@@ -47,6 +47,24 @@ impl RecordSnapshot {
     /// An unseen intent, in a store that never forgot anything.
     pub fn nothing(key: Digest) -> Self {
         RecordSnapshot { key, revision: Revision::ABSENT, epoch: Revision::ABSENT, newest: None, reply: None }
+    }
+
+    /// Writes an effect of this record: its newest one, or the one after it.
+    pub(crate) fn put(&self, effect: &Effect, index: &Index, reply: ReplyChange) -> Put {
+        Put::Record {
+            key: self.key,
+            ordinal: effect.occurrence.number,
+            expected: self.revision,
+            index: Box::new(index.clone()),
+            body: encode(effect),
+            reply,
+        }
+    }
+
+    /// The record once that has landed.
+    pub(crate) fn after(&self, effect: Effect, index: Index, reply: Option<Vec<u8>>) -> RecordSnapshot {
+        let newest = Some(Arc::new(StoredEffect { effect, index, newer: false }));
+        RecordSnapshot { key: self.key, revision: self.revision.next(), epoch: self.epoch, newest, reply }
     }
 
     pub fn effect(&self) -> Option<&Effect> {
@@ -237,14 +255,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             ReplyChange::Set(bytes) => Some(bytes.clone()),
             ReplyChange::Drop => None,
         };
-        let put = Put::Record {
-            key: snapshot.key,
-            ordinal: step.effect.occurrence.number,
-            expected: snapshot.revision,
-            index: Box::new(index.clone()),
-            body: encode(&step.effect),
-            reply,
-        };
+        let put = snapshot.put(&step.effect, &index, reply);
         let puts = std::iter::once(put).chain(beside).collect();
         let commit = Commit {
             // The record as it was read is the record of one epoch: a failover brings back older rows, and later
@@ -254,13 +265,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             durability,
             ..Commit::of(nonce(&self.entropy), puts)
         };
-        let snapshot = RecordSnapshot {
-            key: snapshot.key,
-            revision: snapshot.revision.next(),
-            epoch: snapshot.epoch,
-            newest: Some(Arc::new(StoredEffect { effect: step.effect, index, newer: false })),
-            reply: kept,
-        };
+        let snapshot = snapshot.after(step.effect, index, kept);
         Ok((commit, RecordUpdate { snapshot, alarm: step.alarm, late: None }))
     }
 
