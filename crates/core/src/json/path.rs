@@ -1,7 +1,7 @@
 //! Paths into arguments, as rules write them: `args.customer`, `args.items[*].id`, `argv[3]`, `args["odd name"]`.
 
 use super::{Json, write_string};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 
 /// The longest path a rule may write. Bounds the steps too, and so the recursion along them.
@@ -290,12 +290,6 @@ impl std::str::FromStr for Path {
 
     fn from_str(text: &str) -> Result<Path, PathError> {
         Path::parse(text)
-    }
-}
-
-impl Serialize for Path {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 

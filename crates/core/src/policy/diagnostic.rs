@@ -123,17 +123,8 @@ fn floor_boundary(text: &str, offset: usize) -> usize {
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
+    /// An empty help is none.
     pub fn error(
-        &mut self,
-        source: SourceText<'_>,
-        span: Range<usize>,
-        code: DiagnosticCode,
-        message: impl Into<String>,
-    ) {
-        self.add(Severity::Error, source, span, code, message.into(), None);
-    }
-
-    pub fn error_help(
         &mut self,
         source: SourceText<'_>,
         span: Range<usize>,
@@ -141,7 +132,7 @@ impl Diagnostics {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.add(Severity::Error, source, span, code, message.into(), Some(help.into()));
+        self.add(Severity::Error, source, span, code, message.into(), help.into());
     }
 
     pub fn warning(
@@ -152,7 +143,7 @@ impl Diagnostics {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.add(Severity::Warning, source, span, code, message.into(), Some(help.into()));
+        self.add(Severity::Warning, source, span, code, message.into(), help.into());
     }
 
     fn add(
@@ -162,15 +153,11 @@ impl Diagnostics {
         span: Range<usize>,
         code: DiagnosticCode,
         message: String,
-        help: Option<String>,
+        help: String,
     ) {
         let (line, column, excerpt) = source.excerpt(span);
-        let file = source.path.to_owned();
+        let (file, help) = (source.path.to_owned(), Some(help).filter(|help| !help.is_empty()));
         self.0.push(Diagnostic { severity, code, file, line, column, message, help, excerpt });
-    }
-
-    pub fn extend(&mut self, other: Diagnostics) {
-        self.0.extend(other.0);
     }
 
     /// By file in the order given, then by place.
@@ -241,7 +228,7 @@ mod tests {
         let text = "version = 1\nmode = \"gard\"\n";
         let source = SourceText { path: Path::new("semel.toml"), text };
         let mut found = Diagnostics::default();
-        found.error_help(
+        found.error(
             source,
             19..25,
             DiagnosticCode::UnknownWord,
@@ -275,7 +262,7 @@ error[unknown_word]: `gard` is not a mode
         let mut found = Diagnostics::default();
         for start in 0..text.len() + 3 {
             for end in 0..text.len() + 3 {
-                found.error(source, start..end, DiagnosticCode::TomlSyntax, "m");
+                found.error(source, start..end, DiagnosticCode::TomlSyntax, "m", "");
             }
         }
         assert!(!found.render(false).is_empty());

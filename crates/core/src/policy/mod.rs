@@ -164,24 +164,12 @@ impl Policy {
             if let Some(server) = &file.server {
                 let what = "only a pack says by what its servers are recognised";
                 let help = "[mcp.NAME] is a server of your own";
-                found.error_help(
-                    source,
-                    server.span.clone(),
-                    diagnostic::DiagnosticCode::BadServer,
-                    what,
-                    help,
-                );
+                found.error(source, server.span.clone(), diagnostic::DiagnosticCode::BadServer, what, help);
             }
             if let Some(preset) = &file.preset {
                 let what = "only a pack says what an API is like";
                 let help = "[upstream.NAME] has the same keys, and `preset` names a pack";
-                found.error_help(
-                    source,
-                    preset.span.clone(),
-                    diagnostic::DiagnosticCode::BadServer,
-                    what,
-                    help,
-                );
+                found.error(source, preset.span.clone(), diagnostic::DiagnosticCode::BadServer, what, help);
             }
         }
         if let Some((source, span)) = listens {

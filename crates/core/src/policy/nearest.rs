@@ -11,6 +11,14 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, candidate)| candidate)
 }
 
+/// Names the nearest of the known words, or else all of them.
+pub fn suggest(word: &str, known: &[&str]) -> String {
+    match nearest(word, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("there are: {}", known.join(", ")),
+    }
+}
+
 /// Edits between two words; two swapped neighbours are one edit, as that is how people mistype.
 fn distance(a: &str, b: &str) -> usize {
     let [a, b] = [a, b].map(|word| word.to_lowercase().chars().take(64).collect::<String>());

@@ -128,6 +128,6 @@ pub(super) fn find(
         }
     };
     let message = format!("there is no pack {:?}", include.value);
-    found.error_help(source, include.span.clone(), DiagnosticCode::UnknownPack, message, help);
+    found.error(source, include.span.clone(), DiagnosticCode::UnknownPack, message, help);
     None
 }

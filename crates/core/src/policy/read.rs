@@ -22,12 +22,12 @@ pub struct ParsedFile {
 pub fn read(source: SourceText<'_>, found: &mut Diagnostics) -> ParsedFile {
     let nothing = ParsedFile { file: File::default(), whole: false };
     if source.text.len() > FILE_BYTES_MAX {
-        found.error(source, 0..0, DiagnosticCode::TomlSyntax, "a policy file has at most 1 MiB");
+        found.error(source, 0..0, DiagnosticCode::TomlSyntax, "a policy file has at most 1 MiB", "");
         return nothing;
     }
     let (mut root, errors) = DeTable::parse_recoverable(source.text);
     for error in errors.iter().take(DIAGNOSTICS_MAX) {
-        found.error(source, error.span().unwrap_or(0..0), DiagnosticCode::TomlSyntax, error.message());
+        found.error(source, error.span().unwrap_or(0..0), DiagnosticCode::TomlSyntax, error.message(), "");
     }
     if !errors.is_empty() {
         // The meaning of a broken line is a guess; findings about guesses would mislead.
@@ -57,27 +57,15 @@ fn report(source: SourceText<'_>, span: Range<usize>, message: &str, found: &mut
         None => format!("known here: {}", known.join(", ")),
     };
     if message.starts_with("unknown field") {
-        found.error_help(
-            source,
-            span,
-            DiagnosticCode::UnknownKey,
-            format!("unknown key `{given}`"),
-            suggestion,
-        );
+        found.error(source, span, DiagnosticCode::UnknownKey, format!("unknown key `{given}`"), suggestion);
     } else if message.starts_with("unknown variant") {
-        found.error_help(
-            source,
-            span,
-            DiagnosticCode::UnknownWord,
-            format!("unknown word `{given}`"),
-            suggestion,
-        );
+        found.error(source, span, DiagnosticCode::UnknownWord, format!("unknown word `{given}`"), suggestion);
     } else {
         // The deserializer speaks of Rust's types.
         let message = message
             .replace("expected i64", "expected a whole number")
             .replace("expected f64", "expected a number");
-        found.error(source, span, DiagnosticCode::WrongType, message);
+        found.error(source, span, DiagnosticCode::WrongType, message, "");
     }
 }
 

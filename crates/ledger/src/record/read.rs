@@ -15,6 +15,19 @@ use semel_core::undo::BodyForm;
 use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
 use std::sync::Arc;
 
+/// Reads the fields of a message by their numbers. Unknown ones are passed over.
+macro_rules! each_field {
+    ($value:ident { $($number:literal => $read:expr),+ $(,)? }) => {
+        let mut fields = $value.message()?;
+        while let Some((number, $value)) = fields.next()? {
+            match number {
+                $($number => $read,)+
+                _ => {}
+            }
+        }
+    };
+}
+
 type ReadResult<T> = Result<T, DecodeError>;
 
 /// An effect, as far as this semel can read it.
@@ -106,58 +119,42 @@ fn reason(value: Value<'_>) -> ReadResult<Reason> {
 
 fn occurrence(value: Value<'_>) -> ReadResult<Occurrence> {
     let mut read = Occurrence { number: 0, ..Occurrence::first(None) };
-    let mut fields = value.message()?;
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => read.number = value.small()?,
-            2 => read.reason = Some(reason(value)?),
-            3 => read.earlier.push(earlier(value)?),
-            4 => read.calls.push(earlier_call(value)?),
-            5 => read.before = Some(before(value)?),
-            6 => read.by_permission = value.flag()?,
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => read.number = value.small()?,
+        2 => read.reason = Some(reason(value)?),
+        3 => read.earlier.push(earlier(value)?),
+        4 => read.calls.push(earlier_call(value)?),
+        5 => read.before = Some(before(value)?),
+        6 => read.by_permission = value.flag()?,
+    });
     Ok(read)
 }
 
 fn earlier(value: Value<'_>) -> ReadResult<(u32, Reason)> {
     let (mut number, mut why) = (0, None);
-    let mut fields = value.message()?;
-    while let Some((field, value)) = fields.next()? {
-        match field {
-            1 => number = value.small()?,
-            2 => why = Some(reason(value)?),
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => number = value.small()?,
+        2 => why = Some(reason(value)?),
+    });
     Ok((number, there(why)?))
 }
 
 fn before(value: Value<'_>) -> ReadResult<PreviousSuccess> {
     let mut before = PreviousSuccess { number: 0, delivered_at: At(0), uptime: None };
-    let mut fields = value.message()?;
-    while let Some((field, value)) = fields.next()? {
-        match field {
-            1 => before.number = value.small()?,
-            2 => before.delivered_at = At(value.number()?),
-            3 => before.uptime = Some(uptime(value)?),
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => before.number = value.small()?,
+        2 => before.delivered_at = At(value.number()?),
+        3 => before.uptime = Some(uptime(value)?),
+    });
     Ok(before)
 }
 
 fn earlier_call(value: Value<'_>) -> ReadResult<(u32, CallMark)> {
     let (mut number, mut mark) = (0, None);
-    let mut fields = value.message()?;
-    while let Some((field, value)) = fields.next()? {
-        match field {
-            1 => number = value.small()?,
-            2 => mark = Some(value.number()?),
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => number = value.small()?,
+        2 => mark = Some(value.number()?),
+    });
     Ok((number, CallMark(there(mark)?)))
 }
 
@@ -166,26 +163,22 @@ fn facts(value: Value<'_>) -> ReadResult<Facts> {
     let (mut class, mut tier, mut run, mut digest, mut caller_key) = (None, None, None, None, false);
     let mut undoes = None;
     let (mut principal, mut upstream_key, mut authority, mut by_joining_key) = (0, 0, 0, false);
-    let mut fields = value.message()?;
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => action = Some(value.text()?),
-            2 => class = Some(Numbered::read(value)?),
-            3 => tier = Some(Numbered::read(value)?),
-            4 => tenant = Some(value.text()?),
-            5 => run = Some(self::run(value)?),
-            6 => digest = Some(IntentDigest(Digest(value.array()?))),
-            7 => caller_key = value.flag()?,
-            8 => subject = Some(value.text()?),
-            9 => rule = Some(value.text()?),
-            10 => undoes = Some(self::undoes(value)?),
-            12 => principal = value.number()?,
-            13 => upstream_key = value.number()?,
-            14 => by_joining_key = value.flag()?,
-            15 => authority = value.number()?,
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => action = Some(value.text()?),
+        2 => class = Some(Numbered::read(value)?),
+        3 => tier = Some(Numbered::read(value)?),
+        4 => tenant = Some(value.text()?),
+        5 => run = Some(self::run(value)?),
+        6 => digest = Some(IntentDigest(Digest(value.array()?))),
+        7 => caller_key = value.flag()?,
+        8 => subject = Some(value.text()?),
+        9 => rule = Some(value.text()?),
+        10 => undoes = Some(self::undoes(value)?),
+        12 => principal = value.number()?,
+        13 => upstream_key = value.number()?,
+        14 => by_joining_key = value.flag()?,
+        15 => authority = value.number()?,
+    });
     Ok(Facts {
         action: there(action)?,
         class: there(class)?,
@@ -206,28 +199,20 @@ fn facts(value: Value<'_>) -> ReadResult<Facts> {
 
 fn undoes(value: Value<'_>) -> ReadResult<Undoes> {
     let (mut effect, mut by, mut why) = (None, None, None);
-    let mut fields = value.message()?;
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => effect = Some(EffectId(u128::from_be_bytes(value.array()?))),
-            2 => by = Some(value.text()?),
-            3 => why = Some(reason(value)?),
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => effect = Some(EffectId(u128::from_be_bytes(value.array()?))),
+        2 => by = Some(value.text()?),
+        3 => why = Some(reason(value)?),
+    });
     Ok(Undoes { effect: there(effect)?, by: there(by)?, reason: there(why)? })
 }
 
 fn undone(value: Value<'_>) -> ReadResult<Undone> {
     let (mut by, mut at) = (None, At(0));
-    let mut fields = value.message()?;
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => by = Some(EffectId(u128::from_be_bytes(value.array()?))),
-            2 => at = self::at(value)?,
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => by = Some(EffectId(u128::from_be_bytes(value.array()?))),
+        2 => at = self::at(value)?,
+    });
     Ok(Undone { by: there(by)?, at })
 }
 
@@ -243,15 +228,11 @@ fn undo(value: Value<'_>) -> ReadResult<Undo> {
 
 fn undo_by_tool(value: Value<'_>) -> ReadResult<UndoCall> {
     let (mut server, mut tool, mut arguments) = (None, None, None);
-    let mut fields = value.message()?;
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => server = Some(value.text()?),
-            2 => tool = Some(value.text()?),
-            3 => arguments = Some(value.text()?),
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => server = Some(value.text()?),
+        2 => tool = Some(value.text()?),
+        3 => arguments = Some(value.text()?),
+    });
     Ok(UndoCall::Mcp { server: there(server)?, tool: there(tool)?, arguments: there(arguments)? })
 }
 
@@ -286,46 +267,34 @@ fn undo_by_command(value: Value<'_>) -> ReadResult<UndoCall> {
 
 fn run(value: Value<'_>) -> ReadResult<Run> {
     let (mut id, mut named) = (None, false);
-    let mut fields = value.message()?;
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => id = Some(value.text()?),
-            2 => named = value.flag()?,
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => id = Some(value.text()?),
+        2 => named = value.flag()?,
+    });
     Ok(Run { id: there(id)?, named })
 }
 
 fn marks(value: Value<'_>) -> ReadResult<Marks> {
     let (mut action, mut fingerprint, mut content, mut volatile) = (0, None, None, None);
     let (mut paths, mut content_paths) = (Vec::new(), Vec::new());
-    let mut fields = value.message()?;
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => action = value.number()?,
-            2 => fingerprint = Some(Digest(value.array()?)),
-            3 => content = Some(Digest(value.array()?)),
-            4 => paths.push(path_mark(value)?),
-            5 => content_paths.push(path_mark(value)?),
-            6 => volatile = Some(value.number()?),
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => action = value.number()?,
+        2 => fingerprint = Some(Digest(value.array()?)),
+        3 => content = Some(Digest(value.array()?)),
+        4 => paths.push(path_mark(value)?),
+        5 => content_paths.push(path_mark(value)?),
+        6 => volatile = Some(value.number()?),
+    });
     Ok(Marks { action, fingerprint: there(fingerprint)?, content, paths, content_paths, volatile })
 }
 
 fn path_mark(value: Value<'_>) -> ReadResult<PathMark> {
     let (mut path, mut kind, mut mark) = (None, None, 0);
-    let mut fields = value.message()?;
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => path = Some(value.text()?),
-            2 => kind = Some(Numbered::read(value)?),
-            3 => mark = value.number()?,
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => path = Some(value.text()?),
+        2 => kind = Some(Numbered::read(value)?),
+        3 => mark = value.number()?,
+    });
     Ok(PathMark { path: there(path)?, kind: there(kind)?, mark })
 }
 
@@ -334,26 +303,22 @@ fn attempt(value: Value<'_>) -> ReadResult<Attempt> {
         (AttemptNo(0), None, None, None, None);
     let (mut claimed_at, mut deadline, mut epoch, mut gone_at) = (At(0), At(0), 0, None);
     let (mut resend, mut call_id, mut run, mut trace, mut uptime) = (false, None, None, None, None);
-    let mut fields = value.message()?;
-    while let Some((field, value)) = fields.next()? {
-        match field {
-            1 => number = attempt_number(value)?,
-            2 => nonce = Some(Nonce(u128::from_be_bytes(value.array()?))),
-            3 => owner = Some(OwnerId(u128::from_be_bytes(value.array()?))),
-            4 => claimed_at = at(value)?,
-            5 => deadline = at(value)?,
-            6 => last_send = Some(self::last_send(value)?),
-            7 => verdict = Some(Numbered::read(value)?),
-            8 => resend = value.flag()?,
-            9 => call_id = Some(value.text()?),
-            10 => run = Some(self::run(value)?),
-            11 => epoch = value.number()?,
-            12 => gone_at = Some(at(value)?),
-            13 => trace = Some(u128::from_be_bytes(value.array()?)),
-            14 => uptime = Some(self::uptime(value)?),
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => number = attempt_number(value)?,
+        2 => nonce = Some(Nonce(u128::from_be_bytes(value.array()?))),
+        3 => owner = Some(OwnerId(u128::from_be_bytes(value.array()?))),
+        4 => claimed_at = at(value)?,
+        5 => deadline = at(value)?,
+        6 => last_send = Some(self::last_send(value)?),
+        7 => verdict = Some(Numbered::read(value)?),
+        8 => resend = value.flag()?,
+        9 => call_id = Some(value.text()?),
+        10 => run = Some(self::run(value)?),
+        11 => epoch = value.number()?,
+        12 => gone_at = Some(at(value)?),
+        13 => trace = Some(u128::from_be_bytes(value.array()?)),
+        14 => uptime = Some(self::uptime(value)?),
+    });
     Ok(Attempt {
         number,
         nonce: there(nonce)?,
@@ -374,14 +339,10 @@ fn attempt(value: Value<'_>) -> ReadResult<Attempt> {
 
 fn uptime(value: Value<'_>) -> ReadResult<Uptime> {
     let (mut boot, mut micros) = (0, 0);
-    let mut fields = value.message()?;
-    while let Some((field, value)) = fields.next()? {
-        match field {
-            1 => boot = value.small()?,
-            2 => micros = value.number()?,
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => boot = value.small()?,
+        2 => micros = value.number()?,
+    });
     Ok(Uptime { boot, micros })
 }
 
@@ -412,33 +373,25 @@ fn state(value: Value<'_>) -> ReadResult<State> {
 fn applied(value: Value<'_>) -> ReadResult<Applied> {
     let (mut at, mut evidence, mut by, mut word) = (At(0), None, None, None);
     let (mut reply, mut ruling) = (None, None);
-    let mut fields = value.message()?;
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => at = self::at(value)?,
-            2 => evidence = Some(Numbered::read(value)?),
-            3 => by = Some(attempt_number(value)?),
-            4 => word = Some(Numbered::read(value)?),
-            5 => reply = Some(self::reply(value)?),
-            6 => ruling = Some(self::ruling(value)?),
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => at = self::at(value)?,
+        2 => evidence = Some(Numbered::read(value)?),
+        3 => by = Some(attempt_number(value)?),
+        4 => word = Some(Numbered::read(value)?),
+        5 => reply = Some(self::reply(value)?),
+        6 => ruling = Some(self::ruling(value)?),
+    });
     Ok(Applied { at, evidence: there(evidence)?, by, word: there(word)?, reply: there(reply)?, ruling })
 }
 
 fn not_applied(value: Value<'_>) -> ReadResult<NotApplied> {
     let (mut at, mut why, mut reply, mut ruling) = (At(0), None, None, None);
-    let mut fields = value.message()?;
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => at = self::at(value)?,
-            2 => why = Some(why_not_applied(value)?),
-            3 => reply = Some(self::reply(value)?),
-            4 => ruling = Some(self::ruling(value)?),
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => at = self::at(value)?,
+        2 => why = Some(why_not_applied(value)?),
+        3 => reply = Some(self::reply(value)?),
+        4 => ruling = Some(self::ruling(value)?),
+    });
     Ok(NotApplied { at, why: there(why)?, reply: there(reply)?, ruling })
 }
 
@@ -458,14 +411,10 @@ fn why_not_applied(value: Value<'_>) -> ReadResult<NotAppliedWhy> {
 
 fn in_doubt(value: Value<'_>) -> ReadResult<InDoubt> {
     let (mut since, mut why) = (At(0), None);
-    let mut fields = value.message()?;
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => since = at(value)?,
-            2 => why = Some(doubt(value)?),
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => since = at(value)?,
+        2 => why = Some(doubt(value)?),
+    });
     Ok(InDoubt { since, why: there(why)? })
 }
 
@@ -492,14 +441,10 @@ fn reply(value: Value<'_>) -> ReadResult<Reply> {
 
 fn ruling(value: Value<'_>) -> ReadResult<Ruling> {
     let (mut by, mut why, mut at) = (None, None, At(0));
-    let mut fields = value.message()?;
-    while let Some((number, value)) = fields.next()? {
-        match number {
-            1 => by = Some(value.text()?),
-            2 => why = Some(reason(value)?),
-            3 => at = self::at(value)?,
-            _ => {}
-        }
-    }
+    each_field!(value {
+        1 => by = Some(value.text()?),
+        2 => why = Some(reason(value)?),
+        3 => at = self::at(value)?,
+    });
     Ok(Ruling { by: there(by)?, reason: there(why)?, at })
 }

@@ -5,7 +5,7 @@ use crate::policy::diagnostic::DiagnosticCode::{BadExpression, BadPath, BadTempl
 use crate::policy::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
 use crate::policy::expression::{CompileError, Expression};
 use crate::policy::file::Spot;
-use crate::policy::nearest::nearest;
+use crate::policy::nearest::suggest;
 use crate::policy::template::Template;
 use std::ops::Range;
 
@@ -75,7 +75,7 @@ impl Checker<'_> {
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.found.error_help(self.input.source, at.place(), code, message, help);
+        self.found.error(self.input.source, at.place(), code, message, help);
     }
 
     /// Something is not there. In a file with unreadable entries it may well have been meant to be, and the finding
@@ -123,10 +123,7 @@ impl Checker<'_> {
             if variables.contains(&name) {
                 continue;
             }
-            let help = match nearest(name, variables.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are: {}", variables.join(", ")),
-            };
+            let help = suggest(name, variables);
             let place = match text.value.find(name) {
                 Some(at) => {
                     let first = self.inside(text, at);
@@ -159,10 +156,7 @@ impl Checker<'_> {
             if roots.contains(&root.as_str()) {
                 continue;
             }
-            let help = match nearest(root, roots.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are: {}", roots.join(", ")),
-            };
+            let help = suggest(root, roots);
             self.error(span, BadTemplate, format!("`{root}` is not known here"), help);
         }
     }

@@ -172,7 +172,7 @@ impl Choices {
 pub fn version(source: SourceText<'_>, file: &File, found: &mut Diagnostics) {
     let Some(version) = &file.version else { return };
     if version.value != VERSION {
-        found.error_help(
+        found.error(
             source,
             version.span.clone(),
             UnsupportedVersion,

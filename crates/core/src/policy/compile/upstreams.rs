@@ -6,7 +6,7 @@ use crate::policy::diagnostic::DiagnosticCode::BadServer;
 use crate::policy::diagnostic::{Diagnostics, SourceText};
 use crate::policy::file::{Entries, Helps, KeysTable, PresetTable, Speaks, Spot, UpstreamTable};
 use crate::policy::glob::covers_host;
-use crate::policy::nearest::nearest;
+use crate::policy::nearest::suggest;
 use crate::policy::pack::{self, Pack};
 use crate::policy::upstreams::{HttpApi, KeyPolicy, Preset};
 
@@ -134,13 +134,8 @@ impl Checker<'_> {
         if let Some(pack) = with_presets().find(|pack| pack.name == named.value) {
             return Some(pack);
         }
-        let help = match nearest(&named.value, with_presets().map(|pack| pack.name)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => {
-                let names: Vec<&str> = with_presets().map(|pack| pack.name).collect();
-                format!("there are: {}, none", names.join(", "))
-            }
-        };
+        let names: Vec<&str> = with_presets().map(|pack| pack.name).chain([NO_PRESET]).collect();
+        let help = suggest(&named.value, &names);
         self.bad(named, format!("there is no preset `{}`", named.value), help);
         None
     }
