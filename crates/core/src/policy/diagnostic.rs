@@ -160,6 +160,10 @@ impl Diagnostics {
         self.0.push(Diagnostic { severity, code, file, line, column, message, help, excerpt });
     }
 
+    pub fn extend(&mut self, other: Diagnostics) {
+        self.0.extend(other.0);
+    }
+
     /// By file in the order given, then by place.
     pub(super) fn sorted(mut self, files: &[&Path]) -> Diagnostics {
         let rank = |file: &Path| files.iter().position(|known| *known == file).unwrap_or(files.len());
