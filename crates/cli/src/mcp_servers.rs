@@ -7,7 +7,7 @@ use crate::server_runtime;
 use anyhow::{Context as _, bail};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use semel_core::ids::Run;
-use semel_core::policy::servers::{McpServer, Reach};
+use semel_core::policy::servers::{McpEndpoint, McpServer};
 use semel_core::policy::{Mode, Policy};
 use semel_doors::ask::means::Starting;
 use semel_doors::http::client::Client;
@@ -69,7 +69,7 @@ pub fn asked(
     let asked = policy.asked_servers();
     let mut servers = Servers::new();
     for (name, configured) in &policy.mcp {
-        let on_stdio = matches!(configured.reach, Reach::Command { .. });
+        let on_stdio = matches!(configured.reach, McpEndpoint::Command { .. });
         if name != guarded && on_stdio && asked.contains(name.as_str()) {
             let place = || format!("{}:{}: [mcp.{name}]", configured.path.display(), configured.line);
             let child =
@@ -90,12 +90,12 @@ pub fn ask(
     mode: Mode,
     clock: &RuntimeClock,
 ) -> anyhow::Result<Starting> {
-    if let Reach::Command { .. } = &configured.reach {
+    if let McpEndpoint::Command { .. } = &configured.reach {
         let child = start(context, name, configured, mode, clock, Tongue::Either)?;
         let server = Arc::clone(child.server());
         return Ok(Box::pin(async move { child.greet().await.map(|()| server) }));
     }
-    let Reach::Url { url, private, headers: fixed, headers_env } = &configured.reach else {
+    let McpEndpoint::Url { url, private, headers: fixed, headers_env } = &configured.reach else {
         bail!("there is no url")
     };
     let target = Target::parse(url).context("url")?.with_private(*private);
@@ -136,7 +136,7 @@ fn start(
     clock: &RuntimeClock,
     tongue: Tongue,
 ) -> anyhow::Result<Arc<Child>> {
-    let Reach::Command { argv, env, cwd } = &configured.reach else { bail!("there is no command") };
+    let McpEndpoint::Command { argv, env, cwd } = &configured.reach else { bail!("there is no command") };
     let mut command = command(context, argv, env, cwd.as_deref());
     let start = Start { name, command: &mut command, any_directory: false };
     let (link, output) = server_identity::launch(context, mode, start, clock).context("command")?;
@@ -163,7 +163,7 @@ fn offer(
     let settings = settings(configured);
     let run = configured.run.as_deref().map(Run::named).transpose().context("run")?;
     match &configured.reach {
-        Reach::Url { url, private, headers: fixed, headers_env } => {
+        McpEndpoint::Url { url, private, headers: fixed, headers_env } => {
             let target = Target::parse(url).context("url")?.with_private(*private);
             let authority = authority(&target);
             let client = Client::to(target)?;
@@ -180,7 +180,7 @@ fn offer(
             let way = Way::Remote(Box::new(Remote::new(Arc::clone(&server), client, headers)));
             Ok(OfferedServer { server, also: None, offer: Offer { way, run } })
         }
-        Reach::Command { .. } => {
+        McpEndpoint::Command { .. } => {
             let start = |tongue| start(context, name, configured, mode, clock, tongue);
             let (session, stateless) = (start(Tongue::Session)?, start(Tongue::Stateless)?);
             let server = Arc::clone(session.server());

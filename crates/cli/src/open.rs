@@ -7,7 +7,7 @@ use semel_gate::clock::{Clock, SystemClock};
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
-use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
+use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
 use semel_ledger::{Error, Ledger};
 use std::path::Path;
 
@@ -51,7 +51,7 @@ pub fn options(file: &Path, environment: &Environment, clock: &SystemClock) -> O
 }
 
 fn open(options: OpenOptions) -> Result<LocalLedger, Error> {
-    let Opened { store, secret, .. } = SqliteStore::open(options)?;
+    let OpenedStore { store, secret, .. } = SqliteStore::open(options)?;
     let owners = store.place().owners();
     Ok(Ledger::new(store, FileHolders::in_directory(owners), OsEntropy, secret))
 }

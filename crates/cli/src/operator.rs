@@ -4,7 +4,7 @@ use crate::context::Context;
 use crate::open::{LocalLedger, TENANT};
 use crate::output::{Hinted, stderr_is_terminal};
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::tokens::Scope;
+use semel_ledger::tokens::AccessScope;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 
@@ -36,12 +36,12 @@ impl<'a> Operator<'a> {
 
     /// Makes sure that this is wanted. Returns who wants it, as the ledger records it.
     pub fn confirm(&self, ledger: &LocalLedger, tenant: &str, what: impl Display) -> anyhow::Result<String> {
-        self.confirm_as(Scope::Operator, ledger, tenant, what)
+        self.confirm_as(AccessScope::Operator, ledger, tenant, what)
     }
 
     pub fn confirm_as(
         &self,
-        scope: Scope,
+        scope: AccessScope,
         ledger: &LocalLedger,
         tenant: &str,
         what: impl Display,

@@ -3,7 +3,7 @@
 use crate::config::Environment;
 use crate::context::Context;
 use crate::mcp_servers;
-use semel_core::policy::servers::{McpServer, Reach};
+use semel_core::policy::servers::{McpEndpoint, McpServer};
 use semel_core::policy::{Mode, Policy};
 use semel_doors::ask::Means;
 use semel_doors::ask::means::{Shell, Starting, Starts};
@@ -62,10 +62,10 @@ fn origins(context: &Context, policy: &Policy) -> Origins {
         .values()
         .map(|api| (&api.url, Some(api.service.as_str()), api.private, &api.headers, &api.headers_env));
     let servers = policy.mcp.values().filter_map(|server| match &server.reach {
-        Reach::Url { url, private, headers, headers_env } => {
+        McpEndpoint::Url { url, private, headers, headers_env } => {
             Some((url, None, *private, headers, headers_env))
         }
-        Reach::Command { .. } => None,
+        McpEndpoint::Command { .. } => None,
     });
     for (url, service, private, fixed, from_env) in apis.chain(servers) {
         // An address that is none is found where it is offered.

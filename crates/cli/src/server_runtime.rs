@@ -14,7 +14,7 @@ use semel_ledger::Ledger;
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
-use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
+use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,7 @@ fn open_gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result
         allow_network_fs: environment.allow_network_fs,
         ..OpenOptions::at(Place::at(file), clock.now())
     };
-    let Opened { store, secret, .. } = SqliteStore::open(options).map_err(|error| error.to_string())?;
+    let OpenedStore { store, secret, .. } = SqliteStore::open(options).map_err(|error| error.to_string())?;
     let holders = FileHolders::in_directory(store.place().owners());
     Ok(Gate::new(Ledger::new(store, holders, OsEntropy, secret), clock.clone(), policy.mode))
 }

@@ -2,12 +2,13 @@
 
 use crate::class::Tier;
 use crate::effect::Evidence;
+pub use crate::effect_word::EffectWord;
 use crate::identity::IntentDigest;
 use crate::ids::{AttemptNo, EffectId};
+use crate::word_table;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
-use std::fmt;
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
@@ -36,28 +37,32 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// An answer that is not ok, about no effect yet.
-    pub fn of_trouble(tier: Tier, outcome: OutcomeWord, trouble: Trouble) -> Answer {
-        let unknown = matches!(trouble.code, Code::InDoubt | Code::BudgetSpent);
+    /// An answer about no effect yet, with nothing more to say.
+    pub fn plain(ok: bool, effect: EffectWord, outcome: OutcomeWord, tier: Tier) -> Answer {
         Answer {
-            ok: false,
-            effect: if unknown { EffectWord::Unknown } else { EffectWord::None },
+            ok,
+            effect,
             outcome,
             effect_id: None,
             attempt: None,
             tier,
             evidence: None,
             reason: None,
-            trouble: Some(trouble),
+            trouble: None,
             dry_run: None,
             undone_by: None,
             possible_repeat: false,
             data: Value::Null,
         }
     }
-}
 
-impl Answer {
+    /// An answer that is not ok, about no effect yet.
+    pub fn of_trouble(tier: Tier, outcome: OutcomeWord, trouble: Trouble) -> Answer {
+        let unknown = matches!(trouble.code, Code::InDoubt | Code::BudgetSpent);
+        let effect = if unknown { EffectWord::Unknown } else { EffectWord::None };
+        Answer { trouble: Some(trouble), ..Answer::plain(false, effect, outcome, tier) }
+    }
+
     /// Takes over what the tool's own dry run says: its reason, its changes and, unless a rule names the effect, its
     /// word for that.
     pub fn take_own_dry_run(&mut self, said: Value, ruled: Option<EffectWord>) {
@@ -107,84 +112,6 @@ pub enum Would {
     Refuse,
 }
 
-/// The change in the world, in one word. `unknown` means in doubt and nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum EffectWord {
-    Created,
-    Updated,
-    Deleted,
-    Sent,
-    Noop,
-    None,
-    Unknown,
-    WouldCreate,
-    WouldUpdate,
-    WouldDelete,
-    WouldSend,
-    WouldNoop,
-}
-
-impl EffectWord {
-    /// The words that a rule, a flag or a tool may use.
-    pub const SAYABLE: [EffectWord; 6] = [
-        EffectWord::Created,
-        EffectWord::Updated,
-        EffectWord::Deleted,
-        EffectWord::Sent,
-        EffectWord::Noop,
-        EffectWord::None,
-    ];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            EffectWord::Created => "created",
-            EffectWord::Updated => "updated",
-            EffectWord::Deleted => "deleted",
-            EffectWord::Sent => "sent",
-            EffectWord::Noop => "noop",
-            EffectWord::None => "none",
-            EffectWord::Unknown => "unknown",
-            EffectWord::WouldCreate => "would_create",
-            EffectWord::WouldUpdate => "would_update",
-            EffectWord::WouldDelete => "would_delete",
-            EffectWord::WouldSend => "would_send",
-            EffectWord::WouldNoop => "would_noop",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<EffectWord> {
-        EffectWord::SAYABLE.into_iter().find(|effect| effect.word() == word)
-    }
-
-    /// The word of a tool that was asked what it would do: `created` and `would_create` are the same there.
-    fn parse_foreseen(word: &str) -> Option<EffectWord> {
-        let foreseen = EffectWord::SAYABLE.map(|effect| (effect.word(), effect.would()));
-        foreseen
-            .into_iter()
-            .find(|(said, would)| *said == word || would.word() == word)
-            .map(|(_, would)| would)
-    }
-
-    /// The same change, not made.
-    #[must_use]
-    pub fn would(self) -> EffectWord {
-        match self {
-            EffectWord::Created => EffectWord::WouldCreate,
-            EffectWord::Deleted => EffectWord::WouldDelete,
-            EffectWord::Sent => EffectWord::WouldSend,
-            EffectWord::Noop | EffectWord::None => EffectWord::WouldNoop,
-            _ => EffectWord::WouldUpdate,
-        }
-    }
-}
-
-impl fmt::Display for EffectWord {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
-
 /// semel's treatment of the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -197,18 +124,9 @@ pub enum OutcomeWord {
     DryRun,
 }
 
-impl OutcomeWord {
-    pub fn word(self) -> &'static str {
-        match self {
-            OutcomeWord::Ran => "ran",
-            OutcomeWord::Replayed => "replayed",
-            OutcomeWord::Joined => "joined",
-            OutcomeWord::Held => "held",
-            OutcomeWord::Refused => "refused",
-            OutcomeWord::DryRun => "dry_run",
-        }
-    }
-}
+word_table!(OutcomeWord {
+    Ran = "ran", Replayed = "replayed", Joined = "joined", Held = "held", Refused = "refused", DryRun = "dry_run",
+});
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -239,49 +157,15 @@ pub enum Code {
     PolicyInvalid,
 }
 
+word_table!(Code {
+    InFlight = "in_flight", Drift = "drift", InDoubt = "in_doubt", KeyRequired = "key_required",
+    Cancelled = "cancelled", BudgetSpent = "budget_spent", Refuted = "refuted", HeldForPerson = "held_for_person",
+    Lookalike = "lookalike", Superseded = "superseded", CannotUndo = "cannot_undo",
+    UpstreamRefused = "upstream_refused", NotStarted = "not_started", LedgerUnavailable = "ledger_unavailable",
+    PolicyInvalid = "policy_invalid",
+});
+
 impl Code {
-    pub const ALL: [Code; 15] = [
-        Code::InFlight,
-        Code::Drift,
-        Code::InDoubt,
-        Code::KeyRequired,
-        Code::Cancelled,
-        Code::BudgetSpent,
-        Code::Refuted,
-        Code::HeldForPerson,
-        Code::Lookalike,
-        Code::Superseded,
-        Code::CannotUndo,
-        Code::UpstreamRefused,
-        Code::NotStarted,
-        Code::LedgerUnavailable,
-        Code::PolicyInvalid,
-    ];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Code::InFlight => "in_flight",
-            Code::Drift => "drift",
-            Code::InDoubt => "in_doubt",
-            Code::KeyRequired => "key_required",
-            Code::Cancelled => "cancelled",
-            Code::BudgetSpent => "budget_spent",
-            Code::Refuted => "refuted",
-            Code::HeldForPerson => "held_for_person",
-            Code::Lookalike => "lookalike",
-            Code::Superseded => "superseded",
-            Code::CannotUndo => "cannot_undo",
-            Code::UpstreamRefused => "upstream_refused",
-            Code::NotStarted => "not_started",
-            Code::LedgerUnavailable => "ledger_unavailable",
-            Code::PolicyInvalid => "policy_invalid",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Code> {
-        Code::ALL.into_iter().find(|code| code.word() == word)
-    }
-
     pub fn retry(self) -> Retry {
         match self {
             Code::InFlight | Code::BudgetSpent => Retry::Wait,
@@ -316,11 +200,5 @@ impl Code {
             Code::LedgerUnavailable | Code::PolicyInvalid => Some(125),
             Code::UpstreamRefused | Code::NotStarted => None,
         }
-    }
-}
-
-impl fmt::Display for Code {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
     }
 }

@@ -1,8 +1,8 @@
 //! Classes: what a repeat gets.
 
+use crate::word_table;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -20,19 +20,6 @@ pub enum Class {
 }
 
 impl Class {
-    pub const ALL: [Class; 5] =
-        [Class::Read, Class::Convergent, Class::Act, Class::Generate, Class::Consequential];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Class::Read => "read",
-            Class::Convergent => "convergent",
-            Class::Act => "act",
-            Class::Generate => "generate",
-            Class::Consequential => "consequential",
-        }
-    }
-
     /// Whether a repeat or an unclear end gets less protection than under `other`.
     pub fn is_weaker_than(self, other: Class) -> bool {
         let strength = |class| match class {
@@ -49,17 +36,11 @@ impl Class {
     pub fn doubts_need_a_decision(self) -> bool {
         self != Class::Generate
     }
-
-    pub fn parse(word: &str) -> Option<Class> {
-        Class::ALL.into_iter().find(|class| class.word() == word)
-    }
 }
 
-impl fmt::Display for Class {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
+word_table!(Class {
+    Read = "read", Convergent = "convergent", Act = "act", Generate = "generate", Consequential = "consequential",
+});
 
 /// The upstream's help, and so the promise that it allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

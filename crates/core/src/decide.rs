@@ -325,9 +325,9 @@ fn key_stands_for_another(
 fn stands_for(effect: &Effect, intent: &Intent, situation: &Situation<'_>) -> Option<Decision> {
     let number = situation.stands_for?;
     let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
-    // The leave is for what it was given for.
-    let by_leave = effect.released.is_some() && !drifted;
-    if intent.again.is_some() || by_leave {
+    // The permission is for the call that it was given for.
+    let by_permission = effect.repeat_permitted.is_some() && !drifted;
+    if intent.again.is_some() || by_permission {
         return None;
     }
     if number < effect.occurrence.number {
@@ -349,7 +349,7 @@ pub fn answers_with_refusal(effect: &Effect, intent: &Intent, now: At) -> bool {
     };
     intent.replay_refusals
         && intent.again == effect.occurrence.reason
-        && !effect.occurrence.by_leave
+        && !effect.occurrence.by_permission
         && *reply != Reply::Unknown
         && intent.window.is_none_or(|window| now < at.plus(window))
 }
@@ -363,7 +363,7 @@ fn wants_something_else(
     rule: &Rule,
     situation: &Situation<'_>,
 ) -> Option<Decision> {
-    let Occurrence { number, reason, before, by_leave, .. } = &effect.occurrence;
+    let Occurrence { number, reason, before, by_permission, .. } = &effect.occurrence;
     if let Some((known, replay)) =
         known_before(effect, intent, situation.now).filter(|(known, _)| known < number)
     {
@@ -371,8 +371,8 @@ fn wants_something_else(
     }
     let (State::NotApplied(_), Some(before)) = (&effect.state, before) else { return None };
     let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
-    // A leave that came to nothing is not spent: for what it was given, and for nothing else.
-    let may_try = if *by_leave { !drifted } else { reason.is_none() };
+    // A permission that came to nothing is not spent: it holds for its own call, and for nothing else.
+    let may_try = if *by_permission { !drifted } else { reason.is_none() };
     match &intent.again {
         again if may_try || (again.is_some() && again == reason) => None,
         Some(_) if may_repeat(intent, rule, false) => None,
@@ -416,10 +416,10 @@ fn is_count(call_id: &str) -> bool {
 }
 
 /// Whether the rule lets this caller repeat for a reason of its own.
-fn may_repeat(intent: &Intent, rule: &Rule, released: bool) -> bool {
+fn may_repeat(intent: &Intent, rule: &Rule, repeat_permitted: bool) -> bool {
     match rule.again {
         Again::Agent => true,
-        Again::Person => released || intent.asked_by == AskedBy::Person,
+        Again::Person => repeat_permitted || intent.asked_by == AskedBy::Person,
         Again::Never => false,
     }
 }
@@ -515,13 +515,13 @@ fn applied(
         return Err(Replay::Undelivered);
     }
     // The permission is for the call that happened, and for nothing else under its name.
-    let released = effect.released.is_some() && rule.again != Again::Never && !drifted;
+    let repeat_permitted = effect.repeat_permitted.is_some() && rule.again != Again::Never && !drifted;
     if let Some(reason) = &intent.again {
         if earlier.len() >= EARLIER_REASONS_KEPT {
             // To forget a reason would be to let its retry run.
             return Ok(Decision::Refuse(Refusal::AgainNotAllowed(Again::Never)));
         }
-        return Ok(match may_repeat(intent, rule, released) {
+        return Ok(match may_repeat(intent, rule, repeat_permitted) {
             true => {
                 Decision::Claim(Claiming::NextEffect { reason: Some(reason.clone()), possible_repeat: false })
             }
@@ -529,7 +529,7 @@ fn applied(
         });
     }
     let next = |possible_repeat| Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat });
-    if released {
+    if repeat_permitted {
         return Ok(next(false));
     }
     let claimed = effect.newest_attempt().and_then(|newest| newest.uptime);

@@ -1,13 +1,14 @@
 //! An effect: a change in the outside world, and its entry in the ledger. Its state answers one question: did it
 //! happen?
 
-use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
 use crate::digest::Digest;
+use crate::effect_word::EffectWord;
 use crate::identity::{IntentDigest, Marks};
 use crate::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
 use crate::time::{At, Uptime};
 use crate::undo::{Undo, UndoCall, Undoes, Undone};
+use crate::word_table;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -37,8 +38,8 @@ pub struct Effect {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone: Option<Undone>,
     /// Somebody lets it happen once more, where its rule leaves that to a person.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub released: Option<Ruling>,
+    #[serde(rename = "released", default, skip_serializing_if = "Option::is_none")]
+    pub repeat_permitted: Option<Ruling>,
     /// How often an upstream has refused it for certain. It may remember a refusal under its key, so that a caller who
     /// tries again needs another one.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -72,10 +73,10 @@ pub struct Occurrence {
     pub calls: Vec<(u32, CallMark)>,
     /// The success that this one follows; of the first effect there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Before>,
+    pub before: Option<PreviousSuccess>,
     /// A person let the success before it happen once more, and this is what became of that.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub by_leave: bool,
+    #[serde(rename = "by_leave", default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_permission: bool,
 }
 
 impl Occurrence {
@@ -89,7 +90,7 @@ impl Occurrence {
 /// Facts about a success that count once the record has gone on, because the next effect may never happen, and then
 /// the success still answers its repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Before {
+pub struct PreviousSuccess {
     pub number: u32,
     pub delivered_at: At,
     /// When it was claimed: [`Attempt::uptime`].
@@ -269,17 +270,9 @@ pub enum Evidence {
     Confirmed,
 }
 
-impl Evidence {
-    pub fn word(self) -> &'static str {
-        match self {
-            Evidence::Accepted => "accepted",
-            Evidence::Reported => "reported",
-            Evidence::Ruled => "ruled",
-            Evidence::Probed => "probed",
-            Evidence::Confirmed => "confirmed",
-        }
-    }
-}
+word_table!(Evidence {
+    Accepted = "accepted", Reported = "reported", Ruled = "ruled", Probed = "probed", Confirmed = "confirmed",
+});
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -340,7 +333,7 @@ impl Occurrence {
     /// first effect too.
     pub fn first(reason: Option<Reason>) -> Occurrence {
         let (earlier, calls) = (Vec::new(), Vec::new());
-        Occurrence { number: 1, reason, earlier, calls, before: None, by_leave: false }
+        Occurrence { number: 1, reason, earlier, calls, before: None, by_permission: false }
     }
 
     /// The occurrence that a call with these marks opens after an effect that happened.
@@ -351,10 +344,11 @@ impl Occurrence {
         calls.extend(newest.calls().map(|id| (number, CallMark::of(id, &newest.marks))));
         calls.drain(..calls.len().saturating_sub(EARLIER_CALLS_KEPT));
         let uptime = newest.newest_attempt().and_then(|attempt| attempt.uptime);
-        let before = newest.delivered_at.map(|delivered_at| Before { number, delivered_at, uptime });
-        // A leave is for what happened, and for nothing else.
-        let by_leave = newest.released.is_some() && newest.marks.fingerprint == marks.fingerprint;
-        Occurrence { number: number + 1, reason, earlier, calls, before, by_leave }
+        let before = newest.delivered_at.map(|delivered_at| PreviousSuccess { number, delivered_at, uptime });
+        // A permission is for the call that happened, and for nothing else.
+        let by_permission =
+            newest.repeat_permitted.is_some() && newest.marks.fingerprint == marks.fingerprint;
+        Occurrence { number: number + 1, reason, earlier, calls, before, by_permission }
     }
 
     /// Nothing came of it so far. A call that tries it now gives its reason: the retry must find it, and nobody else's

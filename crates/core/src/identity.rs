@@ -10,9 +10,9 @@ mod path_marks;
 
 pub use keys::{IntentDigest, IntentParts, alias_key, family_key, intent_key, outline_key, removals_key};
 pub use marks::{Difference, MARK_PATH_BYTES_MAX, Marks, PATHS_MAX, value_mark};
-pub use path_marks::{PathKind, PathMark, PathMarks};
+pub use path_marks::{PathKind, PathMark};
 
-use crate::json::{Json, Object, Path, Step};
+use crate::json::{Json, Object, Path, PathStep};
 use crate::judgement::arguments;
 use crate::normalise::Normaliser;
 use std::borrow::Cow;
@@ -34,7 +34,7 @@ pub struct Sorting {
 
 /// Arguments after sorting.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sorted<'a> {
+pub struct SortedArguments<'a> {
     /// The input of the intent digest.
     pub identity: Cow<'a, Json>,
     /// The input of the fingerprint: all arguments but content and volatile ones.
@@ -48,7 +48,7 @@ pub struct Sorted<'a> {
     pub missing_key_paths: Vec<Path>,
 }
 
-pub fn sort<'a>(arguments: &'a Json, sorting: &Sorting) -> Sorted<'a> {
+pub fn sort<'a>(arguments: &'a Json, sorting: &Sorting) -> SortedArguments<'a> {
     // Most calls have no rule that changes anything, and are not copied.
     let mut all = Cow::Borrowed(arguments);
     for (path, normalisers) in &sorting.normalize {
@@ -75,7 +75,7 @@ pub fn sort<'a>(arguments: &'a Json, sorting: &Sorting) -> Sorted<'a> {
     let all_but_volatile = (!missing_key_paths.is_empty()).then(|| fingerprinted.clone());
     let content = take(&sorting.content, &mut fingerprinted);
 
-    Sorted {
+    SortedArguments {
         identity: match all_but_volatile {
             Some(all) => all,
             None if sorting.key.is_empty() => fingerprinted.clone(),
@@ -128,7 +128,7 @@ fn value_at(path: &Path, arguments: &Json) -> Option<Json> {
     let mut found: Vec<Json> = path.find(arguments).into_iter().map(|(_, value)| value.clone()).collect();
     let names_nothing = |value: &Json| matches!(value, Json::Null) || value.as_str() == Some("");
     if found.iter().all(names_nothing) {
-        let is_root = matches!(path.steps(), [Step::Member(_)]);
+        let is_root = matches!(path.steps(), [PathStep::Member(_)]);
         return is_root.then(|| found.pop().unwrap_or(Json::Null));
     }
     if path.has_wildcard() { Some(Json::Array(found)) } else { found.pop() }

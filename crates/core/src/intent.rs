@@ -9,7 +9,7 @@ use crate::ids::{EffectId, IdempotencyKey, Reason, Run};
 use crate::json::Json;
 use crate::judgement::outline::Outline;
 use crate::judgement::{arguments, superseded};
-use crate::policy::rule::{CallerKey, Rule, ScopeChoice};
+use crate::policy::rule::{CallerKey, Rule, ScopeChoice, WINDOW_NAMED, WINDOW_UNNAMED};
 use crate::redact;
 use crate::subject::subject;
 use crate::time::At;
@@ -40,7 +40,7 @@ pub struct Ask<'a> {
     pub replay_refusals: bool,
 }
 
-/// Who vouches for a deliberate repeat.
+/// The one who vouches for a deliberate repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedBy {
     Agent,
@@ -143,11 +143,6 @@ pub struct KeyMissing {
     pub wanted: Vec<String>,
     pub missing: Vec<String>,
 }
-
-/// How long a delivered success answers repeats where nothing else is said (DESIGN: window).
-pub const WINDOW_NAMED: Duration = Duration::from_secs(24 * 3600);
-/// The same without a run, a rule's key or a live connection to tie the calls together.
-pub const WINDOW_UNNAMED: Duration = Duration::from_secs(3600);
 
 impl Intent {
     pub fn of(ask: &Ask<'_>, rule: &Rule, secret: &Secret) -> Result<Intent, KeyMissing> {

@@ -2,6 +2,8 @@
 //!
 //! Core is pure. It refuses to know about IO, async, clocks, randomness and the environment: time and random
 //! names come in as arguments, and what must be done goes out as a value.
+mod word_table;
+
 pub mod address;
 pub mod answer;
 pub mod call_metadata;
@@ -9,6 +11,7 @@ pub mod class;
 pub mod decide;
 pub mod digest;
 pub mod effect;
+pub mod effect_word;
 pub mod identity;
 pub mod ids;
 pub mod intent;

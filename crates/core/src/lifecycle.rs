@@ -2,17 +2,19 @@
 //!
 //! Stated in `spec/lifecycle.md`. An illegal pair is refused, never ignored.
 
-use crate::answer::EffectWord;
 use crate::class::{Class, Tier};
 use crate::effect::{
     ATTEMPTS_KEPT, Applied, Attempt, Doubt, Effect, Evidence, Facts, InDoubt, LastSend, NotApplied,
     NotAppliedWhy, Reply, Ruling, STORM, State, Verdict,
 };
+use crate::effect_word::EffectWord;
 use crate::identity::Marks;
 use crate::ids::{AttemptNo, Nonce, OwnerId, Reason, Run};
+use crate::intent::Seed;
 use crate::outcome::Outcome;
 use crate::time::{At, Uptime};
 use crate::undo::{Undo, Undone};
+use crate::word_table;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,7 +76,7 @@ pub enum Event {
     /// An effect of its own has taken it back.
     Undone(Undone),
     /// It may happen once more.
-    Released {
+    RepeatPermitted {
         ruling: Ruling,
     },
     /// A deliberate repeat with this reason was answered with this effect, which had reached nobody yet.
@@ -116,7 +118,7 @@ pub enum Lapse {
 
 /// An effect after an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Step {
+pub struct Transition {
     pub effect: Effect,
     pub alarm: Option<Alarm>,
 }
@@ -130,14 +132,7 @@ pub enum Alarm {
     Contradicted,
 }
 
-impl Alarm {
-    pub fn word(self) -> &'static str {
-        match self {
-            Alarm::DuplicateDetected => "duplicate_detected",
-            Alarm::Contradicted => "contradicted",
-        }
-    }
-}
+word_table!(Alarm { DuplicateDetected = "duplicate_detected", Contradicted = "contradicted" });
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("an effect that is {state} cannot be {event}")]
@@ -177,7 +172,7 @@ impl Event {
             Event::Refuted { .. } => "refuted",
             Event::Delivered { .. } => "delivered",
             Event::Undone(_) => "undone",
-            Event::Released { .. } => "released",
+            Event::RepeatPermitted { .. } => "released",
             Event::Adopted { .. } => "adopted",
             Event::Forgotten { .. } => "forgotten",
         }
@@ -185,7 +180,7 @@ impl Event {
 }
 
 /// Applies an event to an effect.
-pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
+pub fn next(effect: &Effect, event: &Event) -> Result<Transition, Illegal> {
     let mut next = effect.clone();
     let mut alarm = None;
     match (&effect.state, event) {
@@ -289,7 +284,7 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
                 attempt.verdict = Verdict::Unproven;
             }
             next.delivered_at = None;
-            next.released = None;
+            next.repeat_permitted = None;
             next.state =
                 State::InDoubt(InDoubt { since: ruling.at, why: Doubt::Reopened(ruling.reason.clone()) });
         }
@@ -303,7 +298,7 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
             }
             next.delivered_at = None;
             next.undo = None;
-            next.released = None;
+            next.repeat_permitted = None;
             next.state = not_applied(*at, NotAppliedWhy::Refuted(what.clone()), None);
         }
         (State::Applied(_), Event::Delivered { at }) => {
@@ -313,8 +308,8 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
         (State::Applied(_), Event::Undone(undone)) => {
             next.undone.get_or_insert(*undone);
         }
-        (State::Applied(_), Event::Released { ruling }) => {
-            next.released = Some(ruling.clone());
+        (State::Applied(_), Event::RepeatPermitted { ruling }) => {
+            next.repeat_permitted = Some(ruling.clone());
         }
         (State::Applied(_), Event::Adopted { reason }) => {
             next.occurrence.adopt(reason);
@@ -326,7 +321,7 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Step, Illegal> {
         }
         (state, event) => return Err(Illegal { state: state.word(), event: event.word() }),
     }
-    Ok(Step { effect: next, alarm })
+    Ok(Transition { effect: next, alarm })
 }
 
 /// Keeps how an effect can be taken back, if this event is what it rests on.
@@ -344,43 +339,33 @@ pub fn keep_undo(effect: &mut Effect, event: &Event, undo: Undo) {
 
 impl Effect {
     /// The first claim of an intent that nobody has seen: `unseen --claim--> InFlight(attempt 1)`.
-    pub fn claimed(seed: crate::intent::Seed, new: &NewAttempt) -> Effect {
-        let mut effect = Effect {
-            id: seed.id,
-            occurrence: seed.occurrence,
-            facts: seed.facts,
-            marks: seed.marks,
-            attempts: Vec::new(),
-            state: State::InFlight { attempt: AttemptNo(1) },
-            opened_at: new.at,
-            epoch: new.epoch,
-            delivered_at: None,
-            undo: None,
-            undone: None,
-            refusals: 0,
-            released: None,
-        };
+    pub fn claimed(seed: Seed, new: &NewAttempt) -> Effect {
+        let mut effect = opened(seed, State::InFlight { attempt: AttemptNo(1) }, new.at, new.epoch);
         start(&mut effect, new, false);
         effect
     }
 
     /// `unseen --epoch, import--> InDoubt`: the store may have forgotten a claim of this intent.
-    pub fn forgotten(seed: crate::intent::Seed, at: At, epoch: u64) -> Effect {
-        Effect {
-            id: seed.id,
-            occurrence: seed.occurrence,
-            facts: seed.facts,
-            marks: seed.marks,
-            attempts: Vec::new(),
-            state: State::InDoubt(InDoubt { since: at, why: Doubt::Epoch }),
-            opened_at: at,
-            epoch,
-            delivered_at: None,
-            undo: None,
-            undone: None,
-            refusals: 0,
-            released: None,
-        }
+    pub fn forgotten(seed: Seed, at: At, epoch: u64) -> Effect {
+        opened(seed, State::InDoubt(InDoubt { since: at, why: Doubt::Epoch }), at, epoch)
+    }
+}
+
+fn opened(Seed { id, occurrence, facts, marks }: Seed, state: State, at: At, epoch: u64) -> Effect {
+    Effect {
+        id,
+        occurrence,
+        facts,
+        marks,
+        attempts: Vec::new(),
+        state,
+        opened_at: at,
+        epoch,
+        delivered_at: None,
+        undo: None,
+        undone: None,
+        refusals: 0,
+        repeat_permitted: None,
     }
 }
 

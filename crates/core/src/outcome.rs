@@ -1,7 +1,7 @@
 //! The meaning of an upstream's answer, as a door read it.
 
-use crate::answer::EffectWord;
 use crate::effect::{Evidence, NotAppliedWhy, Reply};
+use crate::effect_word::EffectWord;
 
 /// The verdict on one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]

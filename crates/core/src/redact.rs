@@ -9,7 +9,7 @@ mod names;
 mod patterns;
 mod shapes;
 
-pub use names::{is_secret_name, may_name_a_secret};
+pub use names::{REDACTED, is_secret_name, may_name_a_secret};
 pub use shapes::{action_without_shapes, without_shapes};
 
 use crate::json::{Json, Path, parse};
@@ -17,8 +17,6 @@ use cards::without_cards;
 use members::without_members;
 use patterns::{IN_TEXT, TOKENS, hide_all, hide_in_word};
 use std::borrow::Cow;
-
-pub const REDACTED: &str = "[redacted]";
 
 /// A copy fit to be seen.
 pub fn redact(arguments: &Json, secret: &[Path]) -> Json {

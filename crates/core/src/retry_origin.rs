@@ -1,6 +1,7 @@
-//! Who sent a call again, as far as its headers and its answer tell. It is counted and traced; nothing is decided by it.
+//! The layer that sent a call again, as far as its headers and its answer tell. It is counted and traced; nothing is decided by it.
 
 use crate::answer::{Answer, Code, OutcomeWord, Trouble};
+use crate::word_table;
 
 /// The layer that sent a call again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,19 +16,9 @@ pub enum RetryOrigin {
     Process,
 }
 
+word_table!(RetryOrigin { Transport = "transport", Sdk = "sdk", Agent = "agent", Process = "process" });
+
 impl RetryOrigin {
-    pub const ALL: [RetryOrigin; 4] =
-        [RetryOrigin::Transport, RetryOrigin::Sdk, RetryOrigin::Agent, RetryOrigin::Process];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            RetryOrigin::Transport => "transport",
-            RetryOrigin::Sdk => "sdk",
-            RetryOrigin::Agent => "agent",
-            RetryOrigin::Process => "process",
-        }
-    }
-
     /// `None`: the call is no repeat, as far as anything says so.
     pub fn of(answer: &Answer, seen: SeenOfRetry) -> Option<RetryOrigin> {
         let SeenOfRetry { retries, reissued, joined_elsewhere } = seen;

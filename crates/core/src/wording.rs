@@ -12,6 +12,23 @@ use crate::subject::quoted_for_a_shell;
 use crate::time::{At, in_words};
 use crate::undo::Undo;
 
+/// Without differing arguments, and with the advice on a retry that its code always gives.
+fn trouble(
+    code: Code,
+    what_happened: impl Into<String>,
+    next_step: impl Into<String>,
+    human_next_step: impl Into<String>,
+) -> Trouble {
+    Trouble {
+        code,
+        what_happened: what_happened.into(),
+        is_it_safe_to_retry: code.retry(),
+        next_step: next_step.into(),
+        human_next_step: human_next_step.into(),
+        differing: Vec::new(),
+    }
+}
+
 fn named(effect: &Effect) -> String {
     match effect.facts.subject.as_str() {
         "" => effect.facts.action.clone(),
@@ -116,24 +133,23 @@ pub fn in_doubt(effect: &Effect) -> Trouble {
     let id = effect.id;
     if effect.facts.class == Class::Generate {
         return Trouble {
-            code: Code::InDoubt,
-            what_happened: format!("{} has no complete answer: {why} (since {since}).", named(effect)),
             is_it_safe_to_retry: Retry::Yes,
-            next_step: "Ask again, unchanged. It is generated anew.".into(),
-            human_next_step: format!("semel ledger show {id}"),
-            differing: Vec::new(),
+            ..trouble(
+                Code::InDoubt,
+                format!("{} has no complete answer: {why} (since {since}).", named(effect)),
+                "Ask again, unchanged. It is generated anew.",
+                to_show(id),
+            )
         };
     }
-    Trouble {
-        code: Code::InDoubt,
-        what_happened: format!("{} may have been carried out: {why} (since {since}).", named(effect)),
-        is_it_safe_to_retry: Code::InDoubt.retry(),
-        next_step: format!(
+    trouble(
+        Code::InDoubt,
+        format!("{} may have been carried out: {why} (since {since}).", named(effect)),
+        format!(
             "Do not call it again. Check with a read-only tool whether it happened, or tell the user that {id} needs a decision."
         ),
-        human_next_step: to_show(id),
-        differing: Vec::new(),
-    }
+        to_show(id),
+    )
 }
 
 /// A doubt that the same call settles by being sent again, and that cannot be sent now.
@@ -204,16 +220,17 @@ pub fn lookalike(effect: &Effect, differing: Vec<String>, until: Again) -> Troub
         _ => (Code::InDoubt, "may have been done"),
     };
     Trouble {
-        code,
-        what_happened: format!(
-            "Not run: it looks like {}, which {how} ({}). It differs only in {what}.",
-            named(effect),
-            effect.id
-        ),
-        is_it_safe_to_retry: code.retry(),
-        next_step: format!("If it is the same thing, do not send it again. {}", way_out(effect, until)),
-        human_next_step: format!("semel ledger show {}", effect.id),
         differing,
+        ..trouble(
+            code,
+            format!(
+                "Not run: it looks like {}, which {how} ({}). It differs only in {what}.",
+                named(effect),
+                effect.id
+            ),
+            format!("If it is the same thing, do not send it again. {}", way_out(effect, until)),
+            to_show(effect.id),
+        )
     }
 }
 
@@ -224,49 +241,41 @@ pub fn superseded(effect: &Effect, by: EffectId, action: &str, until: Again, use
         true => "If it must exist once more, call it again with another reason.".to_owned(),
         false => way_out(effect, until),
     };
-    Trouble {
-        code: Code::Superseded,
-        what_happened: format!(
+    trouble(
+        Code::Superseded,
+        format!(
             "Not run: {} was done ({}), and {action} ({by}) seems to have removed it since.",
             named(effect),
             effect.id
         ),
-        is_it_safe_to_retry: Code::Superseded.retry(),
-        next_step: way_out,
-        human_next_step: to_show(by),
-        differing: Vec::new(),
-    }
+        way_out,
+        to_show(by),
+    )
 }
 
 pub fn in_flight(effect: &Effect, now: At) -> Trouble {
     let started = effect.open_attempt().map_or(effect.opened_at, |attempt| attempt.claimed_at);
-    Trouble {
-        code: Code::InFlight,
-        what_happened: format!(
+    trouble(
+        Code::InFlight,
+        format!(
             "The same call started {} ago{} and is still running.",
             in_words(now.since(started)),
             by_run(effect)
         ),
-        is_it_safe_to_retry: Code::InFlight.retry(),
-        next_step:
-            "Make the same call again in a few seconds. You get its result, or learn that it is in doubt."
-                .into(),
-        human_next_step: format!("semel ledger show {}", effect.id),
-        differing: Vec::new(),
-    }
+        "Make the same call again in a few seconds. You get its result, or learn that it is in doubt.",
+        to_show(effect.id),
+    )
 }
 
 pub fn turn_taken(holder: Option<&Effect>) -> Trouble {
     let who =
         holder.map_or_else(|| "Another call".to_owned(), |effect| format!("{} {}", effect.id, named(effect)));
-    Trouble {
-        code: Code::InFlight,
-        what_happened: format!("Not run: {who} has its turn on the same resource."),
-        is_it_safe_to_retry: Code::InFlight.retry(),
-        next_step: "Call it again in a few seconds, unchanged.".into(),
-        human_next_step: "semel ledger".into(),
-        differing: Vec::new(),
-    }
+    trouble(
+        Code::InFlight,
+        format!("Not run: {who} has its turn on the same resource."),
+        "Call it again in a few seconds, unchanged.",
+        "semel ledger",
+    )
 }
 
 /// The advice of a drift where the earlier call is over. A door that has a way to repeat on purpose names it instead.
@@ -299,12 +308,13 @@ pub fn drift(effect: &Effect, paths: Vec<String>, led_by_key: bool) -> Trouble {
         ),
     };
     Trouble {
-        code: Code::Drift,
-        what_happened: format!("Not run: {the_same} {}, but this call differs in {what}.", named(effect)),
-        is_it_safe_to_retry: Code::Drift.retry(),
-        next_step: format!("{meant}{temptation}"),
-        human_next_step: format!("semel ledger show {}", effect.id),
         differing: paths,
+        ..trouble(
+            Code::Drift,
+            format!("Not run: {the_same} {}, but this call differs in {what}.", named(effect)),
+            format!("{meant}{temptation}"),
+            to_show(effect.id),
+        )
     }
 }
 
@@ -324,46 +334,37 @@ pub fn cancelled(run: &str, effect: Option<&Effect>) -> Trouble {
         }
         _ => String::new(),
     };
-    Trouble {
-        code: Code::Cancelled,
-        what_happened: format!("Not run: the run {run} was cancelled.{before}"),
-        is_it_safe_to_retry: Code::Cancelled.retry(),
-        next_step: "Stop. Start nothing more in this run.".into(),
-        human_next_step: format!("semel ledger --run {}", quoted_for_a_shell(run)),
-        differing: Vec::new(),
-    }
+    trouble(
+        Code::Cancelled,
+        format!("Not run: the run {run} was cancelled.{before}"),
+        "Stop. Start nothing more in this run.",
+        format!("semel ledger --run {}", quoted_for_a_shell(run)),
+    )
 }
 
 pub fn budget_spent(effect: &Effect) -> Trouble {
     if effect.facts.class == Class::Generate {
-        return Trouble {
-            code: Code::BudgetSpent,
-            what_happened: format!(
+        return trouble(
+            Code::BudgetSpent,
+            format!(
                 "{} was sent {} times without a complete answer, the last time within a minute.",
                 named(effect),
                 effect.resends() + 1
             ),
-            is_it_safe_to_retry: Code::BudgetSpent.retry(),
-            next_step: "Wait a minute, then ask again.".into(),
-            human_next_step: format!("semel ledger show {}", effect.id),
-            differing: Vec::new(),
-        };
+            "Wait a minute, then ask again.",
+            to_show(effect.id),
+        );
     }
-    Trouble {
-        code: Code::BudgetSpent,
-        what_happened: format!(
+    trouble(
+        Code::BudgetSpent,
+        format!(
             "{} was sent {} times without a clear answer. It may have happened; no more attempts are allowed.",
             named(effect),
             effect.resends() + 1
         ),
-        is_it_safe_to_retry: Code::BudgetSpent.retry(),
-        next_step: format!(
-            "Tell the user that {} needs a decision. Call it again only after that decision.",
-            effect.id
-        ),
-        human_next_step: to_show(effect.id),
-        differing: Vec::new(),
-    }
+        format!("Tell the user that {} needs a decision. Call it again only after that decision.", effect.id),
+        to_show(effect.id),
+    )
 }
 
 pub fn refuted(effect: &Effect) -> Trouble {
@@ -374,17 +375,12 @@ pub fn refuted(effect: &Effect) -> Trouble {
         },
         _ => "its outcome is not known".into(),
     };
-    Trouble {
-        code: Code::Refuted,
-        what_happened: format!(
-            "{} did not happen, although it had been reported as done: {why}.",
-            named(effect)
-        ),
-        is_it_safe_to_retry: Code::Refuted.retry(),
-        next_step: format!("Do not call it again. Tell the user that {} was disproved.", effect.id),
-        human_next_step: to_show(effect.id),
-        differing: Vec::new(),
-    }
+    trouble(
+        Code::Refuted,
+        format!("{} did not happen, although it had been reported as done: {why}.", named(effect)),
+        format!("Do not call it again. Tell the user that {} was disproved.", effect.id),
+        to_show(effect.id),
+    )
 }
 
 pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
@@ -406,18 +402,12 @@ pub fn again_not_allowed(effect: &Effect, again: Again) -> Trouble {
             "Use the recorded result. If you need another one, ask the user to allow it, then call it again."
         }
     };
-    Trouble {
-        code: Code::HeldForPerson,
-        what_happened: format!(
-            "Not run again: {} {is} ({}), and its rule lets {who} repeat it.",
-            named(effect),
-            effect.id
-        ),
-        is_it_safe_to_retry: Code::HeldForPerson.retry(),
-        next_step: next.into(),
-        human_next_step: human,
-        differing: Vec::new(),
-    }
+    trouble(
+        Code::HeldForPerson,
+        format!("Not run again: {} {is} ({}), and its rule lets {who} repeat it.", named(effect), effect.id),
+        next,
+        human,
+    )
 }
 
 pub fn upstream_refused(effect: &Effect) -> Trouble {
@@ -441,14 +431,7 @@ pub fn upstream_refused(effect: &Effect) -> Trouble {
             (format!("It did not happen: {why}."), "Read the error. Calling it again may run it.")
         }
     };
-    Trouble {
-        code: Code::UpstreamRefused,
-        what_happened,
-        is_it_safe_to_retry: Code::UpstreamRefused.retry(),
-        next_step: next_step.into(),
-        human_next_step: format!("semel ledger show {}", effect.id),
-        differing: Vec::new(),
-    }
+    trouble(Code::UpstreamRefused, what_happened, next_step, to_show(effect.id))
 }
 
 /// The tool's own word that it failed, which proves nothing.
@@ -460,23 +443,21 @@ fn reported(effect: &Effect, what: &str) -> Trouble {
         "fn" => (format!("It failed: {what}."), "give it a `key`"),
         _ => (format!("It failed: {what}."), "send an `Idempotency-Key`"),
     };
-    Trouble {
-        code: Code::UpstreamRefused,
-        what_happened: format!("{failed} Whether it changed anything is not known."),
-        is_it_safe_to_retry: Code::UpstreamRefused.retry(),
-        next_step: format!(
+    trouble(
+        Code::UpstreamRefused,
+        format!("{failed} Whether it changed anything is not known."),
+        format!(
             "It may run again, because nothing says that it must happen only once; {key} to change that."
         ),
-        human_next_step: format!("semel ledger show {}", effect.id),
-        differing: Vec::new(),
-    }
+        to_show(effect.id),
+    )
 }
 
 /// An effect that cannot be taken back.
 pub fn cannot_undo(effect: &Effect) -> Trouble {
     let named = named(effect);
     let id = effect.id;
-    let show = format!("semel ledger show {id}");
+    let show = to_show(id);
     let (why, human) = match (&effect.state, &effect.undo) {
         (State::NotApplied(NotApplied { why: NotAppliedWhy::Reported(what), .. }), _) => {
             (format!("it failed ({what}), and whether it changed anything is not known"), show)
@@ -494,29 +475,25 @@ pub fn cannot_undo(effect: &Effect) -> Trouble {
             "Take it back by hand. A [rule.undo] lets semel undo later ones.".to_owned(),
         ),
     };
-    Trouble {
-        code: Code::CannotUndo,
-        what_happened: format!("Nothing was undone: semel cannot take {named} back; {why}."),
-        is_it_safe_to_retry: Code::CannotUndo.retry(),
-        next_step: format!("Tell the user that {id} can only be taken back by hand."),
-        human_next_step: human,
-        differing: Vec::new(),
-    }
+    trouble(
+        Code::CannotUndo,
+        format!("Nothing was undone: semel cannot take {named} back; {why}."),
+        format!("Tell the user that {id} can only be taken back by hand."),
+        human,
+    )
 }
 
 /// Its undo is a command, and a request starts none.
 pub fn undo_by_hand(effect: &Effect) -> Trouble {
-    Trouble {
-        code: Code::HeldForPerson,
-        what_happened: format!(
+    trouble(
+        Code::HeldForPerson,
+        format!(
             "Nothing was undone: the undo of {} is a command, and no request may start one.",
             named(effect)
         ),
-        is_it_safe_to_retry: Code::HeldForPerson.retry(),
-        next_step: format!("Tell the user to undo {} on the machine itself.", effect.id),
-        human_next_step: to_show(effect.id),
-        differing: Vec::new(),
-    }
+        format!("Tell the user to undo {} on the machine itself.", effect.id),
+        to_show(effect.id),
+    )
 }
 
 /// Nobody takes back what may not be there.
@@ -541,60 +518,48 @@ pub fn undo_too_early(effect: &Effect, now: At) -> Trouble {
 }
 
 pub fn not_started(why: &str) -> Trouble {
-    Trouble {
-        code: Code::NotStarted,
-        what_happened: format!("Nothing was started: {why}."),
-        is_it_safe_to_retry: Code::NotStarted.retry(),
-        next_step: "Fix the cause, then call it again.".into(),
-        human_next_step: "semel doctor".into(),
-        differing: Vec::new(),
-    }
+    trouble(
+        Code::NotStarted,
+        format!("Nothing was started: {why}."),
+        "Fix the cause, then call it again.",
+        "semel doctor",
+    )
 }
 
 pub fn key_required(missing: &crate::intent::KeyMissing) -> Trouble {
-    Trouble {
-        code: Code::KeyRequired,
-        what_happened: format!("Not run: {missing}."),
-        is_it_safe_to_retry: Code::KeyRequired.retry(),
-        next_step: format!("Call it with {} filled in, from the task at hand.", missing.missing.join(", ")),
-        human_next_step: "Give it a key of its own, or set key_required = false in the rule.".into(),
-        differing: Vec::new(),
-    }
+    trouble(
+        Code::KeyRequired,
+        format!("Not run: {missing}."),
+        format!("Call it with {} filled in, from the task at hand.", missing.missing.join(", ")),
+        "Give it a key of its own, or set key_required = false in the rule.",
+    )
 }
 
 /// The upstream's preset, or the operator, wants every guarded request to bring a key.
 pub fn key_header_required(header: &str) -> Trouble {
-    Trouble {
-        code: Code::KeyRequired,
-        what_happened: format!("Not run: this API needs an idempotency key with every request, in {header}."),
-        is_it_safe_to_retry: Code::KeyRequired.retry(),
-        next_step: format!("Send it with {header}: one name for this effect, the same at every retry."),
-        human_next_step: "To allow requests without keys, set required = false under [upstream.NAME.keys]."
-            .into(),
-        differing: Vec::new(),
-    }
+    trouble(
+        Code::KeyRequired,
+        format!("Not run: this API needs an idempotency key with every request, in {header}."),
+        format!("Send it with {header}: one name for this effect, the same at every retry."),
+        "To allow requests without keys, set required = false under [upstream.NAME.keys].",
+    )
 }
 
 pub fn ledger_unavailable(why: &str) -> Trouble {
-    Trouble {
-        code: Code::LedgerUnavailable,
-        what_happened: format!("Nothing was sent: the ledger is not available ({why})."),
-        is_it_safe_to_retry: Code::LedgerUnavailable.retry(),
-        next_step: "Call it again later, unchanged. If that fails too, tell the user.".into(),
-        human_next_step: "semel doctor".into(),
-        differing: Vec::new(),
-    }
+    trouble(
+        Code::LedgerUnavailable,
+        format!("Nothing was sent: the ledger is not available ({why})."),
+        "Call it again later, unchanged. If that fails too, tell the user.",
+        "semel doctor",
+    )
 }
 
 /// semel itself failed between sending and settling.
 pub fn lost_sight() -> Trouble {
-    Trouble {
-        code: Code::InDoubt,
-        what_happened: "semel stopped in the middle of this call. It may have happened.".into(),
-        is_it_safe_to_retry: Code::InDoubt.retry(),
-        next_step: "Do not call it again. Check with a read-only tool whether it happened, or tell the user."
-            .into(),
-        human_next_step: "semel ledger".into(),
-        differing: Vec::new(),
-    }
+    trouble(
+        Code::InDoubt,
+        "semel stopped in the middle of this call. It may have happened.",
+        "Do not call it again. Check with a read-only tool whether it happened, or tell the user.",
+        "semel ledger",
+    )
 }

@@ -6,7 +6,7 @@ use crate::marks::Marks;
 use axum::response::Response;
 use semel_gate::clock::Clock;
 use semel_gate::pending_delivery::PendingDelivery;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ pub struct Delivery(Arc<Due>);
 struct Due {
     hall: Arc<Hall>,
     /// Without its reply, which a mark does not need.
-    found: Found,
+    found: RecordSnapshot,
     /// The next call waits for the mark as long as this is there.
     pending: Mutex<Option<PendingDelivery>>,
     late_from: Option<Duration>,
@@ -27,12 +27,22 @@ struct Due {
 impl Delivery {
     /// `None`: there is nothing to mark, or it was marked before. `late_from`: the moment, on the monotonic clock, from
     /// which on whoever had asked may have gone, and is not taken to have got it.
-    pub fn of(hall: &Arc<Hall>, found: Option<Found>, late_from: Option<Duration>) -> Option<Delivery> {
-        let unmarked = |found: &Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
+    pub fn of(
+        hall: &Arc<Hall>,
+        found: Option<RecordSnapshot>,
+        late_from: Option<Duration>,
+    ) -> Option<Delivery> {
+        let unmarked =
+            |found: &RecordSnapshot| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
         let found = found.filter(unmarked)?;
         let pending = Mutex::new(hall.begin_delivery(found.key));
         let hall = Arc::clone(hall);
-        Some(Delivery(Arc::new(Due { hall, found: Found { reply: None, ..found }, pending, late_from })))
+        Some(Delivery(Arc::new(Due {
+            hall,
+            found: RecordSnapshot { reply: None, ..found },
+            pending,
+            late_from,
+        })))
     }
 
     /// Has it marked once the response has left.

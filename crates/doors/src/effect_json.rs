@@ -145,7 +145,7 @@ impl EffectJson {
                 by: undoes.by.clone(),
                 reason: undoes.reason.as_str().to_owned(),
             }),
-            released: effect.released.as_ref().map(|ruling| ReleasedJson {
+            released: effect.repeat_permitted.as_ref().map(|ruling| ReleasedJson {
                 by: ruling.by.clone(),
                 reason: ruling.reason.as_str().to_owned(),
                 at: ruling.at.to_string(),

@@ -1,7 +1,7 @@
 //! Whether anything is recorded of a run: whoever mistypes its name should hear of it.
 
 use semel_core::intent::run_key;
-use semel_ledger::cancel::Cancelled;
+use semel_ledger::cancel::CancelReport;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::{Latest, Store};
@@ -19,6 +19,6 @@ pub async fn is_on_record<S: Store, H: Holders, E: Entropy>(
 }
 
 /// An effect that was opened elsewhere can have attempts of a run as well; only its fence lists them.
-pub fn lists_effects(cancelled: &Cancelled) -> bool {
+pub fn lists_effects(cancelled: &CancelReport) -> bool {
     !(cancelled.applied.is_empty() && cancelled.in_flight.is_empty() && cancelled.in_doubt.is_empty())
 }

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use semel_core::effect::State;
 use semel_core::time::At;
-use semel_gate::counts::{Counter, Door};
-use semel_ledger::counts::{Day, Tally, Under};
+use semel_gate::counts::{Counter, DoorKind};
+use semel_ledger::counts::{CountKey, Day, Tally};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::{By, PAGE_ROWS_MAX, Store};
@@ -127,7 +127,7 @@ pub async fn stats<S: Store, H: Holders, E: Entropy>(
     for (of, door) in counted.iter().filter(|(of, _)| tenant.is_none_or(|tenant| tenant == of)) {
         let tally = doors.entry(door.clone()).or_default();
         for day in first.0..=today.0 {
-            add(tally, &ledger.counts(Under { tenant: of, door, day: Day(day) }).await?);
+            add(tally, &ledger.counts(CountKey { tenant: of, door, day: Day(day) }).await?);
         }
     }
     let mut total = Tally::new();
@@ -144,9 +144,9 @@ pub async fn stats<S: Store, H: Holders, E: Entropy>(
 /// What all tenants did in all processes since the ledger was founded, in the order of the doors.
 pub async fn totals<S: Store, H: Holders, E: Entropy>(
     ledger: &Ledger<S, H, E>,
-) -> Result<[Tally; Door::ALL.len()], Error> {
-    let mut totals: [Tally; Door::ALL.len()] = Default::default();
-    for door in Door::ALL {
+) -> Result<[Tally; DoorKind::ALL.len()], Error> {
+    let mut totals: [Tally; DoorKind::ALL.len()] = Default::default();
+    for door in DoorKind::ALL {
         totals[door as usize] = ledger.total(door.word()).await?;
     }
     Ok(totals)

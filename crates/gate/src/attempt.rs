@@ -1,38 +1,33 @@
 //! One attempt: its turn, its claim, sending, settling.
 
-use crate::call::{Call, UnresolvedSend};
+use crate::call::{DEADLINE_DEFAULT, GateCall, UnresolvedSend};
 use crate::clock::Clock;
-use crate::events::{GateEvent, Settling};
-use crate::lookalike::Compared;
-use crate::pass::{HandedClaim, Step};
-use crate::probe::in_doubt_until_sent;
-use crate::reply::{GivenReply, Passed, answer_of_record, answer_ran, held};
+use crate::events::GateEvent;
+use crate::lookalike::OutlineComparison;
+use crate::reply::{GivenReply, Passed, answer_of_record, answer_ran, held, in_doubt_until_sent};
+use crate::step::{HandedClaim, StepResult};
 use crate::survey::Survey;
-use crate::upstream::{CallView, Recorded, Sending, Sent, Upstream, upstream_key};
+use crate::unsettled::PendingSettlement;
+use crate::upstream::{Recorded, Sending, Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, OutcomeWord};
-use semel_core::call_metadata::CallMetadata;
 use semel_core::class::Class;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
-use semel_core::ids::AttemptNo;
 use semel_core::lifecycle::Alarm;
 use semel_core::outcome::Outcome;
-use semel_core::policy::prices::Tokens;
 use semel_core::time::At;
-use semel_core::undo::{Filling, Undo};
 use semel_core::wording;
-use semel_ledger::claim::{Claim, Claimed, FreeTurn, How, Sender, Unsettled, Wanted};
+use semel_ledger::Late;
+use semel_ledger::claim::{
+    AttemptSender, Claim, ClaimKind, ClaimRequest, ClaimResult, FreeTurn, SettleError,
+};
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
-use semel_ledger::{Changed, Late};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// An attempt without a timeout stops being merely slow after a day. Nothing is killed then; its answer still counts.
-pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 
 /// The longest answers of models take less. What could not be settled is generated again after it, at the latest.
 const DEADLINE_GENERATE: Duration = Duration::from_secs(3600);
@@ -44,66 +39,64 @@ pub(crate) const DUPLICATE: &str =
 /// A sender that was paused this close to its last moment does not send.
 const SEND_MARGIN: Duration = Duration::from_secs(1);
 
-/// How long settling is tried when the ledger cannot be written. Longer would only hide the trouble from the caller.
-const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
-
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Takes the claim and sends, unless something speaks against it.
     pub(crate) async fn claim<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
+        call: &mut GateCall<'_, U>,
         survey: Survey,
-        how: How,
-    ) -> Result<Step, Error> {
-        let Survey { found, fences, key, .. } = survey;
-        let found = &found;
+        how: ClaimKind,
+    ) -> Result<StepResult, Error> {
+        let Survey { snapshot, fences, key, .. } = survey;
+        let snapshot = &snapshot;
         // Rare parts are boxed: they would have their room in every call.
         let alike = match how {
-            How::Resend => None,
-            How::Claim(_) => match Box::pin(self.compare(call, found.key)).await? {
-                Compared::Clear(seen) => seen,
-                Compared::Waited => return Ok(Step::LookAgain),
-                Compared::Held(passed) => return Ok(Step::Answer(passed)),
+            ClaimKind::Resend => None,
+            ClaimKind::Claim(_) => match Box::pin(self.compare(call, snapshot.key)).await? {
+                OutlineComparison::Clear(seen) => seen,
+                OutlineComparison::Waited => return Ok(StepResult::LookAgain),
+                OutlineComparison::Held(passed) => return Ok(StepResult::Answer(passed)),
             },
         };
-        if matches!(how, How::Claim(_))
-            && let Some(passed) = Box::pin(self.already_there(call, found)).await
+        if matches!(how, ClaimKind::Claim(_))
+            && let Some(passed) = Box::pin(self.already_there(call, snapshot)).await
         {
             return Ok(passed.into());
         }
         let turn = match call.intent.turn {
             None => None,
             Some(key) => match Box::pin(self.turn(call, key)).await? {
-                Turn::Free(free) => Some(free),
-                Turn::Waited => return Ok(Step::LookAgain),
-                Turn::Taken(passed) => return Ok(Step::Answer(passed)),
+                TurnResult::Free(free) => Some(free),
+                TurnResult::Waited => return Ok(StepResult::LookAgain),
+                TurnResult::Taken(passed) => return Ok(StepResult::Answer(passed)),
             },
         };
         if let Err(not_started) = call.upstream.prepare().await {
             // Nothing more is sent, and the earlier attempt is as unclear as it was.
-            if matches!(how, How::Resend) {
-                return Ok(in_doubt_until_sent(call, found).into());
+            if matches!(how, ClaimKind::Resend) {
+                return Ok(in_doubt_until_sent(call, snapshot).into());
             }
-            return Ok(Passed::not_started(found, not_started, call.rule).into());
+            return Ok(Passed::not_started(snapshot, not_started, call.rule).into());
         }
-        let possible_repeat = matches!(how, How::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
+        let possible_repeat =
+            matches!(how, ClaimKind::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
         let now = self.clock.now();
         let claimed_from = self.clock.elapsed();
         let deadline = now.plus(call.rule.timeout.unwrap_or(match call.rule.class {
             Class::Generate => DEADLINE_GENERATE,
             _ => DEADLINE_DEFAULT,
         }));
-        let wanted = Wanted {
+        let request = ClaimRequest {
             intent: call.intent,
             rule: call.rule,
-            found,
+            snapshot,
             how,
             now,
             uptime: self.clock.uptime(),
             deadline,
             last_send: match call.upstream.sends_while_alive() {
                 // A client that took its claim away sends by the deadline.
-                _ if matches!(call.sender, Sender::Away(_)) => LastSend::By(deadline),
+                _ if matches!(call.sender, AttemptSender::Away(_)) => LastSend::By(deadline),
                 true => LastSend::WhileAlive,
                 false => LastSend::By(now.plus(SEND_WITHIN)),
             },
@@ -114,19 +107,19 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             sender: call.sender,
         };
         self.point("gate.before_claim")?;
-        let claimed = self.ledger.claim(&wanted).await?;
-        if let Claimed::Won(_) = &claimed {
+        let claimed = self.ledger.claim(&request).await?;
+        if let ClaimResult::Won(_) = &claimed {
             self.emit(&GateEvent::Claimed { took: self.clock.elapsed().saturating_sub(claimed_from) });
         }
         match claimed {
-            Claimed::Moved => Ok(Step::LookAgain),
-            Claimed::Family(other) => Box::pin(self.family_open(call, other, now)).await,
-            Claimed::Won(claim) if matches!(call.sender, Sender::Away(_)) => {
-                Ok(Step::Hand(Box::new(HandedClaim { claim, possible_repeat })))
+            ClaimResult::Moved => Ok(StepResult::LookAgain),
+            ClaimResult::Family(other) => Box::pin(self.family_open(call, other, now)).await,
+            ClaimResult::Won(claim) if matches!(call.sender, AttemptSender::Away(_)) => {
+                Ok(StepResult::Hand(Box::new(HandedClaim { claim, possible_repeat })))
             }
-            Claimed::Won(claim) => {
+            ClaimResult::Won(claim) => {
                 let mut step = self.attempt(call, claim, claimed_from).await?;
-                if let (Step::Answer(passed), true) = (&mut step, possible_repeat) {
+                if let (StepResult::Answer(passed), true) = (&mut step, possible_repeat) {
                     passed.answer.possible_repeat = true;
                 }
                 Ok(step)
@@ -137,13 +130,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Sends and settles.
     async fn attempt<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
+        call: &mut GateCall<'_, U>,
         mut claim: Claim,
         claimed_from: Duration,
-    ) -> Result<Step, Error> {
+    ) -> Result<StepResult, Error> {
         self.point("gate.after_claim")?;
         let attempt = claim.attempt();
-        let claimed = Arc::clone(claim.known());
+        let claimed = Arc::clone(claim.stored());
         // Both clocks: others go by the wall clock when they judge that nothing can be sent any more.
         let past = claim.effect().attempt(attempt).is_some_and(|attempt| {
             let now = self.clock.now();
@@ -170,7 +163,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(Passed::unrecorded(claim.effect(), sent.data, &error).into());
         }
         let answered_at = self.clock.elapsed();
-        if let (Outcome::Applied { .. }, Some(undo)) = (&sent.outcome, fill_in_undo(call)) {
+        if let (Outcome::Applied { .. }, Some(undo)) = (&sent.outcome, call.fill_in_undo()) {
             claim.keep_undo(undo);
         }
         claim.describe(std::mem::take(&mut sent.description));
@@ -178,13 +171,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let settled = Box::pin(self.settle_patiently(claim, &sent.outcome, sent.reply.as_deref())).await;
         let changed = match settled {
             Ok(changed) => changed,
-            Err(Unsettled { claim, error }) => {
+            Err(SettleError { claim, error }) => {
                 let passed = Passed::unrecorded(claim.effect(), sent.data, &error);
-                self.keep_unsettled(*claim, sent.outcome, sent.reply);
+                let (outcome, reply) = (sent.outcome, sent.reply);
+                self.pending_settlements.push(PendingSettlement { claim: *claim, outcome, reply });
                 return Ok(passed.into());
             }
         };
-        if let (Err(error), Some(effect)) = (self.point("gate.after_settle"), changed.found.effect()) {
+        if let (Err(error), Some(effect)) = (self.point("gate.after_settle"), changed.snapshot.effect()) {
             return Ok(Passed::unrecorded(effect, sent.data, &error).into());
         }
         let now = self.clock.now();
@@ -192,75 +186,35 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let by = Some((&call.intent.metadata, sent.tokens));
         self.emit_settled(&changed, attempt, &sent.outcome, took, by);
         if changed.alarm == Some(Alarm::DuplicateDetected) {
-            let mut passed = answer_ran(changed.found, sent, now);
+            let mut passed = answer_ran(changed.snapshot, sent, now);
             passed.answer.reason = Some(DUPLICATE.into());
             return Ok(passed.into());
         }
-        match (changed.late, changed.found.effect().map(|effect| &effect.state)) {
+        match (changed.late, changed.snapshot.effect().map(|effect| &effect.state)) {
             (Some(Late::MovedOn), Some(State::Applied(_))) => {
                 // An older effect of its record takes no more marks.
-                Ok(Passed { delivery: None, ..answer_ran(changed.found, sent, now) }.into())
+                Ok(Passed { delivery: None, ..answer_ran(changed.snapshot, sent, now) }.into())
             }
             (Some(_), _) => Ok(Passed::superseded(&claimed.effect, sent).into()),
             (None, Some(State::InDoubt(_))) => {
                 // Its data stays with the call: if a probe clears the doubt, the caller still gets what it printed.
                 sent.reply = None;
-                let record = changed.found.key;
-                let effect = changed.found.effect().cloned();
+                let record = changed.snapshot.key;
+                let effect = changed.snapshot.effect().cloned();
                 call.unresolved = effect.map(|effect| UnresolvedSend { record, effect, sent });
                 call.upstream.let_go();
                 call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
-                Ok(Step::LookAgain)
+                Ok(StepResult::LookAgain)
             }
             // Another attempt was first with the answer, and that is the answer.
             (None, Some(State::Applied(applied)))
                 if call.rule.class == Class::Generate && applied.by.is_some_and(|by| by != attempt) =>
             {
                 let joined = OutcomeWord::Joined;
-                Ok(answer_of_record(changed.found, call.intent, call.rule, joined, now).into())
+                Ok(answer_of_record(changed.snapshot, call.intent, call.rule, joined, now).into())
             }
-            _ => Ok(answer_ran(changed.found, sent, now).into()),
+            _ => Ok(answer_ran(changed.snapshot, sent, now).into()),
         }
-    }
-
-    /// Records an answer, and tries again for a while if the ledger cannot be written.
-    pub(crate) async fn settle_patiently(
-        &self,
-        mut claim: Claim,
-        outcome: &Outcome,
-        reply: Option<&[u8]>,
-    ) -> Result<Changed, Unsettled> {
-        let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
-        let mut pause = Duration::from_millis(5);
-        loop {
-            let settled = match self.point("gate.before_settle") {
-                Ok(()) => self.ledger.settle(claim, outcome, reply, self.clock.now()).await,
-                Err(error) => Err(Unsettled { claim: Box::new(claim), error }),
-            };
-            match settled {
-                Err(unsettled) if self.clock.elapsed() < patience_ends => claim = *unsettled.claim,
-                settled => return settled,
-            }
-            self.clock.sleep(pause).await;
-            pause = (pause * 2).min(Duration::from_millis(500));
-        }
-    }
-
-    pub(crate) fn emit_settled(
-        &self,
-        changed: &Changed,
-        attempt: AttemptNo,
-        outcome: &Outcome,
-        took: Duration,
-        by: Option<(&CallMetadata, Option<Tokens>)>,
-    ) {
-        let Some(effect) = changed.found.effect() else { return };
-        let Some(attempt) = effect.attempt(attempt) else { return };
-        let duplicate = changed.alarm == Some(Alarm::DuplicateDetected);
-        let at = self.clock.now();
-        let (metadata, used) = (by.map(|(metadata, _)| metadata), by.and_then(|(_, used)| used));
-        let settling = Settling { effect, attempt, outcome, at, duplicate, took, metadata, used };
-        self.emit(&GateEvent::Settled(&settling));
     }
 
     /// This call's own attempt turned out not to have happened. It is not made again here: the caller decides.
@@ -279,17 +233,17 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Rule 11: nothing with the identity of an open effect starts in another scope.
     async fn family_open<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
+        call: &mut GateCall<'_, U>,
         other: Digest,
         now: At,
-    ) -> Result<Step, Error> {
-        let found = self.ledger.observe(other, now).await?;
-        let Some(effect) = found.effect().filter(|effect| effect.is_open()) else {
-            return Ok(Step::LookAgain);
+    ) -> Result<StepResult, Error> {
+        let snapshot = self.ledger.observe(other, now).await?;
+        let Some(effect) = snapshot.effect().filter(|effect| effect.is_open()) else {
+            return Ok(StepResult::LookAgain);
         };
         let trouble = match effect.state {
-            State::InFlight { .. } if self.wait(call, other, found.revision).await => {
-                return Ok(Step::LookAgain);
+            State::InFlight { .. } if self.wait(call, other, snapshot.revision).await => {
+                return Ok(StepResult::LookAgain);
             }
             State::InFlight { .. } => wording::in_flight(effect, now),
             _ => wording::in_doubt(effect),
@@ -297,22 +251,26 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok(held(effect, trouble, OutcomeWord::Held).into())
     }
 
-    async fn turn<U: Upstream>(&self, call: &mut Call<'_, U>, key: Digest) -> Result<Turn, Error> {
+    async fn turn<U: Upstream>(&self, call: &mut GateCall<'_, U>, key: Digest) -> Result<TurnResult, Error> {
         let now = self.clock.now();
         match self.ledger.turn(key, now).await? {
-            Ok(free) => Ok(Turn::Free(free)),
+            Ok(free) => Ok(TurnResult::Free(free)),
             Err((revision, holder)) => {
                 let waited = self.wait(call, key, revision).await;
                 let effect = holder.effect();
                 Ok(match (waited, effect) {
-                    (true, _) | (false, None) => Turn::Waited,
+                    (true, _) | (false, None) => TurnResult::Waited,
                     // Another attempt is none of this caller's business.
                     (false, Some(effect)) if effect.facts.principal != call.intent.principal => {
                         let trouble = wording::turn_taken(None);
                         let answer = Answer::of_trouble(call.rule.tier(), OutcomeWord::Held, trouble);
-                        Turn::Taken(Box::new(Passed { answer, reply: GivenReply::None, delivery: None }))
+                        TurnResult::Taken(Box::new(Passed {
+                            answer,
+                            reply: GivenReply::None,
+                            delivery: None,
+                        }))
                     }
-                    (false, Some(effect)) => Turn::Taken(Box::new(held(
+                    (false, Some(effect)) => TurnResult::Taken(Box::new(held(
                         effect,
                         wording::turn_taken(Some(effect)),
                         OutcomeWord::Held,
@@ -323,17 +281,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 }
 
-/// How an effect that has just been seen to be there can be taken back, where its rule says how.
-pub(crate) fn fill_in_undo<U: Upstream>(call: &Call<'_, U>) -> Option<Undo> {
-    let undo = call.rule.undo.as_ref()?;
-    let Some(CallView { places, cwd }) = call.upstream.view() else {
-        return Some(Undo::Not("what it answered is not known".into()));
-    };
-    let (action, secret) = (&call.intent.action, &call.rule.sorting.secret);
-    Some(Undo::fill_in(undo, &Filling { action, places: &places, secret, cwd: &cwd }))
-}
-
-enum Turn {
+enum TurnResult {
     Free(FreeTurn),
     Waited,
     Taken(Box<Passed>),

@@ -1,12 +1,13 @@
 //! For code that sends by itself: the claim is handed out, and comes back with the answer.
 
 use crate::attempt::DUPLICATE;
-use crate::call::Call;
+use crate::call::GateCall;
 use crate::clock::Clock;
 use crate::events::GateEvent;
-use crate::pass::{HandedClaim, STEPS_MAX, Step};
+use crate::pass::STEPS_MAX;
 use crate::patience::Look;
 use crate::reply::{Passed, answer_ran, held};
+use crate::step::{HandedClaim, StepResult};
 use crate::upstream::{Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
@@ -26,13 +27,13 @@ use semel_core::wording;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
-use semel_ledger::{Changed, Found, Late};
+use semel_ledger::{Late, RecordSnapshot, RecordUpdate};
 
 /// The answer to a request to send.
 #[derive(Debug)]
-pub enum Begun {
+pub enum BeginAnswer {
     /// Send it now, then settle.
-    Run(Box<Taken>),
+    Run(Box<ClaimHandle>),
     /// Send it; nothing is recorded, and there is nothing to settle. A read, or observe mode.
     Unrecorded,
     /// Do not send: this is the answer.
@@ -41,7 +42,7 @@ pub enum Begun {
 
 /// The handle that a client takes away: all that names the attempt when it comes back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
+pub struct ClaimHandle {
     pub effect: EffectId,
     pub attempt: AttemptNo,
     pub nonce: Nonce,
@@ -67,7 +68,7 @@ pub struct Settlement {
 
 /// The outcome of the report.
 #[derive(Debug)]
-pub enum Settled {
+pub enum SettleAnswer {
     /// It is on record, now or since an earlier time that it was brought.
     Recorded(Box<Passed>),
     /// A success is on record, of which it is not believed any more that it did not happen, or one that was disproved.
@@ -84,28 +85,28 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         rule: &Rule,
         upstream: &mut U,
         nonce: Nonce,
-    ) -> Result<Begun, Error> {
+    ) -> Result<BeginAnswer, Error> {
         if rule.class == Class::Read || self.mode == Mode::Observe {
             if self.mode == Mode::Observe {
                 self.observed(intent, rule).await;
             }
             self.emit(&GateEvent::PassedThrough { intent });
-            return Ok(Begun::Unrecorded);
+            return Ok(BeginAnswer::Unrecorded);
         }
         // A client that has read the answer of its last call means another one now.
         self.pending_deliveries.settled(intent.key, &self.clock).await;
         let came = self.clock.now();
         let look = Look::default();
-        let mut call = Call::new(intent, rule, upstream, &look, self.clock.elapsed()).handed_to(nonce);
+        let mut call = GateCall::new(intent, rule, upstream, &look, self.clock.elapsed()).handed_to(nonce);
         for _ in 0..STEPS_MAX {
             if let Some(taken) = self.taken_before(intent, rule, nonce).await? {
                 let repeated_by = Some(RetryOrigin::Transport);
                 self.emit(&GateEvent::Begun { intent, again: true, repeated_by });
-                return Ok(Begun::Run(Box::new(taken)));
+                return Ok(BeginAnswer::Run(Box::new(taken)));
             }
             match self.step(&mut call).await {
-                Ok(Step::LookAgain) => {}
-                Ok(Step::Hand(handed)) => {
+                Ok(StepResult::LookAgain) => {}
+                Ok(StepResult::Hand(handed)) => {
                     let HandedClaim { claim, possible_repeat } = *handed;
                     let attempt = claim.effect().attempt(claim.attempt()).cloned();
                     let attempt = attempt.expect("a claimed effect has its attempt");
@@ -117,12 +118,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                         _ => Some(RetryOrigin::Sdk),
                     };
                     self.emit(&GateEvent::Begun { intent, again: false, repeated_by });
-                    return Ok(Begun::Run(Box::new(Taken { possible_repeat, ..taken })));
+                    return Ok(BeginAnswer::Run(Box::new(ClaimHandle { possible_repeat, ..taken })));
                 }
-                Ok(Step::Answer(passed)) => {
+                Ok(StepResult::Answer(passed)) => {
                     self.remember_answered(&call, &passed.answer).await;
                     self.emit_answered(&call, &passed.answer, came, false);
-                    return Ok(Begun::Answered(passed));
+                    return Ok(BeginAnswer::Answered(passed));
                 }
                 Err(error) => {
                     self.emit(&GateEvent::Failed { intent });
@@ -134,14 +135,19 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// The claim that this very wish has got before.
-    async fn taken_before(&self, intent: &Intent, rule: &Rule, nonce: Nonce) -> Result<Option<Taken>, Error> {
+    async fn taken_before(
+        &self,
+        intent: &Intent,
+        rule: &Rule,
+        nonce: Nonce,
+    ) -> Result<Option<ClaimHandle>, Error> {
         let aliased = match intent.alias {
             Some(alias) => self.ledger.alias(alias).await?.1.map(|known| known.key),
             None => None,
         };
-        let found = self.ledger.find(aliased.unwrap_or(intent.key)).await?;
+        let snapshot = self.ledger.find(aliased.unwrap_or(intent.key)).await?;
         let Some((effect, attempt)) =
-            found.effect().and_then(|effect| Some((effect, effect.open_attempt()?)))
+            snapshot.effect().and_then(|effect| Some((effect, effect.open_attempt()?)))
         else {
             return Ok(None);
         };
@@ -153,11 +159,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if !mine || self.fence(intent).await?.1 {
             return Ok(None);
         }
-        Ok(Some(self.taken(found.key, effect, attempt, rule)))
+        Ok(Some(self.taken(snapshot.key, effect, attempt, rule)))
     }
 
-    fn taken(&self, key: Digest, effect: &Effect, attempt: &Attempt, rule: &Rule) -> Taken {
-        Taken {
+    fn taken(&self, key: Digest, effect: &Effect, attempt: &Attempt, rule: &Rule) -> ClaimHandle {
+        ClaimHandle {
             effect: effect.id,
             attempt: attempt.number,
             nonce: attempt.nonce,
@@ -170,13 +176,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Records what a holder brings back. Bringing it again is answered alike.
-    pub async fn settle(&self, settlement: Settlement) -> Result<Settled, Error> {
+    pub async fn settle(&self, settlement: Settlement) -> Result<SettleAnswer, Error> {
         let Settlement { effect, attempt, nonce, holder, sent, undo } = settlement;
         let Some(mut claim) = self.ledger.claim_again(effect, attempt, nonce, holder).await? else {
-            return Ok(Settled::NoSuchClaim);
+            return Ok(SettleAnswer::NoSuchClaim);
         };
         let recorded = claim.effect().attempt(attempt).map(|attempt| attempt.verdict);
-        let known = claim.found().clone();
+        let known = claim.snapshot().clone();
         let refuted = matches!(
             &claim.effect().state,
             State::NotApplied(NotApplied { why: NotAppliedWhy::Refuted(_), .. })
@@ -184,10 +190,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         match (recorded, &sent.outcome) {
             // The same success again proves nothing that was not disproved.
             (_, Outcome::Applied { .. }) if refuted => {
-                return Ok(Settled::Otherwise(Box::new(claim.effect().clone())));
+                return Ok(SettleAnswer::Otherwise(Box::new(claim.effect().clone())));
             }
             (Some(Verdict::Applied), Outcome::NotApplied { .. }) => {
-                return Ok(Settled::Otherwise(Box::new(claim.effect().clone())));
+                return Ok(SettleAnswer::Otherwise(Box::new(claim.effect().clone())));
             }
             (Some(Verdict::Applied), _)
             | (
@@ -195,7 +201,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Outcome::NotApplied { .. } | Outcome::InDoubt { .. },
             )
             | (Some(Verdict::Unproven), Outcome::InDoubt { .. }) => {
-                return Ok(Settled::Recorded(Box::new(self.told(known, sent))));
+                return Ok(SettleAnswer::Recorded(Box::new(self.told(known, sent))));
             }
             (Some(Verdict::Open | Verdict::Unproven | Verdict::NotApplied | Verdict::Reported) | None, _) => {
             }
@@ -208,24 +214,24 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let changed = settled.map_err(|unsettled| Error::Ledger(unsettled.error))?;
         let took = self.clock.elapsed().saturating_sub(brought_at);
         self.emit_settled(&changed, attempt, &sent.outcome, took, None);
-        let Changed { found, alarm, late } = changed;
+        let RecordUpdate { snapshot, alarm, late } = changed;
         let mut passed = match late {
             Some(Late::Lost) => Passed::superseded(known.effect().expect("it was claimed"), sent),
-            Some(Late::MovedOn) => Passed { delivery: None, ..self.told(found, sent) },
-            None => self.told(found, sent),
+            Some(Late::MovedOn) => Passed { delivery: None, ..self.told(snapshot, sent) },
+            None => self.told(snapshot, sent),
         };
         if alarm == Some(Alarm::DuplicateDetected) {
             passed.answer.reason = Some(DUPLICATE.into());
         }
-        Ok(Settled::Recorded(Box::new(passed)))
+        Ok(SettleAnswer::Recorded(Box::new(passed)))
     }
 
     /// The answer about an effect to the holder of an attempt.
-    fn told(&self, found: Found, sent: Sent) -> Passed {
-        let effect = found.effect().expect("it was claimed");
+    fn told(&self, snapshot: RecordSnapshot, sent: Sent) -> Passed {
+        let effect = snapshot.effect().expect("it was claimed");
         match &effect.state {
             State::InDoubt(_) => held(effect, wording::in_doubt(effect), OutcomeWord::Ran),
-            _ => answer_ran(found, sent, self.clock.now()),
+            _ => answer_ran(snapshot, sent, self.clock.now()),
         }
     }
 }

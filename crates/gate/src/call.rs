@@ -1,7 +1,7 @@
 //! One call on its way through the gate: the things that outlast a single look at the ledger.
 
 use crate::patience::Look;
-use crate::upstream::Sent;
+use crate::upstream::{CallView, Sent, Upstream};
 use semel_core::class::Class;
 use semel_core::decide::{Decision, Joined, Past, Replay, SentBefore, is_repeat_of};
 use semel_core::digest::Digest;
@@ -9,13 +9,18 @@ use semel_core::effect::Effect;
 use semel_core::ids::{AttemptNo, Nonce, OwnerId};
 use semel_core::intent::{Intent, NamedBy};
 use semel_core::policy::rule::Rule;
+use semel_core::policy::undo::UndoInputs;
 use semel_core::time::At;
-use semel_ledger::Found;
-use semel_ledger::claim::Sender;
-use semel_ledger::record::Known;
+use semel_core::undo::Undo;
+use semel_ledger::RecordSnapshot;
+use semel_ledger::claim::AttemptSender;
+use semel_ledger::record::StoredEffect;
 use semel_ledger::store::Revision;
 use std::sync::Arc;
 use std::time::Duration;
+
+/// An attempt without a timeout stops being merely slow after a day. Nothing is killed then; its answer still counts.
+pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
 
 /// The death of a holder changes no row, so waiters look again: soon at first, for the kill that just happened, then
 /// rarely.
@@ -33,12 +38,12 @@ const MARK_TAKES: Duration = Duration::from_millis(100);
 const RESEND_PAUSE: Duration = Duration::from_millis(500);
 const RESEND_PAUSE_MAX: Duration = Duration::from_secs(4);
 
-pub(crate) struct Call<'a, U> {
+pub(crate) struct GateCall<'a, U> {
     pub(crate) intent: &'a Intent,
     pub(crate) rule: &'a Rule,
     pub(crate) upstream: &'a mut U,
     pub(crate) look: &'a Look,
-    pub(crate) sender: Sender,
+    pub(crate) sender: AttemptSender,
     /// When waiting ends, on the monotonic clock.
     pub(crate) patience_ends: Duration,
     pub(crate) look_again: Duration,
@@ -48,7 +53,7 @@ pub(crate) struct Call<'a, U> {
     pub(crate) unresolved: Option<UnresolvedSend>,
     done: DoneOnce,
     /// The last decision, and the ledger as it was seen then: the answer is counted and remembered by them.
-    pub(crate) last: Option<Last>,
+    pub(crate) last: Option<LastDecision>,
 }
 
 /// Each of these happens at most once in a call, or once after each attempt.
@@ -59,9 +64,9 @@ struct DoneOnce {
     paused_after: Option<AttemptNo>,
 }
 
-pub(crate) struct Last {
+pub(crate) struct LastDecision {
     pub(crate) record: Digest,
-    pub(crate) newest: Option<Arc<Known>>,
+    pub(crate) newest: Option<Arc<StoredEffect>>,
     /// The cell of the caller's own key, if that stands for nothing so far.
     pub(crate) unbound: Option<Revision>,
     /// The effect before the newest one of its record that answers.
@@ -77,7 +82,7 @@ pub(crate) struct UnresolvedSend {
     pub(crate) sent: Sent,
 }
 
-impl<'a, U> Call<'a, U> {
+impl<'a, U> GateCall<'a, U> {
     pub(crate) fn new(
         intent: &'a Intent,
         rule: &'a Rule,
@@ -85,12 +90,12 @@ impl<'a, U> Call<'a, U> {
         look: &'a Look,
         now: Duration,
     ) -> Self {
-        Call {
+        GateCall {
             intent,
             rule,
             upstream,
             look,
-            sender: Sender::Here,
+            sender: AttemptSender::Here,
             patience_ends: now + rule.wait,
             look_again: LOOK_AGAIN_FIRST,
             joined: None,
@@ -102,7 +107,7 @@ impl<'a, U> Call<'a, U> {
 
     /// The same for a client that sends by itself.
     pub(crate) fn handed_to(self, nonce: Nonce) -> Self {
-        Call { sender: Sender::Away(nonce), ..self }
+        GateCall { sender: AttemptSender::Away(nonce), ..self }
     }
 
     /// The actions of this call so far, on the record at hand.
@@ -138,15 +143,20 @@ impl<'a, U> Call<'a, U> {
         std::mem::replace(&mut self.joined, joined) != joined
     }
 
-    pub(crate) fn remember(&mut self, found: &Found, unbound: Option<Revision>, decision: &Decision) {
+    pub(crate) fn remember(
+        &mut self,
+        snapshot: &RecordSnapshot,
+        unbound: Option<Revision>,
+        decision: &Decision,
+    ) {
         let (earlier, replay) = match decision {
             Decision::ReplayEarlier(number, replay) => (Some(*number), Some(*replay)),
             Decision::Replay(replay) => (None, Some(*replay)),
             _ => (None, None),
         };
-        let (record, newest) = (found.key, found.newest.clone());
+        let (record, newest) = (snapshot.key, snapshot.newest.clone());
         let reissued = replay == Some(Replay::Reissue);
-        self.last = Some(Last { record, newest, unbound, earlier, reissued });
+        self.last = Some(LastDecision { record, newest, unbound, earlier, reissued });
     }
 
     /// Whether a `before` probe is still to be asked. It is asked once.
@@ -185,5 +195,17 @@ impl<'a, U> Call<'a, U> {
         let waits =
             elsewhere && runs && !left.is_zero() && !std::mem::replace(&mut self.done.mark_awaited, true);
         waits.then_some(left)
+    }
+}
+
+impl<U: Upstream> GateCall<'_, U> {
+    /// How an effect that has just been seen to be there can be taken back, where its rule says how.
+    pub(crate) fn fill_in_undo(&self) -> Option<Undo> {
+        let undo = self.rule.undo.as_ref()?;
+        let Some(CallView { places, cwd }) = self.upstream.view() else {
+            return Some(Undo::Not("what it answered is not known".into()));
+        };
+        let (action, secret) = (&self.intent.action, &self.rule.sorting.secret);
+        Some(Undo::fill_in(undo, &UndoInputs { action, places: &places, secret, cwd: &cwd }))
     }
 }

@@ -1,7 +1,7 @@
 //! Where a caller's own key leads its call, under `caller_key = "joins"`: to the record of the intent that it came
 //! with, and there to the effect that it stands for.
 
-use crate::call::{Call, Last};
+use crate::call::{GateCall, LastDecision};
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, OutcomeWord};
 use semel_core::decide::answers_with_refusal;
@@ -9,10 +9,10 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::intent::Intent;
 use semel_core::time::At;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
-use semel_ledger::small_records::{Alias, StandsFor};
+use semel_ledger::small_records::{Alias, KeyTarget};
 use semel_ledger::store::{Revision, Store};
 use std::cmp::Ordering;
 
@@ -23,7 +23,7 @@ pub(crate) struct ResolvedKey {
     /// The caller's own key leads there.
     by_key: bool,
     /// The effect of its record that its caller's own key was last said to stand for.
-    stands_for: Option<StandsFor>,
+    stands_for: Option<KeyTarget>,
     /// The cell that said all this. `None`: the key stands for something else than its call by now.
     seen: Option<Revision>,
 }
@@ -39,12 +39,12 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
         let seen = Some(seen);
         let Some(Alias { key, stands_for }) = known else { return Ok(ResolvedKey { seen, ..plain }) };
         if key != intent.key {
-            let found = self.ledger.find(key).await?;
+            let snapshot = self.ledger.find(key).await?;
             let dropped = match stands_for {
-                Some(stands_for) => !self.is_still(stands_for, &found).await?,
+                Some(stands_for) => !self.is_still(stands_for, &snapshot).await?,
                 None => false,
             };
-            if dropped || is_free(&found, intent, now) {
+            if dropped || is_free(&snapshot, intent, now) {
                 return Ok(ResolvedKey { seen, ..plain });
             }
         }
@@ -54,16 +54,16 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
     /// The same for a call that may have sent: it follows its attempt, whatever its key has come to stand for since.
     pub(crate) async fn resolve_key_of_call<U>(
         &self,
-        call: &Call<'_, U>,
+        call: &GateCall<'_, U>,
         now: At,
     ) -> Result<ResolvedKey, Error> {
         let (key, intent) = (self.resolve_key(call.intent, now).await?, call.intent);
         let sent_in = match &call.unresolved {
             Some(unresolved) => unresolved.record,
             None if key.record != intent.key && call.has_sent() => {
-                let found = self.ledger.find(key.record).await?;
+                let snapshot = self.ledger.find(key.record).await?;
                 let is_another = |effect: &Effect| effect.marks.fingerprint != intent.marks.fingerprint;
-                if found.effect().is_some_and(is_another) { intent.key } else { key.record }
+                if snapshot.effect().is_some_and(is_another) { intent.key } else { key.record }
             }
             None => key.record,
         };
@@ -71,21 +71,25 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
     }
 
     /// The number of the effect that its caller's own key stands for, in the record that it was led to.
-    pub(crate) async fn stands_for(&self, key: &ResolvedKey, found: &Found) -> Result<Option<u32>, Error> {
+    pub(crate) async fn stands_for(
+        &self,
+        key: &ResolvedKey,
+        snapshot: &RecordSnapshot,
+    ) -> Result<Option<u32>, Error> {
         match key.stands_for {
-            Some(stands_for) if self.is_still(stands_for, found).await? => Ok(Some(stands_for.number)),
+            Some(stands_for) if self.is_still(stands_for, snapshot).await? => Ok(Some(stands_for.number)),
             _ => Ok(None),
         }
     }
 
     /// Whether the record still has that effect. One that retention has dropped begins to count anew.
-    async fn is_still(&self, stands_for: StandsFor, found: &Found) -> Result<bool, Error> {
-        let Some(newest) = found.effect() else { return Ok(false) };
+    async fn is_still(&self, stands_for: KeyTarget, snapshot: &RecordSnapshot) -> Result<bool, Error> {
+        let Some(newest) = snapshot.effect() else { return Ok(false) };
         Ok(match stands_for.number.cmp(&newest.occurrence.number) {
             Ordering::Greater => false,
             Ordering::Equal => stands_for.is(newest),
             Ordering::Less => {
-                let known = self.ledger.occurrence(found.key, stands_for.number).await?;
+                let known = self.ledger.occurrence(snapshot.key, stands_for.number).await?;
                 known.is_none_or(|known| stands_for.is(&known.effect))
             }
         })
@@ -94,9 +98,11 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
     /// A caller's own key that was answered by an effect stands for that effect from then on, as the key does that it
     /// was made for: it is the same call after the window too, and cannot come with another intent. A repeat is
     /// answered also by a ledger that cannot be written.
-    pub(crate) async fn remember_answered<U>(&self, call: &Call<'_, U>, answer: &Answer) {
+    pub(crate) async fn remember_answered<U>(&self, call: &GateCall<'_, U>, answer: &Answer) {
         let (Some(alias), Some(last)) = (call.intent.alias, &call.last) else { return };
-        let Last { record, newest: Some(known), unbound: Some(seen), earlier, .. } = last else { return };
+        let LastDecision { record, newest: Some(known), unbound: Some(seen), earlier, .. } = last else {
+            return;
+        };
         // A repeat for a reason is told by its reason.
         if !answer.ok || call.intent.again.is_some() || answer.outcome == OutcomeWord::Ran {
             return;
@@ -104,7 +110,7 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
         let newest = &known.effect;
         let is_newest = answer.effect_id == Some(newest.id);
         if let Some(number) = earlier.or_else(|| is_newest.then_some(newest.occurrence.number)) {
-            let stands_for = Some(StandsFor { number, effect: answer.effect_id });
+            let stands_for = Some(KeyTarget { number, effect: answer.effect_id });
             let to = Alias { key: *record, stands_for };
             // Few calls come to it.
             let _unremembered = Box::pin(self.ledger.remember_alias(alias, *seen, &to)).await;
@@ -128,9 +134,11 @@ impl ResolvedKey {
 
     /// The key's cell, if the key may come to stand for whatever answers it: so far it stands for nothing that
     /// happened.
-    pub(crate) fn unbound(&self, stands_for: Option<u32>, found: &Found) -> Option<Revision> {
+    pub(crate) fn unbound(&self, stands_for: Option<u32>, snapshot: &RecordSnapshot) -> Option<Revision> {
         let happened = |number: u32| {
-            found.effect().is_none_or(|newest| number < newest.occurrence.number || may_have_happened(newest))
+            snapshot
+                .effect()
+                .is_none_or(|newest| number < newest.occurrence.number || may_have_happened(newest))
         };
         self.seen.filter(|_| !stands_for.is_some_and(happened))
     }
@@ -138,8 +146,8 @@ impl ResolvedKey {
 
 /// Whether nothing happened that a caller's key could stand for, and nothing there answers it, if it comes with another
 /// identity now: something else, or the same in another run.
-fn is_free(found: &Found, intent: &Intent, now: At) -> bool {
-    let Some(effect) = found.effect() else { return true };
+fn is_free(snapshot: &RecordSnapshot, intent: &Intent, now: At) -> bool {
+    let Some(effect) = snapshot.effect() else { return true };
     let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
     !may_have_happened(effect)
         && effect.occurrence.number == 1

@@ -1,9 +1,11 @@
 //! Time, as the gate is given it.
 
 use semel_core::time::{At, Uptime};
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 #[cfg(target_os = "linux")]
 use std::sync::OnceLock;
+use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 pub trait Clock: Send + Sync + 'static {
@@ -71,12 +73,24 @@ impl Clock for SystemClock {
 /// No runtime is started. A future that is pending all the same is polled again after a short pause.
 #[allow(clippy::disallowed_methods, reason = "the blocking driver's own pause")]
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    let mut future = std::pin::pin!(future);
+    let mut future = pin!(future);
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     loop {
-        if let std::task::Poll::Ready(output) = future.as_mut().poll(&mut context) {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
         }
         std::thread::sleep(Duration::from_millis(1));
     }
+}
+
+/// The answer, unless the end comes first.
+pub(crate) async fn within<T>(answer: impl Future<Output = T>, end: impl Future<Output = ()>) -> Option<T> {
+    let (mut answer, mut end) = (pin!(answer), pin!(end));
+    poll_fn(|context| {
+        if let Poll::Ready(answer) = answer.as_mut().poll(context) {
+            return Poll::Ready(Some(answer));
+        }
+        end.as_mut().poll(context).map(|()| None)
+    })
+    .await
 }

@@ -9,10 +9,10 @@ use std::time::Duration;
 const DRIFT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
-pub(crate) struct ClockJumps(Mutex<State>);
+pub(crate) struct ClockJumps(Mutex<ObservedClock>);
 
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct ObservedClock {
     /// The wall clock when the monotonic one began, as it was last seen.
     origin: i128,
     /// When it was last seen to have jumped forward, on the monotonic clock.
@@ -21,7 +21,7 @@ struct State {
 
 impl ClockJumps {
     pub(crate) fn watch_from(now: At, elapsed: Duration) -> ClockJumps {
-        ClockJumps(Mutex::new(State { origin: origin(now, elapsed), jumped: None }))
+        ClockJumps(Mutex::new(ObservedClock { origin: origin(now, elapsed), jumped: None }))
     }
 
     /// Whether the wall clock has not jumped forward for so long.

@@ -6,7 +6,7 @@ use crate::{Error, Gate};
 use semel_core::effect::{Evidence, State};
 use semel_core::policy::rule::{Confirm, Rule};
 use semel_core::wording;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
@@ -51,7 +51,7 @@ pub enum Confirmed {
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// The success that a call was answered with, if its truth is still to be asked for. The answer then says so.
-    pub fn unconfirmed(&self, rule: &Rule, passed: &mut Passed) -> Option<Found> {
+    pub fn unconfirmed(&self, rule: &Rule, passed: &mut Passed) -> Option<RecordSnapshot> {
         let confirm = rule.confirm.as_ref()?;
         let done = passed.delivery.clone()?;
         if self.left(confirm, &done)?.is_zero() {
@@ -67,7 +67,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// How long a success may still be asked about; `None` if there is nothing to ask.
-    fn left(&self, confirm: &Confirm, done: &Found) -> Option<Duration> {
+    fn left(&self, confirm: &Confirm, done: &RecordSnapshot) -> Option<Duration> {
         let State::Applied(applied) = &done.effect()?.state else { return None };
         let asked = matches!(applied.evidence, Evidence::Accepted | Evidence::Reported);
         asked.then(|| confirm.within.saturating_sub(self.clock.now().since(applied.at)))
@@ -78,7 +78,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     pub async fn confirm<W: Witness>(
         &self,
         confirm: &Confirm,
-        done: &Found,
+        done: &RecordSnapshot,
         witness: &mut W,
     ) -> Result<Confirmed, Error> {
         let Some(left) = self.left(confirm, done) else { return Ok(Confirmed::AsReported) };
@@ -117,8 +117,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         match confirmed {
             Confirmed::AsReported => Ok(passed),
             Confirmed::Yes => {
-                let found = self.ledger.find(done.key).await?;
-                Ok(passed.with_truth(found))
+                let snapshot = self.ledger.find(done.key).await?;
+                Ok(passed.with_truth(snapshot))
             }
             Confirmed::Refuted => {
                 let refuted = self.refuted(done).await?;
@@ -128,15 +128,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// The refuted effect, as it is now. Its record may have gone on to another effect.
-    pub async fn refuted(&self, done: &Found) -> Result<Found, Error> {
-        let mut found = self.ledger.find(done.key).await?;
+    pub async fn refuted(&self, done: &RecordSnapshot) -> Result<RecordSnapshot, Error> {
+        let mut snapshot = self.ledger.find(done.key).await?;
         let number = done.effect().map_or(0, |effect| effect.occurrence.number);
-        if found.effect().is_none_or(|effect| effect.occurrence.number != number)
-            && let Some(mut known) = self.ledger.occurrence(done.key, number).await?
+        if snapshot.effect().is_none_or(|effect| effect.occurrence.number != number)
+            && let Some(mut stored) = self.ledger.occurrence(done.key, number).await?
         {
-            known.effect = self.ledger.as_known_since(known.effect).await?;
-            found.newest = Some(Arc::new(known));
+            stored.effect = self.ledger.with_later_facts(stored.effect).await?;
+            snapshot.newest = Some(Arc::new(stored));
         }
-        Ok(found)
+        Ok(snapshot)
     }
 }

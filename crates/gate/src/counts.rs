@@ -1,24 +1,25 @@
 //! Counts of calls, sends, answers and savings, per tenant and door. Counting is an atomic addition.
 
-use crate::events::{Answered, GateEvent, Observer, Settling};
+use crate::events::{AnswerEvent, GateEvent, Observer, SettlementEvent};
 use semel_core::answer::OutcomeWord;
 use semel_core::effect::{Effect, State};
 use semel_core::intent::Intent;
 use semel_core::retry_origin::RetryOrigin;
-use semel_ledger::counts::{Day, Tally, Under};
+use semel_core::word_table;
+use semel_ledger::counts::{CountKey, Day, Tally};
+use semel_ledger::doubt_observer::DoubtObserver;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::histogram::Histogram;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
-use semel_ledger::witness::Witness;
 use semel_ledger::{Error, Ledger};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A way in, as the names of actions begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Door {
+pub enum DoorKind {
     Cli,
     Mcp,
     Http,
@@ -26,28 +27,12 @@ pub enum Door {
     Fn,
 }
 
-impl Door {
-    pub const ALL: [Door; 5] = [Door::Cli, Door::Mcp, Door::Http, Door::Llm, Door::Fn];
+word_table!(DoorKind { Cli = "cli", Mcp = "mcp", Http = "http", Llm = "llm", Fn = "fn" });
 
-    pub fn word(self) -> &'static str {
-        match self {
-            Door::Cli => "cli",
-            Door::Mcp => "mcp",
-            Door::Http => "http",
-            Door::Llm => "llm",
-            Door::Fn => "fn",
-        }
-    }
-
+impl DoorKind {
     /// `mcp:github/create_issue` came through the MCP door. A command may be called anything.
-    pub fn of(action: &str) -> Door {
-        match action.split_once(':') {
-            Some(("mcp", _)) => Door::Mcp,
-            Some(("http", _)) => Door::Http,
-            Some(("llm", _)) => Door::Llm,
-            Some(("fn", _)) => Door::Fn,
-            _ => Door::Cli,
-        }
+    pub fn of(action: &str) -> DoorKind {
+        action.split_once(':').and_then(|(door, _)| DoorKind::parse(door)).unwrap_or(DoorKind::Cli)
     }
 }
 
@@ -102,7 +87,7 @@ counters! {
 }
 
 const COUNTERS: usize = Counter::ALL.len();
-const DOORS: usize = Door::ALL.len();
+const DOORS: usize = DoorKind::ALL.len();
 
 /// Tenants are few; of more than this the rest is counted together.
 const TENANTS_MAX: usize = 1_000;
@@ -111,37 +96,22 @@ const OTHERS: &str = "(others)";
 
 /// The counts of one tenant.
 #[derive(Debug)]
-struct Counted {
+struct TenantCounts {
     now: [[AtomicU64; COUNTERS]; DOORS],
     /// The part that the ledger has, or is about to have.
     written: [[AtomicU64; COUNTERS]; DOORS],
 }
 
-impl Default for Counted {
+impl Default for TenantCounts {
     fn default() -> Self {
         let zeros = || std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0)));
-        Counted { now: zeros(), written: zeros() }
+        TenantCounts { now: zeros(), written: zeros() }
     }
-}
-
-/// The counts of one stripe's threads, per tenant.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Stripe(RwLock<HashMap<String, Arc<Counted>>>);
-
-/// Processors that count together would wait for each other's memory longer than counting takes, so each thread counts
-/// for itself, as far as there are not too many.
-const STRIPES: usize = 4;
-
-static THREADS: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    static STRIPE: usize = THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES;
 }
 
 #[derive(Debug, Default)]
 pub struct Counts {
-    stripes: [Stripe; STRIPES],
+    tenants: RwLock<HashMap<String, Arc<TenantCounts>>>,
     pub claims: Histogram,
     pub settlements: Histogram,
 }
@@ -156,24 +126,23 @@ pub struct Usage {
 }
 
 impl Counts {
-    pub fn add(&self, tenant: &str, door: Door, counter: Counter, more: u64) {
+    pub fn add(&self, tenant: &str, door: DoorKind, counter: Counter, more: u64) {
         self.add_all(tenant, door, [(counter, more)]);
     }
 
     /// The tenant is looked up once: that is dearer than what is counted.
-    fn add_all(&self, tenant: &str, door: Door, more: impl IntoIterator<Item = (Counter, u64)>) {
-        let add = |counted: &Counted| {
+    fn add_all(&self, tenant: &str, door: DoorKind, more: impl IntoIterator<Item = (Counter, u64)>) {
+        let add = |counted: &TenantCounts| {
             for (counter, more) in more {
                 counted.now[door as usize][counter as usize].fetch_add(more, Ordering::Relaxed);
             }
         };
-        let Stripe(stripe) = &self.stripes[STRIPE.with(|stripe| *stripe)];
-        let known = stripe.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.tenants.read().unwrap_or_else(PoisonError::into_inner);
         match known.get(tenant) {
             Some(counted) => add(counted),
             None => {
                 drop(known);
-                let mut tenants = stripe.write().unwrap_or_else(PoisonError::into_inner);
+                let mut tenants = self.tenants.write().unwrap_or_else(PoisonError::into_inner);
                 let tenant = if tenants.len() < TENANTS_MAX { tenant } else { OTHERS };
                 add(tenants.entry(tenant.to_owned()).or_default());
             }
@@ -181,7 +150,7 @@ impl Counts {
     }
 
     /// A call that a door passed on without asking the gate.
-    pub fn passed_through(&self, tenant: &str, door: Door) {
+    pub fn passed_through(&self, tenant: &str, door: DoorKind) {
         let counters = [Counter::Asked, Counter::Sent, Counter::PassedThrough];
         self.add_all(tenant, door, counters.map(|counter| (counter, 1)));
     }
@@ -202,17 +171,15 @@ impl Counts {
 
     fn tokens(&self, tenant: &str, usage: Usage, counters: [Counter; 3]) {
         let amounts = [usage.input_tokens, usage.output_tokens, usage.cost_nanos];
-        self.add_all(tenant, Door::Llm, counters.into_iter().zip(amounts));
+        self.add_all(tenant, DoorKind::Llm, counters.into_iter().zip(amounts));
     }
 
     /// The counts of all tenants together, since this process began.
-    pub fn total(&self, door: Door, counter: Counter) -> u64 {
-        let of =
-            |counted: &Arc<Counted>| counted.now[door as usize][counter as usize].load(Ordering::Relaxed);
-        let of_stripe = |Stripe(stripe): &Stripe| -> u64 {
-            stripe.read().unwrap_or_else(PoisonError::into_inner).values().map(of).sum()
+    pub fn total(&self, door: DoorKind, counter: Counter) -> u64 {
+        let of = |counted: &Arc<TenantCounts>| {
+            counted.now[door as usize][counter as usize].load(Ordering::Relaxed)
         };
-        self.stripes.iter().map(of_stripe).sum()
+        self.tenants.read().unwrap_or_else(PoisonError::into_inner).values().map(of).sum()
     }
 
     /// Adds what is new to the ledger's own counts. What cannot be written now is written the next time.
@@ -221,34 +188,29 @@ impl Counts {
         ledger: &Ledger<S, H, E>,
         day: Day,
     ) -> Result<(), Error> {
-        let tenants: Vec<(String, Arc<Counted>)> = {
-            let of_stripe = |Stripe(stripe): &Stripe| -> Vec<_> {
-                let tenants = stripe.read().unwrap_or_else(PoisonError::into_inner);
-                tenants.iter().map(|(tenant, counted)| (tenant.clone(), Arc::clone(counted))).collect()
-            };
-            self.stripes.iter().flat_map(of_stripe).collect()
-        };
+        let tenants = self.tenants.read().unwrap_or_else(PoisonError::into_inner).clone();
         for (tenant, counted) in &tenants {
-            for door in Door::ALL {
-                let taken = Taken::all_new(&counted.now[door as usize], &counted.written[door as usize]);
+            for door in DoorKind::ALL {
+                let taken =
+                    UnwrittenCounts::all_new(&counted.now[door as usize], &counted.written[door as usize]);
                 if taken.new.is_empty() {
                     continue;
                 }
                 let tally: Tally =
                     taken.new.iter().map(|(counter, more)| (counter.word().to_owned(), *more)).collect();
-                ledger.add_counts(Under { tenant, door: door.word(), day }, &tally).await?;
+                ledger.add_counts(CountKey { tenant, door: door.word(), day }, &tally).await?;
                 taken.written();
             }
         }
         Ok(())
     }
 
-    fn settled(&self, settling: &Settling<'_>) {
+    fn settled(&self, settling: &SettlementEvent<'_>) {
         self.settlements.add(settling.took);
         self.became(settling.effect);
         if settling.duplicate {
             let facts = &settling.effect.facts;
-            self.add(&facts.tenant, Door::of(&facts.action), Counter::Duplicates, 1);
+            self.add(&facts.tenant, DoorKind::of(&facts.action), Counter::Duplicates, 1);
         }
     }
 
@@ -258,11 +220,11 @@ impl Counts {
             State::NotApplied(_) => Counter::NotApplied,
             State::InDoubt(_) | State::InFlight { .. } => Counter::InDoubt,
         };
-        self.add(&effect.facts.tenant, Door::of(&effect.facts.action), counter, 1);
+        self.add(&effect.facts.tenant, DoorKind::of(&effect.facts.action), counter, 1);
     }
 
-    fn answered(&self, answered: &Answered<'_>) {
-        let Answered { intent, answer, repeated_by, looked_again, .. } = answered;
+    fn answered(&self, answered: &AnswerEvent<'_>) {
+        let AnswerEvent { intent, answer, repeated_by, looked_again, .. } = answered;
         let outcome = match answer.outcome {
             // Whatever it found when it looked again, it has made an attempt.
             _ if *looked_again => Some(Counter::Ran),
@@ -283,7 +245,7 @@ impl Counts {
 
     fn count_all(&self, intent: &Intent, counters: impl IntoIterator<Item = Counter>) {
         let counters = counters.into_iter().map(|counter| (counter, 1));
-        self.add_all(&intent.tenant, Door::of(&intent.action), counters);
+        self.add_all(&intent.tenant, DoorKind::of(&intent.action), counters);
     }
 }
 
@@ -297,19 +259,19 @@ fn repeats(by: RetryOrigin) -> Counter {
 }
 
 /// Counts that one thread is about to write, and no other. Given back unless they were written.
-struct Taken<'c> {
+struct UnwrittenCounts<'c> {
     written: &'c [AtomicU64; COUNTERS],
     new: Vec<(Counter, u64)>,
 }
 
-impl<'c> Taken<'c> {
+impl<'c> UnwrittenCounts<'c> {
     fn all_new(now: &[AtomicU64; COUNTERS], written: &'c [AtomicU64; COUNTERS]) -> Self {
         let new = Counter::ALL.iter().map(|counter| {
             let now = now[*counter as usize].load(Ordering::Relaxed);
             let before = written[*counter as usize].fetch_max(now, Ordering::Relaxed);
             (*counter, now.saturating_sub(before))
         });
-        Taken { written, new: new.filter(|(_, more)| *more > 0).collect() }
+        UnwrittenCounts { written, new: new.filter(|(_, more)| *more > 0).collect() }
     }
 
     fn written(mut self) {
@@ -317,7 +279,7 @@ impl<'c> Taken<'c> {
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for UnwrittenCounts<'_> {
     fn drop(&mut self) {
         for (counter, more) in &self.new {
             self.written[*counter as usize].fetch_sub(*more, Ordering::Relaxed);
@@ -326,12 +288,8 @@ impl Drop for Taken<'_> {
 }
 
 /// A deadline or a holder's death leaves a doubt, as an unclear answer does; a probe or a ruling ends one.
-impl Witness for Counts {
-    fn lapsed(&self, effect: &Effect) {
-        self.became(effect);
-    }
-
-    fn cleared(&self, effect: &Effect) {
+impl DoubtObserver for Counts {
+    fn observe_doubt(&self, effect: &Effect) {
         self.became(effect);
     }
 }
@@ -352,7 +310,7 @@ impl Observer for Counts {
             }
             GateEvent::Failed { intent } => self.count_all(intent, [Counter::Asked, Counter::Refused]),
             GateEvent::PassedThrough { intent } => {
-                self.passed_through(&intent.tenant, Door::of(&intent.action))
+                self.passed_through(&intent.tenant, DoorKind::of(&intent.action))
             }
         }
     }
@@ -364,16 +322,16 @@ mod tests {
 
     #[test]
     fn two_who_write_at_once_write_nothing_twice_and_what_was_not_written_is_written_next() {
-        let counted = Counted::default();
+        let counted = TenantCounts::default();
         let (now, written) = (&counted.now[0], &counted.written[0]);
         now[Counter::Asked as usize].store(3, Ordering::Relaxed);
-        let first = Taken::all_new(now, written);
+        let first = UnwrittenCounts::all_new(now, written);
         assert_eq!(first.new, [(Counter::Asked, 3)]);
-        assert_eq!(Taken::all_new(now, written).new, []);
+        assert_eq!(UnwrittenCounts::all_new(now, written).new, []);
         drop(first);
-        let again = Taken::all_new(now, written);
+        let again = UnwrittenCounts::all_new(now, written);
         assert_eq!(again.new, [(Counter::Asked, 3)]);
         again.written();
-        assert_eq!(Taken::all_new(now, written).new, []);
+        assert_eq!(UnwrittenCounts::all_new(now, written).new, []);
     }
 }

@@ -1,10 +1,9 @@
 //! Dry run and observe mode: what would happen, without claiming anything.
 
-use crate::call::Call;
+use crate::call::GateCall;
 use crate::clock::Clock;
 use crate::lookalike::InTheWay;
 use crate::patience::Look;
-use crate::survey::Survey;
 use crate::upstream::Upstream;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
@@ -13,37 +12,38 @@ use semel_core::decide::{Decision, Past, Refusal, Replay, answers_repeats, decid
 use semel_core::digest::Digest;
 use semel_core::effect::{Evidence, State};
 use semel_core::intent::{Alike, Intent};
-use semel_core::policy::rule::{EffectWording, Rule};
+use semel_core::policy::rule::Rule;
 use semel_core::time::At;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::journal;
-use semel_ledger::observed::Seen;
+use semel_ledger::observed::Sightings;
 use semel_ledger::store::Store;
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// The ledger's answer about a call.
-struct Foreseen {
+struct Forecast {
     dry_run: DryRun,
-    found: Found,
+    snapshot: RecordSnapshot,
     /// Nothing speaks against a claim.
     claims: bool,
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// The decision, as a person would put it.
-    async fn would(&self, intent: &Intent, rule: &Rule) -> Result<Foreseen, Error> {
+    async fn would(&self, intent: &Intent, rule: &Rule) -> Result<Forecast, Error> {
         let survey = self.survey_unwritten(intent, rule).await?;
         let decision = decide(survey.effect(), intent, rule, &survey.situation(Past::default()));
-        let Survey { found, now, .. } = survey;
-        let holder_died = match found.effect().and_then(|effect| effect.open_attempt()) {
+        let now = survey.now();
+        let snapshot = survey.snapshot;
+        let holder_died = match snapshot.effect().and_then(|effect| effect.open_attempt()) {
             Some(attempt) => !self.ledger.is_alive(attempt.owner)?,
             None => false,
         };
         let claims = matches!(decision, Decision::Claim(_));
         let in_the_way = match decision {
-            Decision::Claim(_) => self.in_the_way(intent, rule, found.key, now).await?,
+            Decision::Claim(_) => self.in_the_way(intent, rule, snapshot.key, now).await?,
             _ => None,
         };
         let claims = claims && in_the_way.is_none();
@@ -69,7 +69,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::ReplayRefusal => {
                 (Would::Replay, "answer with the refusal on record; nothing changes".into())
             }
-            Decision::Replay(Replay::Repeat) if self.superseded(intent, rule, &found).await?.is_some() => {
+            Decision::Replay(Replay::Repeat) if self.superseded(intent, rule, &snapshot).await?.is_some() => {
                 (Would::Hold, "hold it: a later call has removed it".into())
             }
             Decision::Replay(_) | Decision::ReplayEarlier(..) => {
@@ -82,7 +82,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             _ => vec![json!({"what": change})],
         };
         let dry_run = DryRun { would, intent_digest: intent.digest, rule: rule.origin.to_string(), changes };
-        Ok(Foreseen { dry_run, found, claims })
+        Ok(Forecast { dry_run, snapshot, claims })
     }
 
     /// Writes down what would have been decided about a call that passes as it is.
@@ -93,12 +93,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let now = self.clock.now();
         let counts = |first: At| intent.window.is_none_or(|window| now < first.plus(window));
         // Observing must be safe to switch on anywhere: a ledger in trouble does not stop the call.
-        let Ok(Foreseen { dry_run: would, .. }) = self.would(intent, rule).await else { return };
-        let line = |before: Option<Seen>| {
+        let Ok(Forecast { dry_run: would, .. }) = self.would(intent, rule).await else { return };
+        let line = |before: Option<Sightings>| {
             let mut data = json!({
                 "would": would.would, "action": intent.action, "subject": intent.subject,
             });
-            if let Some(Seen { first, count }) = before {
+            if let Some(Sightings { first, count }) = before {
                 data["repeats"] = json!({"first_at": first.to_string(), "seen": count});
                 // As if the first had succeeded, and its answer had arrived.
                 if would.would == Would::Run
@@ -152,39 +152,32 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         upstream: &mut U,
     ) -> Result<Answer, Error> {
         self.pending_deliveries.settled(intent.key, &self.clock).await;
-        let Foreseen { dry_run: mut would, found, claims } = self.would(intent, rule).await?;
+        let Forecast { dry_run: mut would, snapshot, claims } = self.would(intent, rule).await?;
         let look = Look::default();
-        let mut call = Call::new(intent, rule, upstream, &look, self.clock.elapsed());
-        let already_there = claims && self.already_there(&mut call, &found).await.is_some();
+        let mut call = GateCall::new(intent, rule, upstream, &look, self.clock.elapsed());
+        let already_there = claims && self.already_there(&mut call, &snapshot).await.is_some();
         if already_there {
             would.would = Would::Replay;
             would.changes = vec![json!({"what": "skip it: a probe found it there already; nothing changes"})];
         }
-        let word = match (&rule.effect, would.would) {
-            (_, Would::Replay | Would::Refuse | Would::Hold | Would::Wait) => EffectWord::Noop,
-            (Some(EffectWording::Word(word)), _) => *word,
-            _ if rule.class == Class::Read => EffectWord::None,
-            _ => EffectWord::Updated,
+        let word = match would.would {
+            Would::Replay | Would::Refuse | Would::Hold | Would::Wait => EffectWord::Noop,
+            Would::Run => rule.effect_word().unwrap_or(match rule.class {
+                Class::Read => EffectWord::None,
+                _ => EffectWord::Updated,
+            }),
         };
-        let evidence = match found.effect().map(|effect| &effect.state) {
+        let evidence = match snapshot.effect().map(|effect| &effect.state) {
             _ if already_there => Some(Evidence::Probed),
             Some(State::Applied(applied)) => Some(applied.evidence),
             _ => None,
         };
         Ok(Answer {
-            ok: true,
-            effect: word.would(),
-            outcome: OutcomeWord::DryRun,
-            effect_id: found.effect().map(|effect| effect.id),
-            attempt: None,
-            tier: rule.tier(),
+            effect_id: snapshot.effect().map(|effect| effect.id),
             evidence,
-            reason: None,
-            trouble: None,
             dry_run: Some(would),
-            undone_by: found.effect().and_then(|effect| effect.undone).map(|undone| undone.by),
-            possible_repeat: false,
-            data: Value::Null,
+            undone_by: snapshot.effect().and_then(|effect| effect.undone).map(|undone| undone.by),
+            ..Answer::plain(true, word.would(), OutcomeWord::DryRun, rule.tier())
         })
     }
 }

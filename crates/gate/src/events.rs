@@ -5,7 +5,7 @@ use semel_core::call_metadata::CallMetadata;
 use semel_core::effect::{Attempt, Effect};
 use semel_core::intent::Intent;
 use semel_core::outcome::Outcome;
-use semel_core::policy::prices::Tokens;
+use semel_core::policy::prices::TokenUsage;
 use semel_core::retry_origin::RetryOrigin;
 use semel_core::time::At;
 use std::fmt;
@@ -23,9 +23,9 @@ pub enum GateEvent<'a> {
     /// An attempt goes out.
     Sent { intent: &'a Intent },
     /// An attempt has its answer, and it is recorded.
-    Settled(&'a Settling<'a>),
+    Settled(&'a SettlementEvent<'a>),
     /// A call has its answer, the first one if it comes to several.
-    Answered(&'a Answered<'a>),
+    Answered(&'a AnswerEvent<'a>),
     /// A client took a claim away; `again` if it had it before, and who repeated the call, if it is a repeat.
     Begun { intent: &'a Intent, again: bool, repeated_by: Option<RetryOrigin> },
     /// A call got no answer, because the ledger could not be asked. Nothing was sent.
@@ -35,7 +35,7 @@ pub enum GateEvent<'a> {
 }
 
 #[derive(Debug)]
-pub struct Settling<'a> {
+pub struct SettlementEvent<'a> {
     /// After the settlement.
     pub effect: &'a Effect,
     pub attempt: &'a Attempt,
@@ -48,17 +48,17 @@ pub struct Settling<'a> {
     /// Of the call that made the attempt, unless a client took the claim away.
     pub metadata: Option<&'a CallMetadata>,
     /// The tokens that a model used for it.
-    pub used: Option<Tokens>,
+    pub used: Option<TokenUsage>,
 }
 
 #[derive(Debug)]
-pub struct Answered<'a> {
+pub struct AnswerEvent<'a> {
     pub intent: &'a Intent,
     pub answer: &'a Answer,
     /// When the call came.
     pub came: At,
     pub at: At,
-    /// Who repeated it, if it is a repeat.
+    /// The layer that repeated it, if it is a repeat.
     pub repeated_by: Option<RetryOrigin>,
     /// Its timeout has passed, and it has its answer from another look: its own attempt goes on.
     pub looked_again: bool,

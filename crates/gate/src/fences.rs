@@ -1,11 +1,11 @@
 //! Which runs' fences stand before a sending.
 
-use crate::call::Call;
+use crate::call::GateCall;
 use crate::{Error, Gate};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::intent::{Intent, run_key};
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::{Revision, Store};
@@ -20,14 +20,16 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
     /// those that have tried it. What anybody may ask for at any time is its caller's matter alone.
     pub(crate) async fn fences_of_resend<U>(
         &self,
-        call: &Call<'_, U>,
-        found: &Found,
+        call: &GateCall<'_, U>,
+        snapshot: &RecordSnapshot,
     ) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
         let mut runs: Vec<Digest> = call.intent.run_key.into_iter().collect();
-        if let (Class::Act | Class::Consequential, Some(known)) = (call.rule.class, &found.newest) {
-            let tried = known.effect.attempts.iter().filter_map(|attempt| attempt.run.as_ref());
-            let (secret, tenant) = (self.ledger.secret(), &known.effect.facts.tenant);
-            runs.extend(known.index.run.into_iter().chain(tried.map(|run| run_key(secret, tenant, &run.id))));
+        if let (Class::Act | Class::Consequential, Some(stored)) = (call.rule.class, &snapshot.newest) {
+            let tried = stored.effect.attempts.iter().filter_map(|attempt| attempt.run.as_ref());
+            let (secret, tenant) = (self.ledger.secret(), &stored.effect.facts.tenant);
+            runs.extend(
+                stored.index.run.into_iter().chain(tried.map(|run| run_key(secret, tenant, &run.id))),
+            );
         }
         runs.sort_unstable();
         runs.dedup();

@@ -25,12 +25,14 @@ pub mod patience;
 pub mod pending_delivery;
 mod probe;
 mod reply;
+mod settle;
+mod step;
 mod survey;
 pub mod undo;
 mod unsettled;
 pub mod upstream;
 
-pub use begin::{Begun, Settled, Settlement, Taken};
+pub use begin::{BeginAnswer, ClaimHandle, SettleAnswer, Settlement};
 pub use error::Error;
 pub use pass::unrecorded;
 pub use reply::{GivenReply, Passed};
@@ -45,7 +47,7 @@ use semel_ledger::counts::Day;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::Store;
-use semel_ledger::{Found, Ledger, failpoint};
+use semel_ledger::{Ledger, RecordSnapshot, failpoint};
 use std::sync::Arc;
 use std::time::Duration;
 use unsettled::PendingSettlements;
@@ -66,8 +68,8 @@ pub struct Gate<S, H, E, C> {
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     pub fn new(ledger: Ledger<S, H, E>, clock: C, mode: Mode) -> Self {
         let counts = Arc::<Counts>::default();
-        let witness: Arc<Counts> = Arc::clone(&counts);
-        let ledger = ledger.witnessed_by(witness);
+        let observer: Arc<Counts> = Arc::clone(&counts);
+        let ledger = ledger.observed_by(observer);
         Gate {
             ledger,
             mode,
@@ -103,7 +105,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Marks an answer as having reached its caller.
-    pub async fn delivered(&self, delivery: &Found) -> Result<(), Error> {
+    pub async fn delivered(&self, delivery: &RecordSnapshot) -> Result<(), Error> {
         self.point("gate.before_deliver")?;
         self.ledger.delivered(delivery, self.clock.now()).await?;
         Ok(self.point("gate.after_deliver")?)

@@ -1,13 +1,13 @@
 //! The one path of a call through the gate.
 
-use crate::call::{Call, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX, UnresolvedSend};
+use crate::call::{GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX, UnresolvedSend};
 use crate::clock::Clock;
-use crate::events::{Answered, GateEvent};
+use crate::events::{AnswerEvent, GateEvent};
 use crate::patience::Look;
-use crate::probe::in_doubt;
 use crate::reply::{
-    Passed, answer_of_record, answer_of_refusal, answer_of_refused, answer_ran, held, joined_answer,
+    Passed, answer_of_record, answer_of_refusal, answer_of_refused, answer_ran, held, in_doubt, joined_answer,
 };
+use crate::step::StepResult;
 use crate::survey::Survey;
 use crate::upstream::{Sending, Upstream};
 use crate::{Error, Gate};
@@ -23,8 +23,8 @@ use semel_core::policy::rule::Rule;
 use semel_core::retry_origin::{RetryOrigin, SeenOfRetry};
 use semel_core::time::At;
 use semel_core::wording;
-use semel_ledger::Found;
-use semel_ledger::claim::{Claim, How};
+use semel_ledger::RecordSnapshot;
+use semel_ledger::claim::ClaimKind;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::store::{Hint, Revision, Store};
@@ -32,26 +32,6 @@ use std::sync::Arc;
 
 /// A call that loses this many races in a row gives up: something spins.
 pub(crate) const STEPS_MAX: usize = 10_000;
-
-/// The result of one look at the ledger and one act.
-pub(crate) enum Step {
-    /// Something has changed, or was waited for.
-    LookAgain,
-    Answer(Box<Passed>),
-    /// The claim for a client that sends by itself.
-    Hand(Box<HandedClaim>),
-}
-
-pub(crate) struct HandedClaim {
-    pub(crate) claim: Claim,
-    pub(crate) possible_repeat: bool,
-}
-
-impl From<Passed> for Step {
-    fn from(passed: Passed) -> Step {
-        Step::Answer(Box::new(passed))
-    }
-}
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Passes one call: joins, replays, holds, refuses, or claims, sends and settles.
@@ -90,7 +70,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         self.pending_deliveries.settled(intent.key, &self.clock).await;
         let came = self.clock.now();
         let looks_again = look.has_sent();
-        let mut call = Call::new(intent, rule, upstream, look, self.clock.elapsed());
+        let mut call = GateCall::new(intent, rule, upstream, look, self.clock.elapsed());
         let mut passed = self.drive(&mut call).await;
         // It may see a hold; but this very call has sent it.
         if let Ok(Passed { answer, .. }) = &mut passed
@@ -107,15 +87,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         passed
     }
 
-    async fn drive<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Passed, Error> {
+    async fn drive<U: Upstream>(&self, call: &mut GateCall<'_, U>) -> Result<Passed, Error> {
         for _ in 0..STEPS_MAX {
             match (self.step(call).await, &call.unresolved) {
-                (Ok(Step::Answer(passed)), _) => {
+                (Ok(StepResult::Answer(passed)), _) => {
                     self.remember_answered(call, &passed.answer).await;
                     return Ok(*passed);
                 }
-                (Ok(Step::LookAgain), _) => {}
-                (Ok(Step::Hand(_)), _) => unreachable!("this call sends by itself"),
+                (Ok(StepResult::LookAgain), _) => {}
+                (Ok(StepResult::Hand(_)), _) => unreachable!("this call sends by itself"),
                 // Once something was sent, the ledger's trouble must not be told as "nothing was sent".
                 (Err(Error::Ledger(error)), Some(UnresolvedSend { effect, sent, .. })) => {
                     return Ok(Passed::unrecorded(effect, sent.data.clone(), &error));
@@ -126,8 +106,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Err(Error::spinning(call.intent))
     }
 
-    pub(crate) fn emit_answered<U>(&self, call: &Call<'_, U>, answer: &Answer, came: At, looked_again: bool) {
-        let seen = call.last.as_ref().and_then(|last| last.newest.as_ref()).map(|known| &known.effect);
+    pub(crate) fn emit_answered<U>(
+        &self,
+        call: &GateCall<'_, U>,
+        answer: &Answer,
+        came: At,
+        looked_again: bool,
+    ) {
+        let seen = call.last.as_ref().and_then(|last| last.newest.as_ref()).map(|stored| &stored.effect);
         let original = seen.filter(|effect| answer.effect_id == Some(effect.id)).and_then(|effect| {
             let by = match &effect.state {
                 State::Applied(applied) => applied.by,
@@ -145,145 +131,157 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         // A caller that looks again has not repeated anything.
         let repeated_by = RetryOrigin::of(answer, seen).filter(|_| !looked_again || retries > 0);
         let (intent, at) = (call.intent, self.clock.now());
-        let answered = Answered { intent, answer, came, at, repeated_by, looked_again, original };
+        let answered = AnswerEvent { intent, answer, came, at, repeated_by, looked_again, original };
         self.emit(&GateEvent::Answered(&answered));
     }
 
     /// One look at the ledger, one decision, one act. Rare acts are boxed: they would have their room in every call, and
     /// thousands may wait at once.
-    pub(crate) async fn step<U: Upstream>(&self, call: &mut Call<'_, U>) -> Result<Step, Error> {
+    pub(crate) async fn step<U: Upstream>(&self, call: &mut GateCall<'_, U>) -> Result<StepResult, Error> {
         let survey = self.survey(call).await?;
-        let decision =
-            decide(survey.effect(), call.intent, call.rule, &survey.situation(call.past(survey.found.key)));
-        call.remember(&survey.found, survey.key.unbound(survey.stands_for, &survey.found), &decision);
-        let (intent, rule, now) = (call.intent, call.rule, survey.now);
+        let decision = decide(
+            survey.effect(),
+            call.intent,
+            call.rule,
+            &survey.situation(call.past(survey.snapshot.key)),
+        );
+        call.remember(&survey.snapshot, survey.unbound_key(), &decision);
+        let (intent, rule, now) = (call.intent, call.rule, survey.now());
         match decision {
             Decision::Pass => Ok(Box::pin(self.pass_through(intent, rule, call.upstream)).await?.into()),
-            Decision::Claim(claiming) => Box::pin(self.claim(call, survey, How::Claim(claiming))).await,
+            Decision::Claim(claiming) => Box::pin(self.claim(call, survey, ClaimKind::Claim(claiming))).await,
             Decision::Resend => Box::pin(self.resend(call, survey)).await,
             Decision::Join(attempt) => self.join(call, &survey, attempt).await,
             Decision::AnswerOwn => {
                 let is_current = survey.older.is_none();
                 // First: if the ledger fails here, the call has still sent.
-                let found = Box::pin(self.at_older(survey)).await?;
+                let snapshot = Box::pin(self.at_older(survey)).await?;
                 let own = call.unresolved.take().expect("only a call that has sent has an answer of its own");
-                Ok(match found.effect() {
+                Ok(match snapshot.effect() {
                     Some(effect) if matches!(effect.state, State::NotApplied(_)) => {
                         self.own_attempt_failed(own.sent, effect)
                     }
                     // An older effect of its record takes no more marks.
-                    _ if !is_current => Passed { delivery: None, ..answer_ran(found, own.sent, now) },
-                    _ => answer_ran(found, own.sent, now),
+                    _ if !is_current => Passed { delivery: None, ..answer_ran(snapshot, own.sent, now) },
+                    _ => answer_ran(snapshot, own.sent, now),
                 }
                 .into())
             }
             Decision::AnswerJoined => {
                 let is_current = survey.older.is_none();
-                let found = Box::pin(self.at_older(survey)).await?;
-                let passed = joined_answer(found, intent, rule, now);
+                let snapshot = Box::pin(self.at_older(survey)).await?;
+                let passed = joined_answer(snapshot, intent, rule, now);
                 Ok(if is_current { passed } else { Passed { delivery: None, ..passed } }.into())
             }
             Decision::AnswerSentEarlier => Ok(match survey.effect() {
                 Some(effect) if matches!(effect.state, State::NotApplied(_)) => self.did_not_happen(effect),
-                _ => joined_answer(survey.found, intent, rule, now),
+                _ => joined_answer(survey.snapshot, intent, rule, now),
             }
             .into()),
-            Decision::StayInDoubt => Ok(in_doubt(call, &survey.found, None).into()),
-            Decision::Look => Box::pin(self.probe(call, &survey.found)).await,
+            Decision::StayInDoubt => Ok(in_doubt(call, &survey.snapshot, None).into()),
+            Decision::Look => Box::pin(self.probe(call, &survey.snapshot)).await,
             Decision::Unremembered => {
-                Box::pin(self.ledger.remember_doubt(intent, rule, &survey.found, now)).await?;
-                Ok(Step::LookAgain)
+                Box::pin(self.ledger.remember_doubt(intent, rule, &survey.snapshot, now)).await?;
+                Ok(StepResult::LookAgain)
             }
             Decision::Replay(replay) => self.replay(call, survey, replay).await,
-            Decision::ReplayRefusal => Ok(answer_of_refused(survey.found, OutcomeWord::Replayed).into()),
+            Decision::ReplayRefusal => Ok(answer_of_refused(survey.snapshot, OutcomeWord::Replayed).into()),
             Decision::ReplayEarlier(number, replay) => {
-                Ok(Box::pin(self.answer_of_earlier(intent, rule, survey.found, number, replay)).await?.into())
+                Ok(Box::pin(self.answer_of_earlier(intent, rule, survey.snapshot, number, replay))
+                    .await?
+                    .into())
             }
             Decision::Refuse(refusal) => {
                 if refusal == (Refusal::Cancelled { prevents: true }) {
                     let (run, action, subject) = (intent.run_key, &intent.action, &intent.subject);
                     Box::pin(self.ledger.prevented(run, action, subject, now)).await?;
                 }
-                Ok(answer_of_refusal(&survey.found, refusal, intent, rule).into())
+                Ok(answer_of_refusal(&survey.snapshot, refusal, intent, rule).into())
             }
         }
     }
 
     /// The effect that the call has sent or waited for, with its reply, where the record has gone on.
-    async fn at_older(&self, survey: Survey) -> Result<Found, Error> {
-        let Survey { found, older, .. } = survey;
-        let Some(older) = older else { return Ok(found) };
-        let reply = self.ledger.reply(found.key, older.effect.occurrence.number).await?;
-        Ok(Found { newest: Some(older), reply, ..found })
+    async fn at_older(&self, survey: Survey) -> Result<RecordSnapshot, Error> {
+        let Survey { snapshot, older, .. } = survey;
+        let Some(older) = older else { return Ok(snapshot) };
+        let reply = self.ledger.reply(snapshot.key, older.effect.occurrence.number).await?;
+        Ok(RecordSnapshot { newest: Some(older), reply, ..snapshot })
     }
 
-    async fn resend<U: Upstream>(&self, call: &mut Call<'_, U>, survey: Survey) -> Result<Step, Error> {
-        let pause = survey.effect().and_then(|effect| call.resend_pause(effect, survey.now));
+    async fn resend<U: Upstream>(
+        &self,
+        call: &mut GateCall<'_, U>,
+        survey: Survey,
+    ) -> Result<StepResult, Error> {
+        let pause = survey.effect().and_then(|effect| call.resend_pause(effect, survey.now()));
         if let Some(pause) = pause {
             self.clock.sleep(pause).await;
-            return Ok(Step::LookAgain);
+            return Ok(StepResult::LookAgain);
         }
-        match self.fences_of_resend(call, &survey.found).await? {
+        match self.fences_of_resend(call, &survey.snapshot).await? {
             // Nothing more starts in a cancelled run, for any caller.
-            (_, true) => Ok(in_doubt(call, &survey.found, None).into()),
-            (fences, false) => self.claim(call, survey.with_fences(fences), How::Resend).await,
+            (_, true) => Ok(in_doubt(call, &survey.snapshot, None).into()),
+            (fences, false) => self.claim(call, survey.with_fences(fences), ClaimKind::Resend).await,
         }
     }
 
     async fn join<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
+        call: &mut GateCall<'_, U>,
         survey: &Survey,
         attempt: AttemptNo,
-    ) -> Result<Step, Error> {
+    ) -> Result<StepResult, Error> {
         let effect = survey.effect().expect("only a known effect is in flight");
-        if call.join(survey.found.key, effect, attempt) && !is_repeat_of(call.intent, effect) {
+        if call.join(survey.snapshot.key, effect, attempt) && !is_repeat_of(call.intent, effect) {
             call.upstream.join(effect, attempt);
         }
-        Ok(match self.wait(call, survey.found.key, survey.found.revision).await {
-            true => Step::LookAgain,
-            false => held(effect, wording::in_flight(effect, survey.now), OutcomeWord::Held).into(),
+        Ok(match self.wait(call, survey.snapshot.key, survey.snapshot.revision).await {
+            true => StepResult::LookAgain,
+            false => held(effect, wording::in_flight(effect, survey.now()), OutcomeWord::Held).into(),
         })
     }
 
     async fn replay<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
+        call: &mut GateCall<'_, U>,
         survey: Survey,
         replay: Replay,
-    ) -> Result<Step, Error> {
-        let Survey { found, now, .. } = survey;
-        let effect = found.effect().expect("only a known effect is replayed");
+    ) -> Result<StepResult, Error> {
+        let now = survey.now();
+        let snapshot = survey.snapshot;
+        let effect = snapshot.effect().expect("only a known effect is replayed");
         if replay == Replay::Undelivered {
             // The one before it was done just now, and its answer is on its way to another caller.
-            if call.waits_for_delivery(effect, now) && self.wait(call, found.key, found.revision).await {
-                return Ok(Step::LookAgain);
+            if call.waits_for_delivery(effect, now) && self.wait(call, snapshot.key, snapshot.revision).await
+            {
+                return Ok(StepResult::LookAgain);
             }
             if let Some(left) = call.waits_for_mark(effect, self.ledger.holders().me().ok(), now) {
-                self.ledger.store().changed(found.key, found.revision, left).await;
-                return Ok(Step::LookAgain);
+                self.ledger.store().changed(snapshot.key, snapshot.revision, left).await;
+                return Ok(StepResult::LookAgain);
             }
         }
         // The same reason again stands for the effect that it made, which may be gone as well.
         if effect.delivered_at.is_some()
             && matches!(replay, Replay::Repeat | Replay::SameOccurrence)
-            && let Some(held) = Box::pin(self.superseded(call.intent, call.rule, &found)).await?
+            && let Some(held) = Box::pin(self.superseded(call.intent, call.rule, &snapshot)).await?
         {
             return Ok(held.into());
         }
-        let found = match (replay, &call.intent.again) {
+        let snapshot = match (replay, &call.intent.again) {
             // Its retry must get the same, also once this one was delivered.
             (Replay::Undelivered, Some(reason)) => {
-                match Box::pin(self.ledger.adopt(&found, reason, now)).await {
-                    Ok(Some(adopted)) => Found { reply: found.reply, ..adopted },
-                    Ok(None) => return Ok(Step::LookAgain),
+                match Box::pin(self.ledger.adopt(&snapshot, reason, now)).await {
+                    Ok(Some(adopted)) => RecordSnapshot { reply: snapshot.reply, ..adopted },
+                    Ok(None) => return Ok(StepResult::LookAgain),
                     // A repeat is answered also by a ledger that cannot be written.
-                    Err(_) => found,
+                    Err(_) => snapshot,
                 }
             }
-            _ => found,
+            _ => snapshot,
         };
-        Ok(answer_of_record(found, call.intent, call.rule, OutcomeWord::Replayed, now).into())
+        Ok(answer_of_record(snapshot, call.intent, call.rule, OutcomeWord::Replayed, now).into())
     }
 
     /// The answer of an effect before the newest one of its record.
@@ -291,16 +289,16 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         &self,
         intent: &Intent,
         rule: &Rule,
-        found: Found,
+        snapshot: RecordSnapshot,
         number: u32,
         replay: Replay,
     ) -> Result<Passed, Error> {
         let now = self.clock.now();
-        let reply = self.ledger.reply(found.key, number).await?;
-        let Some(mut known) = self.ledger.occurrence(found.key, number).await? else {
+        let reply = self.ledger.reply(snapshot.key, number).await?;
+        let Some(mut stored) = self.ledger.occurrence(snapshot.key, number).await? else {
             // Retention has dropped its fact; that it is among what came before says enough. Of the newest effect
             // nothing is told, and its answer is not delivered by this.
-            let newest = Found { reply: None, ..found };
+            let newest = RecordSnapshot { reply: None, ..snapshot };
             let Passed { answer, reply, .. } =
                 answer_of_record(newest, intent, rule, OutcomeWord::Replayed, now);
             let reason = Some("done before; its record is no longer kept".into());
@@ -308,14 +306,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             let answer = Answer { effect_id, attempt, evidence, reason, undone_by: None, ..answer };
             return Ok(Passed { answer, reply, delivery: None });
         };
-        if known.effect.marks.fingerprint != intent.marks.fingerprint {
-            let paths = known.effect.marks.differing(&intent.marks);
-            let earlier = Found { newest: Some(Arc::new(known)), reply: None, ..found };
+        if stored.effect.marks.fingerprint != intent.marks.fingerprint {
+            let paths = stored.effect.marks.differing(&intent.marks);
+            let earlier = RecordSnapshot { newest: Some(Arc::new(stored)), reply: None, ..snapshot };
             return Ok(answer_of_refusal(&earlier, Refusal::Drift { paths }, intent, rule));
         }
-        known.effect = self.ledger.as_known_since(known.effect).await?;
-        let disproved = !matches!(known.effect.state, State::Applied(_));
-        let earlier = Found { newest: Some(Arc::new(known)), reply, ..found };
+        stored.effect = self.ledger.with_later_facts(stored.effect).await?;
+        let disproved = !matches!(stored.effect.state, State::Applied(_));
+        let earlier = RecordSnapshot { newest: Some(Arc::new(stored)), reply, ..snapshot };
         if replay == Replay::Repeat
             && let Some(held) = self.superseded(intent, rule, &earlier).await?
         {
@@ -328,7 +326,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Waits for a change of a row or cell. `false`: patience is at its end.
-    pub(crate) async fn wait<U>(&self, call: &mut Call<'_, U>, key: Digest, since: Revision) -> bool {
+    pub(crate) async fn wait<U>(&self, call: &mut GateCall<'_, U>, key: Digest, since: Revision) -> bool {
         let left = call.patience_ends.saturating_sub(self.clock.elapsed());
         if left.is_zero() {
             return false;

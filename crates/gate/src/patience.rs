@@ -2,12 +2,10 @@
 //! late answer is evidence.
 
 use crate::Gate;
-use crate::clock::Clock;
-use std::future::{Future, poll_fn};
-use std::pin::pin;
+use crate::clock::{Clock, within};
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
-use std::task::Poll;
 use std::time::Duration;
 
 /// How long after an attempt's deadline its caller looks again: the claim is a little younger than the call.
@@ -74,16 +72,4 @@ impl<S, H, E, C: Clock> Gate<S, H, E, C> {
             }
         }
     }
-}
-
-/// The answer, unless the end comes first.
-pub(crate) async fn within<T>(answer: impl Future<Output = T>, end: impl Future<Output = ()>) -> Option<T> {
-    let (mut answer, mut end) = (pin!(answer), pin!(end));
-    poll_fn(|context| {
-        if let Poll::Ready(answer) = answer.as_mut().poll(context) {
-            return Poll::Ready(Some(answer));
-        }
-        end.as_mut().poll(context).map(|()| None)
-    })
-    .await
 }

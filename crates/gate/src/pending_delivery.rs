@@ -1,8 +1,7 @@
 //! Answers on their way out. A client may call again the moment it has its answer, before that answer is marked as
 //! delivered. The next call waits for the mark, so that a legitimate repeat is not taken for a retry.
 
-use crate::clock::Clock;
-use crate::patience::within;
+use crate::clock::{Clock, within};
 use semel_core::digest::Digest;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,10 +12,10 @@ use tokio::sync::Notify;
 const WAIT_MAX: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Clone, Default)]
-pub struct PendingDeliveries(Arc<Shared>);
+pub struct PendingDeliveries(Arc<DeliveryTable>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct DeliveryTable {
     keys: Mutex<HashMap<Digest, usize>>,
     changed: Notify,
     wanted: Notify,

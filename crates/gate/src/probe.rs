@@ -1,17 +1,14 @@
 //! Probes, and the answers about a doubt.
 
-use crate::attempt::{DEADLINE_DEFAULT, fill_in_undo};
-use crate::call::{Call, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
+use crate::call::{DEADLINE_DEFAULT, GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
 use crate::clock::Clock;
-use crate::pass::Step;
-use crate::reply::{Passed, held};
+use crate::reply::{Passed, in_doubt};
+use crate::step::StepResult;
 use crate::upstream::{ProbeAnswer, Upstream};
 use crate::{Error, Gate};
-use semel_core::answer::{OutcomeWord, Trouble};
+use semel_core::answer::EffectWord;
 use semel_core::effect::{Doubt, Effect, State};
-use semel_core::policy::rule::Rule;
-use semel_core::wording;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::probe_notes::ProbeTrouble;
@@ -22,11 +19,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// In doubt: probe if there is a way to, else hold. A "no" that does not count yet is asked again when it would.
     pub(crate) async fn probe<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
-        found: &Found,
-    ) -> Result<Step, Error> {
-        let effect = found.effect().expect("only a known effect is in doubt");
-        let Some(probe) = &call.rule.probe else { return Ok(in_doubt(call, found, None).into()) };
+        call: &mut GateCall<'_, U>,
+        snapshot: &RecordSnapshot,
+    ) -> Result<StepResult, Error> {
+        let effect = snapshot.effect().expect("only a known effect is in doubt");
+        let Some(probe) = &call.rule.probe else { return Ok(in_doubt(call, snapshot, None).into()) };
         // A "no" speaks for the moment at which it was asked, and for the doubt that was read before.
         let asked_at = self.clock.now();
         // Attempts that are all known to have failed leave no unknown sender: one was refused after its deadline.
@@ -38,100 +35,75 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             false => probe.quiet,
         };
         match call.upstream.probe(probe, Some(effect)).await {
-            ProbeAnswer::Yes { .. } if !probe.tells_apart(effect) => {
+            ProbeAnswer::Yes { .. } if !probe.tells_apart(effect.occurrence.number) => {
                 let why = "a probe found it, but that may be one that was done before: it does not ask when";
-                Ok(self.still_in_doubt(call, found, why.into()).await.into())
+                Ok(self.still_in_doubt(call, snapshot, why.into()).await.into())
             }
             ProbeAnswer::Yes { reply, word, reply_failed } => {
                 if let Some(why) = reply_failed {
-                    self.note_in_vain(found, ProbeTrouble::Reply, &why).await;
+                    self.note_in_vain(snapshot, ProbeTrouble::Reply, &why).await;
                 }
-                let word = word.unwrap_or(self.word_of(call.rule));
-                let probed = Probed::Yes { word, reply, undo: fill_in_undo(call) };
-                self.ledger.probed(found, probed, self.clock.now()).await?;
-                Ok(Step::LookAgain)
+                let word = word.or(call.rule.effect_word()).unwrap_or(EffectWord::Updated);
+                let probed = Probed::Yes { word, reply, undo: call.fill_in_undo() };
+                self.ledger.probed(snapshot, probed, self.clock.now()).await?;
+                Ok(StepResult::LookAgain)
             }
             ProbeAnswer::No => {
                 if self.may_count_no(quiet)
-                    && self.ledger.probed(found, Probed::No { quiet }, asked_at).await?.is_some()
+                    && self.ledger.probed(snapshot, Probed::No { quiet }, asked_at).await?.is_some()
                 {
-                    return Ok(Step::LookAgain);
+                    return Ok(StepResult::LookAgain);
                 }
                 let again = LOOK_AGAIN_MAX.min(probe.quiet.max(LOOK_AGAIN_FIRST));
                 if self.clock.elapsed() + again > call.patience_ends {
                     let why = "a probe did not find it, but it may still be carried out";
-                    return Ok(self.still_in_doubt(call, found, why.into()).await.into());
+                    return Ok(self.still_in_doubt(call, snapshot, why.into()).await.into());
                 }
                 self.clock.sleep(again).await;
-                Ok(Step::LookAgain)
+                Ok(StepResult::LookAgain)
             }
             ProbeAnswer::Unknown { why } => {
                 let why = format!("the probe could not tell: {why}");
-                Ok(self.still_in_doubt(call, found, why).await.into())
+                Ok(self.still_in_doubt(call, snapshot, why).await.into())
             }
         }
     }
 
     /// The probe was asked and the doubt stays: said to the caller, and in the ledger.
-    async fn still_in_doubt<U: Upstream>(&self, call: &Call<'_, U>, found: &Found, why: String) -> Passed {
-        self.note_in_vain(found, ProbeTrouble::Probe, &why).await;
-        in_doubt(call, found, Some(why))
+    async fn still_in_doubt<U: Upstream>(
+        &self,
+        call: &GateCall<'_, U>,
+        snapshot: &RecordSnapshot,
+        why: String,
+    ) -> Passed {
+        self.note_in_vain(snapshot, ProbeTrouble::Probe, &why).await;
+        in_doubt(call, snapshot, Some(why))
     }
 
-    async fn note_in_vain(&self, found: &Found, what: ProbeTrouble, why: &str) {
+    async fn note_in_vain(&self, snapshot: &RecordSnapshot, what: ProbeTrouble, why: &str) {
         // Nothing rests on the line, and the answer says the same.
-        let _only_a_note = self.ledger.note_probe_trouble(found, what, why, self.clock.now()).await;
-    }
-
-    fn word_of(&self, rule: &Rule) -> semel_core::answer::EffectWord {
-        match &rule.effect {
-            Some(semel_core::policy::rule::EffectWording::Word(word)) => *word,
-            _ => semel_core::answer::EffectWord::Updated,
-        }
+        let _only_a_note = self.ledger.note_probe_trouble(snapshot, what, why, self.clock.now()).await;
     }
 
     /// `before = true`: asks first, and skips what is already there.
     pub(crate) async fn already_there<U: Upstream>(
         &self,
-        call: &mut Call<'_, U>,
-        found: &Found,
+        call: &mut GateCall<'_, U>,
+        snapshot: &RecordSnapshot,
     ) -> Option<Passed> {
         let probe = call.rule.probe.as_ref().filter(|probe| probe.before)?;
         // A caller that repeats it on purpose knows that it is there.
         let is_known =
             |effect: &Effect| effect.occurrence.number > 1 || matches!(effect.state, State::Applied(_));
-        if call.intent.again.is_some() && found.effect().is_some_and(is_known) {
+        if call.intent.again.is_some() && snapshot.effect().is_some_and(is_known) {
             return None;
         }
         if !call.probes_first() {
             return None;
         }
         match call.upstream.probe(probe, None).await {
-            ProbeAnswer::Yes { reply, .. } => Some(Passed::already_there(found, reply, call.rule)),
+            ProbeAnswer::Yes { reply, .. } => Some(Passed::already_there(snapshot, reply, call.rule)),
             ProbeAnswer::No | ProbeAnswer::Unknown { .. } => None,
         }
     }
-}
-
-/// The answer about a doubt: with what this call's own attempt printed, if it made one.
-pub(crate) fn in_doubt<U>(call: &Call<'_, U>, found: &Found, why: Option<String>) -> Passed {
-    let mut passed = about_doubt(call, found, wording::in_doubt);
-    passed.answer.reason = why;
-    passed
-}
-
-/// The same where only the upstream's absence keeps it from being sent again.
-pub(crate) fn in_doubt_until_sent<U>(call: &Call<'_, U>, found: &Found) -> Passed {
-    about_doubt(call, found, wording::in_doubt_until_sent)
-}
-
-fn about_doubt<U>(call: &Call<'_, U>, found: &Found, wording: fn(&Effect) -> Trouble) -> Passed {
-    let own = call.unresolved.as_ref();
-    let effect = found.effect().or(own.map(|own| &own.effect)).expect("only a known effect is in doubt");
-    let mut passed = held(effect, wording(effect), OutcomeWord::Held);
-    if let Some(own) = own {
-        passed.answer.outcome = OutcomeWord::Ran;
-        passed.answer.data = own.sent.data.clone();
-    }
-    passed
 }

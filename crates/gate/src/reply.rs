@@ -1,5 +1,6 @@
 //! From what the ledger knows to the answer that goes out.
 
+use crate::call::GateCall;
 use crate::upstream::{NotStarted, Sent};
 use semel_core::answer::{Answer, Code, EffectWord, OutcomeWord, Trouble};
 use semel_core::class::{Class, Tier};
@@ -10,7 +11,7 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_core::wording;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub struct Passed {
     pub answer: Answer,
     pub reply: GivenReply,
     /// The success to mark once its answer has reached the caller.
-    pub delivery: Option<Found>,
+    pub delivery: Option<RecordSnapshot>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,9 +35,9 @@ pub enum GivenReply {
 }
 
 impl Passed {
-    pub(crate) fn not_started(found: &Found, not_started: NotStarted, rule: &Rule) -> Passed {
+    pub(crate) fn not_started(snapshot: &RecordSnapshot, not_started: NotStarted, rule: &Rule) -> Passed {
         let mut passed = Passed::not_started_alone(not_started, rule);
-        passed.answer.effect_id = found.effect().map(|effect| effect.id);
+        passed.answer.effect_id = snapshot.effect().map(|effect| effect.id);
         passed
     }
 
@@ -45,21 +46,12 @@ impl Passed {
         refused(None, rule.tier(), trouble, OutcomeWord::Refused, not_started.data)
     }
 
-    pub(crate) fn already_there(found: &Found, reply: Option<Vec<u8>>, rule: &Rule) -> Passed {
+    pub(crate) fn already_there(snapshot: &RecordSnapshot, reply: Option<Vec<u8>>, rule: &Rule) -> Passed {
         let answer = Answer {
-            ok: true,
-            effect: EffectWord::Noop,
-            outcome: OutcomeWord::Replayed,
-            effect_id: found.effect().map(|effect| effect.id),
-            attempt: None,
-            tier: rule.tier(),
+            effect_id: snapshot.effect().map(|effect| effect.id),
             evidence: Some(Evidence::Probed),
             reason: Some("a probe found it there before anything was sent".into()),
-            trouble: None,
-            dry_run: None,
-            undone_by: None,
-            possible_repeat: false,
-            data: Value::Null,
+            ..Answer::plain(true, EffectWord::Noop, OutcomeWord::Replayed, rule.tier())
         };
         Passed { answer, reply: reply.map_or(GivenReply::None, GivenReply::Recorded), delivery: None }
     }
@@ -93,7 +85,7 @@ impl Passed {
     }
 
     /// A question after the success found it to be true.
-    pub(crate) fn with_truth(mut self, found: Found) -> Passed {
+    pub(crate) fn with_truth(mut self, snapshot: RecordSnapshot) -> Passed {
         self.answer.evidence = Some(Evidence::Confirmed);
         let pending = [Evidence::Accepted, Evidence::Reported].map(pending);
         self.answer.reason = self.answer.reason.take().and_then(|reason| {
@@ -101,12 +93,12 @@ impl Passed {
             let reason = without.map_or(reason.as_str(), |reason| reason.trim_end_matches("; "));
             (!reason.is_empty()).then(|| reason.to_owned())
         });
-        Passed { delivery: Some(found), ..self }
+        Passed { delivery: Some(snapshot), ..self }
     }
 
     /// A question after the success found it not to be true. What it printed stays: that is what disproved itself.
-    pub(crate) fn with_refutation(self, found: &Found) -> Passed {
-        let Some(effect) = found.effect() else { return self };
+    pub(crate) fn with_refutation(self, snapshot: &RecordSnapshot) -> Passed {
+        let Some(effect) = snapshot.effect() else { return self };
         let mut passed = refused(
             Some(effect),
             effect.facts.tier,
@@ -130,19 +122,10 @@ impl Passed {
             Outcome::InDoubt { why, .. } => (false, EffectWord::Unknown, Some(why.clone())),
         };
         let answer = Answer {
-            ok,
-            effect,
-            outcome: OutcomeWord::Ran,
-            effect_id: None,
-            attempt: None,
-            tier: rule.tier(),
             evidence: ok.then_some(Evidence::Reported),
             reason,
-            trouble: None,
-            dry_run: None,
-            undone_by: None,
-            possible_repeat: false,
             data: sent.data,
+            ..Answer::plain(ok, effect, OutcomeWord::Ran, rule.tier())
         };
         Passed { answer, reply: GivenReply::Live, delivery: None }
     }
@@ -154,9 +137,9 @@ pub(crate) fn pending(evidence: Evidence) -> String {
 }
 
 /// The answer of this call's own attempt.
-pub(crate) fn answer_ran(mut found: Found, sent: Sent, now: At) -> Passed {
-    let known = Arc::clone(found.newest.as_ref().expect("an attempt was made"));
-    let effect = &known.effect;
+pub(crate) fn answer_ran(mut snapshot: RecordSnapshot, sent: Sent, now: At) -> Passed {
+    let stored = Arc::clone(snapshot.newest.as_ref().expect("an attempt was made"));
+    let effect = &stored.effect;
     match &effect.state {
         State::Applied(applied) => {
             let reason = match (applied.evidence, &sent.outcome) {
@@ -167,15 +150,14 @@ pub(crate) fn answer_ran(mut found: Found, sent: Sent, now: At) -> Passed {
                 (Evidence::Accepted, _) => Some("accepted, not confirmed".into()),
                 _ => None,
             };
-            let answer =
-                Answer { data: sent.data, ..answer(effect, true, applied.word, OutcomeWord::Ran, reason) };
+            let answer = Answer { data: sent.data, ..answer(effect, applied.word, OutcomeWord::Ran, reason) };
             // This call's own answer is the reply only if it was the success.
             let reply = match &sent.outcome {
                 Outcome::Applied { evidence: Evidence::Probed, .. } => GivenReply::None,
                 Outcome::Applied { .. } => GivenReply::Live,
-                _ => take_reply(&mut found),
+                _ => take_reply(&mut snapshot),
             };
-            Passed { answer, reply, delivery: Some(found) }
+            Passed { answer, reply, delivery: Some(snapshot) }
         }
         State::NotApplied(_) => {
             let trouble = match &sent.outcome {
@@ -194,32 +176,32 @@ pub(crate) fn answer_ran(mut found: Found, sent: Sent, now: At) -> Passed {
 }
 
 /// The answer of the attempt that this call waited for.
-pub(crate) fn joined_answer(found: Found, intent: &Intent, rule: &Rule, now: At) -> Passed {
-    let effect = found.effect().expect("an attempt was joined");
+pub(crate) fn joined_answer(snapshot: RecordSnapshot, intent: &Intent, rule: &Rule, now: At) -> Passed {
+    let effect = snapshot.effect().expect("an attempt was joined");
     match &effect.state {
-        State::NotApplied(_) => answer_of_refused(found, OutcomeWord::Joined),
-        _ => answer_of_record(found, intent, rule, OutcomeWord::Joined, now),
+        State::NotApplied(_) => answer_of_refused(snapshot, OutcomeWord::Joined),
+        _ => answer_of_record(snapshot, intent, rule, OutcomeWord::Joined, now),
     }
 }
 
 /// Hands over what the upstream refused, to somebody who did not send it.
-pub(crate) fn answer_of_refused(mut found: Found, outcome: OutcomeWord) -> Passed {
-    let effect = found.effect().expect("only a known effect was refused");
+pub(crate) fn answer_of_refused(mut snapshot: RecordSnapshot, outcome: OutcomeWord) -> Passed {
+    let effect = snapshot.effect().expect("only a known effect was refused");
     let trouble = wording::upstream_refused(effect);
     let mut passed = refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null);
-    passed.reply = take_reply(&mut found);
+    passed.reply = take_reply(&mut snapshot);
     passed
 }
 
 /// Answers a success from the record, without acting.
 pub(crate) fn answer_of_record(
-    mut found: Found,
+    mut snapshot: RecordSnapshot,
     intent: &Intent,
     rule: &Rule,
     outcome: OutcomeWord,
     now: At,
 ) -> Passed {
-    let effect = found.effect().expect("only a known effect answers from the record");
+    let effect = snapshot.effect().expect("only a known effect answers from the record");
     let mut reason = wording::done_before(effect, now);
     if outcome == OutcomeWord::Replayed {
         if effect.delivered_at.is_none() {
@@ -230,7 +212,7 @@ pub(crate) fn answer_of_record(
     }
     reason.push_str(&wording::worded_otherwise(&effect.marks.differing_content(&intent.marks)));
     if let State::Applied(applied) = &effect.state {
-        match (applied.reply, &found.reply) {
+        match (applied.reply, &snapshot.reply) {
             (Reply::TooLarge(bytes), _) => {
                 reason.push_str(&format!("; its reply of {bytes} bytes was not kept"))
             }
@@ -243,14 +225,19 @@ pub(crate) fn answer_of_record(
             && !matches!(rule.class, Class::Consequential | Class::Read);
         reason.push_str(&wording::to_do_it_again(effect, rule.again, by_itself));
     }
-    let answer = answer(effect, true, EffectWord::Noop, outcome, Some(reason));
-    Passed { answer, reply: take_reply(&mut found), delivery: Some(found) }
+    let answer = answer(effect, EffectWord::Noop, outcome, Some(reason));
+    Passed { answer, reply: take_reply(&mut snapshot), delivery: Some(snapshot) }
 }
 
-pub(crate) fn answer_of_refusal(found: &Found, refusal: Refusal, intent: &Intent, rule: &Rule) -> Passed {
-    let effect = found.effect();
+pub(crate) fn answer_of_refusal(
+    snapshot: &RecordSnapshot,
+    refusal: Refusal,
+    intent: &Intent,
+    rule: &Rule,
+) -> Passed {
+    let effect = snapshot.effect();
     let trouble = match (refusal, effect) {
-        (Refusal::Drift { paths }, Some(effect)) => wording::drift(effect, paths, found.key != intent.key),
+        (Refusal::Drift { paths }, Some(effect)) => wording::drift(effect, paths, snapshot.key != intent.key),
         (Refusal::Refuted, Some(effect)) => wording::refuted(effect),
         (Refusal::BudgetSpent, Some(effect)) => wording::budget_spent(effect),
         (Refusal::AgainNotAllowed(again), Some(effect)) => wording::again_not_allowed(effect, again),
@@ -290,42 +277,56 @@ fn refused(
     Passed { answer, reply: GivenReply::None, delivery: None }
 }
 
-fn answer(
-    effect: &Effect,
-    ok: bool,
-    word: EffectWord,
-    outcome: OutcomeWord,
-    reason: Option<String>,
-) -> Answer {
+fn answer(effect: &Effect, word: EffectWord, outcome: OutcomeWord, reason: Option<String>) -> Answer {
     let evidence = match &effect.state {
         State::Applied(applied) => Some(applied.evidence),
         _ => None,
     };
     Answer {
-        ok,
-        effect: word,
-        outcome,
         effect_id: Some(effect.id),
         attempt: effect.newest_attempt().map(|attempt| attempt.number),
-        tier: effect.facts.tier,
         evidence,
         reason,
-        trouble: None,
-        dry_run: None,
         undone_by: effect.undone.map(|undone| undone.by),
-        possible_repeat: false,
-        data: Value::Null,
+        ..Answer::plain(true, word, outcome, effect.facts.tier)
     }
 }
 
 /// The recorded reply, which may be large and has one taker. Only what the state says is kept: a row may still hold
 /// what a refusal answered.
-fn take_reply(found: &mut Found) -> GivenReply {
-    let reply = found.reply.take();
-    let kept = match found.effect().map(|effect| &effect.state) {
+fn take_reply(snapshot: &mut RecordSnapshot) -> GivenReply {
+    let reply = snapshot.reply.take();
+    let kept = match snapshot.effect().map(|effect| &effect.state) {
         Some(State::Applied(applied)) => applied.reply == Reply::Kept,
         Some(State::NotApplied(not_applied)) => not_applied.reply == Reply::Kept,
         _ => false,
     };
     reply.filter(|_| kept).map_or(GivenReply::None, GivenReply::Recorded)
+}
+
+/// The answer about a doubt: with what this call's own attempt printed, if it made one.
+pub(crate) fn in_doubt<U>(call: &GateCall<'_, U>, snapshot: &RecordSnapshot, why: Option<String>) -> Passed {
+    let mut passed = about_doubt(call, snapshot, wording::in_doubt);
+    passed.answer.reason = why;
+    passed
+}
+
+/// The same where only the upstream's absence keeps it from being sent again.
+pub(crate) fn in_doubt_until_sent<U>(call: &GateCall<'_, U>, snapshot: &RecordSnapshot) -> Passed {
+    about_doubt(call, snapshot, wording::in_doubt_until_sent)
+}
+
+fn about_doubt<U>(
+    call: &GateCall<'_, U>,
+    snapshot: &RecordSnapshot,
+    wording: fn(&Effect) -> Trouble,
+) -> Passed {
+    let own = call.unresolved.as_ref();
+    let effect = snapshot.effect().or(own.map(|own| &own.effect)).expect("only a known effect is in doubt");
+    let mut passed = held(effect, wording(effect), OutcomeWord::Held);
+    if let Some(own) = own {
+        passed.answer.outcome = OutcomeWord::Ran;
+        passed.answer.data = own.sent.data.clone();
+    }
+    passed
 }

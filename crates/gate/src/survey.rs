@@ -1,7 +1,7 @@
 //! One look at the ledger: all that a decision about a call rests on. Passing, handing out a claim and a dry run share
 //! it.
 
-use crate::call::Call;
+use crate::call::GateCall;
 use crate::caller_key::ResolvedKey;
 use crate::clock::Clock;
 use crate::{Error, Gate};
@@ -10,44 +10,39 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Effect, State};
 use semel_core::intent::Intent;
 use semel_core::policy::rule::Rule;
-use semel_core::time::{At, Uptime};
-use semel_ledger::Found;
+use semel_core::time::At;
+use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
-use semel_ledger::record::Known;
+use semel_ledger::record::StoredEffect;
 use semel_ledger::store::{Revision, Store};
 use std::sync::Arc;
 
 #[derive(Debug)]
 pub(crate) struct Survey {
-    pub(crate) now: At,
-    uptime: Option<Uptime>,
+    /// Without the call's own past.
+    situation: Situation<'static>,
     /// The cells of the fences that a claim must find as they are.
     pub(crate) fences: Vec<(Digest, Revision)>,
-    fenced: bool,
     pub(crate) key: ResolvedKey,
-    /// The effect of the record that the caller's own key stands for.
-    pub(crate) stands_for: Option<u32>,
-    reached_by_key: bool,
-    pub(crate) found: Found,
+    pub(crate) snapshot: RecordSnapshot,
     /// The effect that the call has sent or waited for, if its record has a newer one.
-    pub(crate) older: Option<Arc<Known>>,
-    forgotten_before: Option<At>,
-    newest_on_record: Option<At>,
+    pub(crate) older: Option<Arc<StoredEffect>>,
 }
 
 impl Survey {
     pub(crate) fn situation<'a>(&'a self, past: Past<'a>) -> Situation<'a> {
-        Situation {
-            now: self.now,
-            uptime: self.uptime,
-            newest_on_record: self.newest_on_record,
-            fenced: self.fenced,
-            forgotten_before: self.forgotten_before,
-            stands_for: self.stands_for,
-            reached_by_key: self.reached_by_key,
-            past: Past { older: self.older.as_ref().map(|known| &known.effect), ..past },
-        }
+        let older = self.older.as_ref().map(|stored| &stored.effect);
+        Situation { past: Past { older, ..past }, ..self.situation }
+    }
+
+    pub(crate) fn now(&self) -> At {
+        self.situation.now
+    }
+
+    /// The cell of the caller's own key, if that may come to stand for what answers it.
+    pub(crate) fn unbound_key(&self) -> Option<Revision> {
+        self.key.unbound(self.situation.stands_for, &self.snapshot)
     }
 
     pub(crate) fn with_fences(self, fences: Vec<(Digest, Revision)>) -> Survey {
@@ -55,31 +50,31 @@ impl Survey {
     }
 
     pub(crate) fn effect(&self) -> Option<&Effect> {
-        self.found.effect()
+        self.snapshot.effect()
     }
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// Looks for a call that may act. An attempt that has lapsed is recorded as such on the way.
-    pub(crate) async fn survey<U>(&self, call: &Call<'_, U>) -> Result<Survey, Error> {
+    pub(crate) async fn survey<U>(&self, call: &GateCall<'_, U>) -> Result<Survey, Error> {
         let now = self.clock.now();
         let key = self.resolve_key_of_call(call, now).await?;
-        let found = self.ledger.observe(key.record, now).await?;
-        let older = match (call.occurrence_in(found.key), found.effect()) {
+        let snapshot = self.ledger.observe(key.record, now).await?;
+        let older = match (call.occurrence_in(snapshot.key), snapshot.effect()) {
             (Some(number), Some(newest)) if number < newest.occurrence.number => {
-                self.ledger.occurrence(found.key, number).await?.map(Arc::new)
+                self.ledger.occurrence(snapshot.key, number).await?.map(Arc::new)
             }
             _ => None,
         };
-        Ok(Survey { older, ..self.survey_of(call.intent, call.rule, key, found, now).await? })
+        Ok(Survey { older, ..self.survey_of(call.intent, call.rule, key, snapshot, now).await? })
     }
 
     /// Looks without writing anything.
     pub(crate) async fn survey_unwritten(&self, intent: &Intent, rule: &Rule) -> Result<Survey, Error> {
         let now = self.clock.now();
         let key = self.resolve_key(intent, now).await?;
-        let found = self.ledger.find(key.record).await?;
-        self.survey_of(intent, rule, key, found, now).await
+        let snapshot = self.ledger.find(key.record).await?;
+        self.survey_of(intent, rule, key, snapshot, now).await
     }
 
     async fn survey_of(
@@ -87,33 +82,27 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         intent: &Intent,
         rule: &Rule,
         key: ResolvedKey,
-        found: Found,
+        snapshot: RecordSnapshot,
         now: At,
     ) -> Result<Survey, Error> {
         let (fences, fenced) = self.fence(intent).await?;
-        let stands_for = self.stands_for(&key, &found).await?;
-        let forgotten_before = self.forgotten_before(&found, now).await?;
-        let newest_on_record = self.newest_on_record(&found, rule).await?;
-        let (uptime, reached_by_key) = (self.clock.uptime(), found.key != intent.key);
-        Ok(Survey {
+        let situation = Situation {
             now,
-            uptime,
-            fences,
+            uptime: self.clock.uptime(),
+            newest_on_record: self.newest_on_record(&snapshot, rule).await?,
             fenced,
-            key,
-            stands_for,
-            reached_by_key,
-            found,
-            older: None,
-            forgotten_before,
-            newest_on_record,
-        })
+            forgotten_before: self.forgotten_before(&snapshot, now).await?,
+            stands_for: self.stands_for(&key, &snapshot).await?,
+            reached_by_key: snapshot.key != intent.key,
+            past: Past::default(),
+        };
+        Ok(Survey { situation, fences, key, snapshot, older: None })
     }
 
     /// Rule 9: whether a claim of this record may have been lost since it was last known to be whole.
-    async fn forgotten_before(&self, found: &Found, now: At) -> Result<Option<At>, Error> {
-        if found.effect().is_some_and(|effect| effect.is_whole_in(found.epoch.0))
-            || found.epoch == Revision::ABSENT
+    async fn forgotten_before(&self, snapshot: &RecordSnapshot, now: At) -> Result<Option<At>, Error> {
+        if snapshot.effect().is_some_and(|effect| effect.is_whole_in(snapshot.epoch.0))
+            || snapshot.epoch == Revision::ABSENT
         {
             return Ok(None);
         }
@@ -122,8 +111,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Rule 7: the newest instant on record, where the life of an upstream's key decides. The clock may be behind it.
-    async fn newest_on_record(&self, found: &Found, rule: &Rule) -> Result<Option<At>, Error> {
-        let in_doubt = found.effect().is_some_and(|effect| matches!(effect.state, State::InDoubt(_)));
+    async fn newest_on_record(&self, snapshot: &RecordSnapshot, rule: &Rule) -> Result<Option<At>, Error> {
+        let in_doubt = snapshot.effect().is_some_and(|effect| matches!(effect.state, State::InDoubt(_)));
         if !in_doubt || rule.inject.as_ref().is_none_or(|inject| inject.valid_for.is_none()) {
             return Ok(None);
         }

@@ -1,13 +1,8 @@
 //! Answers that could not be recorded when they came. They are kept until the ledger can be written again; without that,
 //! their effects would stay in flight for as long as this process lives.
 
-use crate::Gate;
-use crate::clock::Clock;
 use semel_core::outcome::Outcome;
-use semel_ledger::claim::{Claim, Unsettled};
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::Store;
+use semel_ledger::claim::Claim;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// With more of them the ledger is not coming back soon, and memory is worth more. The others are in doubt when the
@@ -15,47 +10,33 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const KEPT_MAX: usize = 1_000;
 
 #[derive(Debug)]
-struct Unwritten {
-    claim: Claim,
-    outcome: Outcome,
-    reply: Option<Vec<u8>>,
+pub(crate) struct PendingSettlement {
+    pub(crate) claim: Claim,
+    pub(crate) outcome: Outcome,
+    pub(crate) reply: Option<Vec<u8>>,
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct PendingSettlements(Mutex<Vec<Unwritten>>);
+pub(crate) struct PendingSettlements(Mutex<Vec<PendingSettlement>>);
 
 impl PendingSettlements {
-    fn lock(&self) -> MutexGuard<'_, Vec<Unwritten>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
-    pub(crate) fn keep_unsettled(&self, claim: Claim, outcome: Outcome, reply: Option<Vec<u8>>) {
-        let mut kept = self.pending_settlements.lock();
+    pub(crate) fn push(&self, settlement: PendingSettlement) {
+        let mut kept = self.lock();
         if kept.len() < KEPT_MAX {
-            kept.push(Unwritten { claim, outcome, reply });
+            kept.push(settlement);
         }
     }
 
-    /// Records the answers that are kept, up to the first that the ledger does not take. For processes that go on.
-    pub async fn settle_pending(&self) {
-        loop {
-            let Some(Unwritten { claim, outcome, reply }) = self.pending_settlements.lock().pop() else {
-                return;
-            };
-            let attempt = claim.attempt();
-            let began = self.clock.elapsed();
-            match self.ledger.settle(claim, &outcome, reply.as_deref(), self.clock.now()).await {
-                Ok(changed) => {
-                    let took = self.clock.elapsed().saturating_sub(began);
-                    self.emit_settled(&changed, attempt, &outcome, took, None);
-                }
-                Err(Unsettled { claim, .. }) => {
-                    self.pending_settlements.lock().push(Unwritten { claim: *claim, outcome, reply });
-                    return;
-                }
-            }
-        }
+    /// Keeps one that was popped and could not be recorded, however many have come meanwhile.
+    pub(crate) fn put_back(&self, settlement: PendingSettlement) {
+        self.lock().push(settlement);
+    }
+
+    pub(crate) fn pop(&self) -> Option<PendingSettlement> {
+        self.lock().pop()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<PendingSettlement>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

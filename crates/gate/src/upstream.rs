@@ -7,8 +7,8 @@ use semel_core::effect::Effect;
 use semel_core::ids::AttemptNo;
 use semel_core::json::Json;
 use semel_core::outcome::Outcome;
-use semel_core::policy::file::KeyForm;
-use semel_core::policy::prices::Tokens;
+use semel_core::policy::prices::TokenUsage;
+use semel_core::policy::rule::KeyForm;
 use semel_core::policy::rule::{Probe, Rule};
 use serde_json::Value;
 use std::future::Future;
@@ -89,7 +89,7 @@ pub struct Sent {
     /// Shown as `data` in the answer object.
     pub data: Value,
     /// The tokens that a model used, where that is known.
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<TokenUsage>,
     /// Kept with the attempt where another one was first: then its answer is evidence alone.
     pub description: Value,
 }

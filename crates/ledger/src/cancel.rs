@@ -3,7 +3,7 @@
 use crate::entropy::Entropy;
 use crate::holders::Holders;
 use crate::ledger::{CellUpdate, Ledger};
-use crate::record::Known;
+use crate::record::StoredEffect;
 use crate::small_records::{Epoch, Fence};
 use crate::store::{By, Cursor, Durability, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Revision, Store};
 use crate::{Error, journal};
@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 /// The effects of a cancelled run, and those that may still happen.
 #[derive(Debug, Clone)]
-pub struct Cancelled {
-    pub applied: Vec<Known>,
+pub struct CancelReport {
+    pub applied: Vec<StoredEffect>,
     /// Sent, and not answered yet.
-    pub in_flight: Vec<Known>,
-    pub in_doubt: Vec<Known>,
+    pub in_flight: Vec<StoredEffect>,
+    pub in_doubt: Vec<StoredEffect>,
     /// Calls that the fence kept from starting, as (action, subject).
     pub prevented: Vec<(String, String)>,
     /// Records that cannot be read. Any of them may have an attempt of this run.
@@ -30,10 +30,10 @@ pub struct Cancelled {
     pub drained: bool,
 }
 
-impl Cancelled {
+impl CancelReport {
     /// The effects that can be taken back, and by which call. Each undo is an effect of its own.
-    pub fn undoable(&self) -> impl Iterator<Item = (&Known, &UndoCall)> {
-        self.applied.iter().filter_map(|known| Some((known, known.effect.undoable()?)))
+    pub fn undoable(&self) -> impl Iterator<Item = (&StoredEffect, &UndoCall)> {
+        self.applied.iter().filter_map(|stored| Some((stored, stored.effect.undoable()?)))
     }
 }
 
@@ -46,10 +46,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         lift: bool,
         reason: Option<String>,
         now: At,
-    ) -> Result<Cancelled, Error> {
+    ) -> Result<CancelReport, Error> {
         let run_key = run_key(&self.secret, tenant, run);
         let fence = self.set_fence(run_key, run, !lift, reason, now).await?;
-        let mut answer = Cancelled {
+        let mut answer = CancelReport {
             applied: Vec::new(),
             in_flight: Vec::new(),
             in_doubt: Vec::new(),
@@ -63,26 +63,26 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             // All of them: an effect that began in another run may have an attempt of this one.
             let page = self.listing(By::All, after, PAGE_ROWS_MAX).await?;
             answer.damaged.extend(page.damaged);
-            let ours = |known: &Known| {
+            let ours = |stored: &StoredEffect| {
                 let of_run = |attempt: &Attempt| attempt.run.as_ref().is_some_and(|of| of.id == run);
-                known.index.run == Some(run_key)
-                    || known.effect.facts.tenant == tenant && known.effect.attempts.iter().any(of_run)
+                stored.index.run == Some(run_key)
+                    || stored.effect.facts.tenant == tenant && stored.effect.attempts.iter().any(of_run)
             };
-            for (key, known) in page.items.into_iter().filter(|(_, known)| ours(known)) {
-                let known = match known.effect.is_open() {
-                    true => self.observe(key, now).await?.newest.map_or(known, Arc::unwrap_or_clone),
-                    false => known,
+            for (key, stored) in page.items.into_iter().filter(|(_, stored)| ours(stored)) {
+                let stored = match stored.effect.is_open() {
+                    true => self.observe(key, now).await?.newest.map_or(stored, Arc::unwrap_or_clone),
+                    false => stored,
                 };
-                for attempt in &known.effect.attempts {
+                for attempt in &stored.effect.attempts {
                     may_send |= self.may_send(attempt, now)?;
                 }
-                match known.effect.state {
+                match stored.effect.state {
                     State::Applied(_) => {
-                        let effect = self.as_known_since(known.effect).await?;
-                        answer.applied.push(Known { effect, ..known });
+                        let effect = self.with_later_facts(stored.effect).await?;
+                        answer.applied.push(StoredEffect { effect, ..stored });
                     }
-                    State::InFlight { .. } => answer.in_flight.push(known),
-                    State::InDoubt(_) => answer.in_doubt.push(known),
+                    State::InFlight { .. } => answer.in_flight.push(stored),
+                    State::InDoubt(_) => answer.in_doubt.push(stored),
                     State::NotApplied(_) => {}
                 }
             }

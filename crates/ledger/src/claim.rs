@@ -1,11 +1,13 @@
 //! Claim and settle: the right to make one attempt, and its answer.
 
+use crate::duplicate_reply::duplicate_reply;
 use crate::entropy::{Entropy, effect_id, nonce};
 use crate::holders::Holders;
-use crate::ledger::{Change, Changed, Found, Late, Ledger, RACES_MAX, Written, undetermined};
-use crate::record::{Known, encode, index_after, index_of_first};
-use crate::second_answer::second_answer;
-use crate::small_records::{Alias, QUARANTINE, StandsFor, Turn, TurnHolder};
+use crate::ledger::{
+    Late, Ledger, RACES_MAX, RecordChange, RecordSnapshot, RecordUpdate, WriteResult, undetermined,
+};
+use crate::record::{StoredEffect, index_after, index_of_first};
+use crate::small_records::{Alias, KeyTarget, QUARANTINE, Turn, TurnHolder};
 use crate::store::{
     Commit, Committed, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, SeenAlike,
     Store,
@@ -30,7 +32,7 @@ use subtle::ConstantTimeEq;
 #[must_use = "a claim that is not settled leaves its effect in doubt"]
 #[derive(Debug)]
 pub struct Claim {
-    found: Found,
+    snapshot: RecordSnapshot,
     attempt: AttemptNo,
     turn: Option<(Digest, Revision)>,
     undo: Option<Undo>,
@@ -49,21 +51,21 @@ impl Claim {
     }
 
     pub fn effect(&self) -> &Effect {
-        &self.known().effect
+        &self.stored().effect
     }
 
     /// The effect with what the store keeps around it, as it was claimed.
-    pub fn known(&self) -> &Arc<Known> {
-        self.found.newest.as_ref().expect("a claim always has its effect")
+    pub fn stored(&self) -> &Arc<StoredEffect> {
+        self.snapshot.newest.as_ref().expect("a claim always has its effect")
     }
 
     pub fn key(&self) -> Digest {
-        self.found.key
+        self.snapshot.key
     }
 
     /// The record as it was when the claim was taken, or brought back.
-    pub fn found(&self) -> &Found {
-        &self.found
+    pub fn snapshot(&self) -> &RecordSnapshot {
+        &self.snapshot
     }
 
     pub fn attempt(&self) -> AttemptNo {
@@ -73,11 +75,11 @@ impl Claim {
 
 /// The inputs of a claim. Everything here was read before, and is required to hold still when it lands.
 #[derive(Debug)]
-pub struct Wanted<'a> {
+pub struct ClaimRequest<'a> {
     pub intent: &'a Intent,
     pub rule: &'a Rule,
-    pub found: &'a Found,
-    pub how: How,
+    pub snapshot: &'a RecordSnapshot,
+    pub how: ClaimKind,
     pub now: At,
     pub uptime: Option<Uptime>,
     pub deadline: At,
@@ -90,12 +92,12 @@ pub struct Wanted<'a> {
     pub alias: Option<(Digest, Revision)>,
     /// The effects that it was compared with, for a call that has an outline.
     pub alike: Option<(Digest, SeenAlike)>,
-    pub sender: Sender,
+    pub sender: AttemptSender,
 }
 
-/// Who is going to send.
+/// The sender of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sender {
+pub enum AttemptSender {
     /// This process.
     Here,
     /// A client that takes the claim away with it. The nonce is its own: asking again with it gets the same claim.
@@ -103,7 +105,7 @@ pub enum Sender {
 }
 
 #[derive(Debug, Clone)]
-pub enum How {
+pub enum ClaimKind {
     Claim(Claiming),
     Resend,
 }
@@ -116,13 +118,13 @@ pub struct FreeTurn {
 }
 
 /// A claim that is asked for, and what it is if the commit lands.
-struct Asked {
+struct PreparedClaim {
     commit: Commit,
     claim: Claim,
 }
 
 #[derive(Debug)]
-pub enum Claimed {
+pub enum ClaimResult {
     Won(Claim),
     /// Something moved since it was read: look again.
     Moved,
@@ -131,126 +133,113 @@ pub enum Claimed {
 }
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
-    pub async fn claim(&self, wanted: &Wanted<'_>) -> Result<Claimed, Error> {
-        let Asked { commit, claim } = self.ask(wanted)?;
+    pub async fn claim(&self, request: &ClaimRequest<'_>) -> Result<ClaimResult, Error> {
+        let PreparedClaim { commit, claim } = self.ask(request)?;
         let nonce = commit.nonce;
         match self.store.commit(commit).await? {
-            Committed::Done => Ok(Claimed::Won(claim)),
+            Committed::Done => Ok(ClaimResult::Won(claim)),
             Committed::Conflict(conflict) => Ok(match conflict {
-                Conflict::Family(other) => Claimed::Family(other),
-                Conflict::Record | Conflict::Cell(_) | Conflict::Alike => Claimed::Moved,
+                Conflict::Family(other) => ClaimResult::Family(other),
+                Conflict::Record | Conflict::Cell(_) | Conflict::Alike => ClaimResult::Moved,
             }),
             // Rule 15: "held by me" is won.
             Committed::Unknown => {
-                let found = self.find(wanted.found.key).await.map_err(undetermined)?;
-                let mine = found.effect().and_then(Effect::open_attempt).is_some_and(|a| a.nonce == nonce);
-                Ok(if mine { Claimed::Won(Claim { found, ..claim }) } else { Claimed::Moved })
+                let snapshot = self.find(request.snapshot.key).await.map_err(undetermined)?;
+                let mine = snapshot.effect().and_then(Effect::open_attempt).is_some_and(|a| a.nonce == nonce);
+                Ok(if mine { ClaimResult::Won(Claim { snapshot, ..claim }) } else { ClaimResult::Moved })
             }
         }
     }
 
     /// Everything about a claim but its commit.
-    fn ask(&self, wanted: &Wanted<'_>) -> Result<Asked, Error> {
-        let (owner, nonce) = match wanted.sender {
-            Sender::Here => (self.holders.me()?, nonce(&self.entropy)),
-            Sender::Away(nonce) => (OwnerId::AWAY, nonce),
+    fn ask(&self, request: &ClaimRequest<'_>) -> Result<PreparedClaim, Error> {
+        let (owner, nonce) = match request.sender {
+            AttemptSender::Here => (self.holders.me()?, nonce(&self.entropy)),
+            AttemptSender::Away(nonce) => (OwnerId::AWAY, nonce),
         };
         let new = NewAttempt {
             nonce,
             owner,
-            at: wanted.now,
-            deadline: wanted.deadline,
-            last_send: wanted.last_send,
-            call_id: wanted.intent.call_id.clone(),
-            run: wanted.intent.run.clone(),
-            epoch: wanted.found.epoch.0,
-            facts: wanted.intent.facts(wanted.rule),
-            marks: Arc::clone(&wanted.intent.marks),
-            trace: wanted.intent.metadata.trace.map(|parent| parent.trace),
-            uptime: wanted.uptime,
+            at: request.now,
+            deadline: request.deadline,
+            last_send: request.last_send,
+            call_id: request.intent.call_id.clone(),
+            run: request.intent.run.clone(),
+            epoch: request.snapshot.epoch.0,
+            facts: request.intent.facts(request.rule),
+            marks: Arc::clone(&request.intent.marks),
+            trace: request.intent.metadata.trace.map(|parent| parent.trace),
+            uptime: request.uptime,
         };
-        let (effect, event) = self.effect_after(wanted, new)?;
-        let index = match &wanted.found.newest {
-            Some(known) => index_after(&known.index, &effect),
-            None => index_of_first(wanted.intent, &effect),
+        let (effect, event) = self.effect_after(request, new)?;
+        let index = match &request.snapshot.newest {
+            Some(stored) => index_after(&stored.index, &effect),
+            None => index_of_first(request.intent, &effect),
         };
         // A later attempt may come from another run; the row stays with the run that the effect began in, and
         // cancelling looks at the attempts too.
         // A corrected call under the same key looks like other calls than the first one.
-        let alike = wanted.intent.alike.key();
+        let alike = request.intent.alike.key();
         let index = crate::store::Index { run: self.run_of(&effect), alike, ..index };
         let attempt = effect.newest_attempt().expect("a claimed effect has an attempt").number;
-        let key = wanted.found.key;
-        let mut puts = vec![Put::Record {
-            key,
-            ordinal: effect.occurrence.number,
-            expected: wanted.found.revision,
-            index: Box::new(index.clone()),
-            body: encode(&effect),
-            reply: ReplyChange::Drop,
-        }];
-        if let Some(turn) = wanted.turn {
+        let key = request.snapshot.key;
+        let mut puts = vec![request.snapshot.put(&effect, &index, ReplyChange::Drop)];
+        if let Some(turn) = request.turn {
             let holder = TurnHolder { key, occurrence: effect.occurrence.number, attempt };
             puts.push(Put::cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
         }
-        if let Some((alias, seen)) = wanted.alias {
-            let stands_for = Some(StandsFor::of(&effect));
+        if let Some((alias, seen)) = request.alias {
+            let stands_for = Some(KeyTarget::of(&effect));
             puts.push(Put::cell(alias, seen, &Alias { key, stands_for }));
         }
         // Two runs may well ask a model the same thing at once.
-        let family_quiet = (effect.facts.class != Class::Generate).then_some(wanted.intent.family);
-        let mut cells = vec![(EPOCH_CELL, wanted.found.epoch)];
-        cells.extend(&wanted.fences);
+        let family_quiet = (effect.facts.class != Class::Generate).then_some(request.intent.family);
+        let mut cells = vec![(EPOCH_CELL, request.snapshot.epoch)];
+        cells.extend(&request.fences);
         let commit = Commit {
-            require: Require { cells, family_quiet, alike: wanted.alike, room: true },
-            journal: vec![journal::line(&event.0, &effect, index.run, wanted.now)],
+            require: Require { cells, family_quiet, alike: request.alike, room: true },
+            journal: vec![journal::line(&event, &effect, index.run, request.now)],
             durability: promised(&effect),
-            ..Commit::of(event.nonce(), puts)
+            ..Commit::of(nonce, puts)
         };
-        let found = Found {
-            key,
-            revision: wanted.found.revision.next(),
-            epoch: wanted.found.epoch,
-            newest: Some(Arc::new(Known { effect, index, newer: false })),
-            reply: None,
-        };
-        let turn = wanted.turn.map(|turn| (turn.key, turn.revision.next()));
-        Ok(Asked { commit, claim: Claim { found, attempt, turn, undo: None, about: None } })
+        let snapshot = request.snapshot.after(effect, index, None);
+        let turn = request.turn.map(|turn| (turn.key, turn.revision.next()));
+        Ok(PreparedClaim { commit, claim: Claim { snapshot, attempt, turn, undo: None, about: None } })
     }
 
-    fn effect_after(&self, wanted: &Wanted<'_>, new: NewAttempt) -> Result<(Effect, Opening), Error> {
-        let newest = wanted.found.newest.as_deref();
-        if newest.is_some_and(|known| known.newer) {
+    fn effect_after(&self, request: &ClaimRequest<'_>, new: NewAttempt) -> Result<(Effect, Event), Error> {
+        let newest = request.snapshot.newest.as_deref();
+        if newest.is_some_and(|stored| stored.newer) {
             return Err(Error::NewerRecord {
                 effect: newest.map(|k| k.effect.id.to_string()).unwrap_or_default(),
             });
         }
-        match (&wanted.how, newest) {
-            (How::Resend, Some(known)) => {
+        match (&request.how, newest) {
+            (ClaimKind::Resend, Some(stored)) => {
                 let event = Event::Resent(new);
-                let mut effect = lifecycle::next(&known.effect, &event)?.effect;
-                if let Some(reason) = &wanted.intent.again {
+                let mut effect = lifecycle::next(&stored.effect, &event)?.effect;
+                if let Some(reason) = &request.intent.again {
                     effect.occurrence.adopt(reason);
                 }
-                Ok((effect, Opening(event)))
+                Ok((effect, event))
             }
-            (How::Claim(Claiming::NextAttempt), Some(known)) => {
+            (ClaimKind::Claim(Claiming::NextAttempt), Some(stored)) => {
                 let event = Event::Claimed(new);
-                let mut effect = lifecycle::next(&known.effect, &event)?.effect;
-                effect.occurrence.tried_by(wanted.intent.again.clone());
-                Ok((effect, Opening(event)))
+                let mut effect = lifecycle::next(&stored.effect, &event)?.effect;
+                effect.occurrence.tried_by(request.intent.again.clone());
+                Ok((effect, event))
             }
-            (How::Claim(claiming), newest) => {
+            (ClaimKind::Claim(claiming), newest) => {
                 let reason = match claiming {
                     Claiming::NextEffect { reason, .. } => reason.clone(),
-                    Claiming::First | Claiming::NextAttempt => wanted.intent.again.clone(),
+                    Claiming::First | Claiming::NextAttempt => request.intent.again.clone(),
                 };
-                let occurrence = occurrence(newest.map(|known| &known.effect), reason, wanted.intent);
-                let id = effect_id(&self.entropy, wanted.now);
-                let effect = Effect::claimed(wanted.intent.seed(id, occurrence, wanted.rule), &new);
-                Ok((effect, Opening(Event::Claimed(new))))
+                let occurrence = occurrence(newest.map(|stored| &stored.effect), reason, request.intent);
+                let id = effect_id(&self.entropy, request.now);
+                let effect = Effect::claimed(request.intent.seed(id, occurrence, request.rule), &new);
+                Ok((effect, Event::Claimed(new)))
             }
-            (How::Resend, None) => Err(Error::NoSuchEffect(wanted.found.key.to_string())),
+            (ClaimKind::Resend, None) => Err(Error::NoSuchEffect(request.snapshot.key.to_string())),
         }
     }
 
@@ -263,27 +252,31 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         nonce: Nonce,
         holder: OwnerId,
     ) -> Result<Option<Claim>, Error> {
-        let (key, known) = match self.by_id(id).await {
-            Ok(found) => found,
+        let (key, stored) = match self.by_id(id).await {
+            Ok(snapshot) => snapshot,
             Err(Error::NoSuchEffect(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let is_it = |found: &Attempt| {
-            found.owner == holder && bool::from(found.nonce.0.to_be_bytes().ct_eq(&nonce.0.to_be_bytes()))
+        let is_it = |snapshot: &Attempt| {
+            snapshot.owner == holder
+                && bool::from(snapshot.nonce.0.to_be_bytes().ct_eq(&nonce.0.to_be_bytes()))
         };
-        if !known.effect.attempt(attempt).is_some_and(is_it) {
+        if !stored.effect.attempt(attempt).is_some_and(is_it) {
             return Ok(None);
         }
         let newest = self.find(key).await?;
         // A turn that it took is free as soon as others see it settled.
-        let found = match newest.effect().is_some_and(|effect| effect.id == id) {
+        let snapshot = match newest.effect().is_some_and(|effect| effect.id == id) {
             true => newest,
             // The record has gone on. At no revision is it written; settling then finds that out by itself.
-            false => {
-                Found { newest: Some(Arc::new(known)), revision: Revision::ABSENT, reply: None, ..newest }
-            }
+            false => RecordSnapshot {
+                newest: Some(Arc::new(stored)),
+                revision: Revision::ABSENT,
+                reply: None,
+                ..newest
+            },
         };
-        Ok(Some(Claim { found, attempt, turn: None, undo: None, about: None }))
+        Ok(Some(Claim { snapshot, attempt, turn: None, undo: None, about: None }))
     }
 
     /// `unseen --epoch--> InDoubt`, `NotApplied --epoch--> InDoubt`, and the same for the effect that would follow an
@@ -292,32 +285,25 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         &self,
         intent: &Intent,
         rule: &Rule,
-        found: &Found,
+        snapshot: &RecordSnapshot,
         now: At,
     ) -> Result<bool, Error> {
-        let newest = found.effect();
+        let newest = snapshot.effect();
         if newest.is_some_and(|effect| !matches!(effect.state, State::Applied(_))) {
             // A refusal is not the answer of the attempt that was lost.
-            let event = Event::Forgotten { at: now, epoch: found.epoch.0 };
-            let written =
-                self.write(found, Change { reply: ReplyChange::Drop, ..Change::to(&event, now) }).await?;
-            return Ok(matches!(written, Written::Done(_)));
+            let event = Event::Forgotten { at: now, epoch: snapshot.epoch.0 };
+            let written = self
+                .write(snapshot, RecordChange { reply: ReplyChange::Drop, ..RecordChange::to(&event, now) })
+                .await?;
+            return Ok(matches!(written, WriteResult::Done(_)));
         }
         let occurrence = occurrence(newest, intent.again.clone(), intent);
-        let ordinal = occurrence.number;
         let seed = intent.seed(effect_id(&self.entropy, now), occurrence, rule);
-        let effect = Effect::forgotten(seed, now, found.epoch.0);
+        let effect = Effect::forgotten(seed, now, snapshot.epoch.0);
         let line = journal::note("forgotten", Some(&effect), intent.run_key, serde_json::json!({}), now);
-        let put = Put::Record {
-            key: found.key,
-            ordinal,
-            expected: found.revision,
-            index: Box::new(index_of_first(intent, &effect)),
-            body: encode(&effect),
-            reply: ReplyChange::Drop,
-        };
+        let put = snapshot.put(&effect, &index_of_first(intent, &effect), ReplyChange::Drop);
         let commit = Commit {
-            require: Require { cells: vec![(EPOCH_CELL, found.epoch)], ..Require::default() },
+            require: Require { cells: vec![(EPOCH_CELL, snapshot.epoch)], ..Require::default() },
             journal: vec![line],
             ..Commit::of(nonce(&self.entropy), vec![put])
         };
@@ -332,10 +318,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         outcome: &Outcome,
         reply: Option<&[u8]>,
         now: At,
-    ) -> Result<Changed, Unsettled> {
+    ) -> Result<RecordUpdate, SettleError> {
         match self.settle_once(&mut claim, outcome, reply, now).await {
             Ok(changed) => Ok(changed),
-            Err(error) => Err(Unsettled { claim: Box::new(claim), error }),
+            Err(error) => Err(SettleError { claim: Box::new(claim), error }),
         }
     }
 
@@ -345,83 +331,84 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         outcome: &Outcome,
         reply: Option<&[u8]>,
         now: At,
-    ) -> Result<Changed, Error> {
+    ) -> Result<RecordUpdate, Error> {
         let attempt = claim.attempt;
         let event = Event::Settled { attempt, outcome: outcome.clone(), at: now };
         let id = claim.effect().id;
         let nonce = claim.effect().attempt(attempt).map(|attempt| attempt.nonce);
         // Numbers repeat after a failover that lost a claim; nonces do not.
         let mine = |effect: &Effect| effect.attempt(attempt).map(|attempt| attempt.nonce) == nonce;
-        let mut found = claim.found.clone();
+        let mut snapshot = claim.snapshot.clone();
         for _ in 0..RACES_MAX {
-            if !found.effect().is_some_and(|effect| effect.id == id && mine(effect)) {
-                return Box::pin(self.late(claim, found, &event, reply, now)).await;
+            if !snapshot.effect().is_some_and(|effect| effect.id == id && mine(effect)) {
+                return Box::pin(self.late(claim, snapshot, &event, reply, now)).await;
             }
-            let second = match answered_by_another(&found, attempt) {
-                true => second_answer(attempt, outcome, reply, claim.about.as_deref()),
+            let second = match answered_by_another(&snapshot, attempt) {
+                true => duplicate_reply(attempt, outcome, reply, claim.about.as_deref()),
                 false => None,
             };
             // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
             let turn = claim.turn.map(|(key, revision)| Put::cell(key, revision, &Turn { holder: None }));
-            let change = Change {
-                reply: reply_after(&found, attempt, outcome, reply),
+            let change = RecordChange {
+                reply: reply_after(&snapshot, attempt, outcome, reply),
                 durability: promised(claim.effect()),
                 beside: turn.into_iter().collect(),
                 note: second,
                 undo: claim.undo.clone(),
-                ..Change::to(&event, now)
+                ..RecordChange::to(&event, now)
             };
-            match self.write(&found, change).await? {
-                Written::Done(changed) => return Ok(changed),
-                Written::Moved => {
+            match self.write(&snapshot, change).await? {
+                WriteResult::Done(changed) => return Ok(changed),
+                WriteResult::Moved => {
                     claim.turn = None;
-                    found = self.find(found.key).await?;
+                    snapshot = self.find(snapshot.key).await?;
                     // Our own commit may have landed although its answer was lost.
-                    let effect = found.effect().filter(|effect| effect.id == id && mine(effect));
+                    let effect = snapshot.effect().filter(|effect| effect.id == id && mine(effect));
                     let recorded = effect.and_then(|effect| effect.attempt(attempt)).map(|a| a.verdict);
                     if recorded == Some(verdict_of(outcome)) {
-                        return Ok(Changed { found, alarm: None, late: None });
+                        return Ok(RecordUpdate { snapshot, alarm: None, late: None });
                     }
                 }
             }
         }
-        Err(Error::NotWritten { what: format!("record {} does not come to rest", found.key) })
+        Err(Error::NotWritten { what: format!("record {} does not come to rest", snapshot.key) })
     }
 
     /// An answer whose record has gone on, or has lost its attempt: evidence, and nothing else.
     async fn late(
         &self,
         claim: &Claim,
-        found: Found,
+        snapshot: RecordSnapshot,
         event: &Event,
         reply: Option<&[u8]>,
         now: At,
-    ) -> Result<Changed, Error> {
+    ) -> Result<RecordUpdate, Error> {
         let occurrence = claim.effect().occurrence.number;
         let id = claim.effect().id;
         let answered =
-            self.occurrence(claim.found.key, occurrence).await?.filter(|known| known.effect.id == id);
-        let step = answered.as_ref().and_then(|known| lifecycle::next(&known.effect, event).ok());
+            self.occurrence(claim.snapshot.key, occurrence).await?.filter(|stored| stored.effect.id == id);
+        let step = answered.as_ref().and_then(|stored| lifecycle::next(&stored.effect, event).ok());
         let known_nonce = |effect: &Effect| effect.attempt(claim.attempt).map(|attempt| attempt.nonce);
-        let dropped = answered.as_ref().map(|known| &known.effect).filter(|e| has_dropped(e, claim.attempt));
+        let dropped =
+            answered.as_ref().map(|stored| &stored.effect).filter(|e| has_dropped(e, claim.attempt));
         let moved_on = dropped.is_some()
             || answered
                 .as_ref()
-                .is_some_and(|known| known_nonce(&known.effect) == known_nonce(claim.effect()));
-        let run = claim.found.newest.as_ref().and_then(|known| known.index.run);
+                .is_some_and(|stored| known_nonce(&stored.effect) == known_nonce(claim.effect()));
+        let run = claim.snapshot.newest.as_ref().and_then(|stored| stored.index.run);
         let data = serde_json::json!({
             "attempt": claim.attempt, "occurrence": occurrence, "answer": event.word(), "lost": !moved_on,
         });
         let mut lines = vec![journal::note("late_answer", Some(claim.effect()), run, data, now)];
         if let Event::Settled { outcome, .. } = event
-            && let Some((kind, said)) = second_answer(claim.attempt, outcome, reply, claim.about.as_deref())
+            && let Some((kind, said)) = duplicate_reply(claim.attempt, outcome, reply, claim.about.as_deref())
         {
             lines.push(journal::note(kind, Some(claim.effect()), run, said, now));
         }
         self.noted(lines, Durability::Durable).await?;
         if !moved_on {
             self.bump_after_lost(claim, now).await?;
-            return Ok(Changed { found, alarm: None, late: Some(Late::Lost) });
+            return Ok(RecordUpdate { snapshot, alarm: None, late: Some(Late::Lost) });
         }
         let alarm = match dropped {
             Some(effect) => lifecycle::alarm_of_dropped(effect, event),
@@ -430,8 +417,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         if let Some(alarm) = alarm {
             self.note(journal::alarm(alarm, claim.effect(), run, now), Durability::Durable).await?;
         }
-        Ok(Changed {
-            found: Found { newest: answered.map(Arc::new), reply: None, ..found },
+        Ok(RecordUpdate {
+            snapshot: RecordSnapshot { newest: answered.map(Arc::new), reply: None, ..snapshot },
             alarm,
             late: Some(Late::MovedOn),
         })
@@ -442,7 +429,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     async fn bump_after_lost(&self, claim: &Claim, now: At) -> Result<(), Error> {
         let started = claim.effect().attempt(claim.attempt).map(|attempt| attempt.claimed_at);
         let young = started.is_some_and(|at| now < at.plus(QUARANTINE));
-        if young && self.epoch().await?.0 <= claim.found.epoch {
+        if young && self.epoch().await?.0 <= claim.snapshot.epoch {
             self.bump_epoch("an attempt was answered that the ledger has lost", now).await?;
         }
         Ok(())
@@ -453,17 +440,17 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         &self,
         key: Digest,
         now: At,
-    ) -> Result<Result<FreeTurn, (Revision, Box<Found>)>, Error> {
+    ) -> Result<Result<FreeTurn, (Revision, Box<RecordSnapshot>)>, Error> {
         let (revision, turn) = self.cell::<Turn>(key).await?;
         let Some(holder) = turn.and_then(|turn| turn.holder) else {
             return Ok(Ok(FreeTurn { key, revision }));
         };
-        let found = self.observe(holder.key, now).await?;
-        let busy = found.effect().is_some_and(|effect| {
+        let snapshot = self.observe(holder.key, now).await?;
+        let busy = snapshot.effect().is_some_and(|effect| {
             effect.occurrence.number == holder.occurrence
                 && matches!(effect.state, State::InFlight { attempt } if attempt == holder.attempt)
         });
-        Ok(if busy { Err((revision, Box::new(found))) } else { Ok(FreeTurn { key, revision }) })
+        Ok(if busy { Err((revision, Box::new(snapshot))) } else { Ok(FreeTurn { key, revision }) })
     }
 
     /// Lets a caller's own key point to the effect that answers it, unless it has come to point elsewhere since it was
@@ -478,11 +465,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Marks an effect as delivered, as it was last seen. Losing the mark is safe: it means undelivered.
-    pub async fn delivered(&self, seen: &Found, now: At) -> Result<(), Error> {
+    pub async fn delivered(&self, seen: &RecordSnapshot, now: At) -> Result<(), Error> {
         let occurrence = seen.effect().map(|effect| effect.occurrence.number);
-        let mut found = seen.clone();
+        let mut snapshot = seen.clone();
         for _ in 0..RACES_MAX {
-            let Some(effect) = found.effect().filter(|effect| Some(effect.occurrence.number) == occurrence)
+            let Some(effect) =
+                snapshot.effect().filter(|effect| Some(effect.occurrence.number) == occurrence)
             else {
                 return Ok(());
             };
@@ -490,10 +478,10 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 return Ok(());
             }
             let event = Event::Delivered { at: now };
-            let change = Change { durability: Durability::Lazy, ..Change::to(&event, now) };
-            match self.write(&found, change).await? {
-                Written::Done(_) => return Ok(()),
-                Written::Moved => found = self.find(seen.key).await?,
+            let change = RecordChange { durability: Durability::Lazy, ..RecordChange::to(&event, now) };
+            match self.write(&snapshot, change).await? {
+                WriteResult::Done(_) => return Ok(()),
+                WriteResult::Moved => snapshot = self.find(seen.key).await?,
             }
         }
         Ok(())
@@ -503,7 +491,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 /// The ledger could not be written. The effect stays in flight, and lapses into doubt if nobody settles it.
 #[derive(Debug, thiserror::Error)]
 #[error("the answer could not be recorded: {error}")]
-pub struct Unsettled {
+pub struct SettleError {
     pub claim: Box<Claim>,
     pub error: Error,
 }
@@ -532,18 +520,23 @@ fn has_dropped(effect: &Effect, attempt: AttemptNo) -> bool {
 }
 
 /// Whether an effect has the answer of another attempt than this one.
-fn answered_by_another(found: &Found, attempt: AttemptNo) -> bool {
-    let state = found.effect().map(|effect| &effect.state);
+fn answered_by_another(snapshot: &RecordSnapshot, attempt: AttemptNo) -> bool {
+    let state = snapshot.effect().map(|effect| &effect.state);
     matches!(state, Some(State::Applied(applied)) if applied.by.is_some_and(|by| by != attempt))
 }
 
-fn reply_after(found: &Found, attempt: AttemptNo, outcome: &Outcome, reply: Option<&[u8]>) -> ReplyChange {
-    let state = found.effect().map(|effect| &effect.state);
+fn reply_after(
+    snapshot: &RecordSnapshot,
+    attempt: AttemptNo,
+    outcome: &Outcome,
+    reply: Option<&[u8]>,
+) -> ReplyChange {
+    let state = snapshot.effect().map(|effect| &effect.state);
     let in_flight = matches!(state, Some(State::InFlight { .. }));
     // The reply of a success is that of the attempt that did it.
-    let others = answered_by_another(found, attempt);
+    let others = answered_by_another(snapshot, attempt);
     let has_success =
-        found.effect().is_some_and(|effect| effect.attempts.iter().any(|a| a.verdict == Verdict::Applied));
+        snapshot.effect().is_some_and(|effect| effect.attempts.iter().any(|a| a.verdict == Verdict::Applied));
     match (reply, outcome) {
         (Some(_), Outcome::Applied { .. }) if others => ReplyChange::Keep,
         (None, _) | (_, Outcome::InDoubt { .. }) => ReplyChange::Keep,
@@ -557,17 +550,5 @@ fn occurrence(newest: Option<&Effect>, reason: Option<Reason>, intent: &Intent) 
     match newest {
         Some(newest) => Occurrence::after(newest, reason, &intent.marks),
         None => Occurrence::first(reason),
-    }
-}
-
-/// The event that opens an attempt.
-struct Opening(Event);
-
-impl Opening {
-    fn nonce(&self) -> semel_core::ids::Nonce {
-        match &self.0 {
-            Event::Claimed(new) | Event::Resent(new) => new.nonce,
-            _ => unreachable!("only claims and resends open an attempt"),
-        }
     }
 }

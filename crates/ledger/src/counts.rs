@@ -28,7 +28,7 @@ impl Day {
 
 /// The key of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Under<'a> {
+pub struct CountKey<'a> {
     pub tenant: &'a str,
     /// `cli`, `mcp`, `http`, `llm` or `fn`.
     pub door: &'a str,
@@ -37,10 +37,10 @@ pub struct Under<'a> {
 
 /// Tenants and doors that were ever counted, so that all of it can be added up.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Counted(BTreeSet<(String, String)>);
+struct CountedDoors(BTreeSet<(String, String)>);
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
-    pub async fn add_counts(&self, under: Under<'_>, more: &Tally) -> Result<(), Error> {
+    pub async fn add_counts(&self, under: CountKey<'_>, more: &Tally) -> Result<(), Error> {
         let key = self.counts_key(under);
         for _ in 0..RACES_MAX {
             let (revision, tally) = self.cell::<Tally>(key).await?;
@@ -65,7 +65,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Err(Error::NotWritten { what: "the counts change all the time".into() })
     }
 
-    pub async fn counts(&self, under: Under<'_>) -> Result<Tally, Error> {
+    pub async fn counts(&self, under: CountKey<'_>) -> Result<Tally, Error> {
         Ok(self.cell(self.counts_key(under)).await?.1.unwrap_or_default())
     }
 
@@ -76,12 +76,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Tenants with the doors that were counted for them.
     pub async fn counted(&self) -> Result<Vec<(String, String)>, Error> {
-        let (_, counted) = self.cell::<Counted>(self.counted_key()).await?;
+        let (_, counted) = self.cell::<CountedDoors>(self.counted_key()).await?;
         Ok(counted.unwrap_or_default().0.into_iter().collect())
     }
 
-    async fn list_counted(&self, under: Under<'_>) -> Result<(), Error> {
-        self.update_cell(self.counted_key(), Durability::Lazy, |counted: Option<Counted>| {
+    async fn list_counted(&self, under: CountKey<'_>) -> Result<(), Error> {
+        self.update_cell(self.counted_key(), Durability::Lazy, |counted: Option<CountedDoors>| {
             let mut value = counted.unwrap_or_default();
             let is_new = value.0.insert((under.tenant.to_owned(), under.door.to_owned()));
             let put = CellUpdate::Put { value, lines: Vec::new(), result: () };
@@ -90,7 +90,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         .await
     }
 
-    fn counts_key(&self, under: Under<'_>) -> Digest {
+    fn counts_key(&self, under: CountKey<'_>) -> Digest {
         let parts = [under.tenant.as_bytes(), under.door.as_bytes(), &under.day.0.to_be_bytes()];
         self.secret().mac("counts", &parts)
     }

@@ -37,7 +37,7 @@ static POINTS: RwLock<Vec<Arc<Point>>> = RwLock::new(Vec::new());
 /// The error that an `error` action injects.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("failpoint {0}")]
-pub struct Injected(pub &'static str);
+pub struct InjectedError(pub &'static str);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadSpec {
@@ -52,14 +52,14 @@ pub enum BadSpec {
 #[derive(Debug)]
 struct Point {
     name: &'static str,
-    action: Action,
+    action: PointAction,
     /// Acts on this hit only, counted from 1; `None` acts on every hit.
     only: Option<u64>,
     hits: AtomicU64,
 }
 
 #[derive(Debug)]
-enum Action {
+enum PointAction {
     Abort,
     Error,
     Pause(Duration),
@@ -77,13 +77,13 @@ pub fn install(spec: &str) -> Result<(), BadSpec> {
 
 /// Passes, or does what was installed for `name`.
 #[inline]
-pub fn hit(name: &'static str) -> Result<(), Injected> {
+pub fn hit(name: &'static str) -> Result<(), InjectedError> {
     if ARMED.load(Ordering::Relaxed) { act(name) } else { Ok(()) }
 }
 
 #[cold]
 #[allow(clippy::disallowed_methods, reason = "a pause between two system calls is what the test asked for")]
-fn act(name: &'static str) -> Result<(), Injected> {
+fn act(name: &'static str) -> Result<(), InjectedError> {
     debug_assert!(NAMES.contains(&name), "failpoint {name} is missing from NAMES");
     let points = POINTS.read().unwrap_or_else(PoisonError::into_inner).clone();
     for point in points.iter().filter(|point| point.name == name) {
@@ -94,9 +94,9 @@ fn act(name: &'static str) -> Result<(), Injected> {
         // A crash test whose point was never reached proves nothing, so the point says that it was.
         let _nobody_listens = writeln!(std::io::stderr(), "failpoint {name}");
         match point.action {
-            Action::Abort => std::process::abort(),
-            Action::Error => return Err(Injected(name)),
-            Action::Pause(span) => std::thread::sleep(span),
+            PointAction::Abort => std::process::abort(),
+            PointAction::Error => return Err(InjectedError(name)),
+            PointAction::Pause(span) => std::thread::sleep(span),
         }
     }
     Ok(())
@@ -112,9 +112,11 @@ fn parse(part: &str) -> Result<Arc<Point>, BadSpec> {
     };
     let pause = || word.strip_prefix("pause(")?.strip_suffix(')')?.parse::<u64>().ok();
     let action = match word {
-        "abort" => Action::Abort,
-        "error" => Action::Error,
-        _ => Action::Pause(Duration::from_millis(pause().ok_or_else(|| BadSpec::Action(word.to_owned()))?)),
+        "abort" => PointAction::Abort,
+        "error" => PointAction::Error,
+        _ => PointAction::Pause(Duration::from_millis(
+            pause().ok_or_else(|| BadSpec::Action(word.to_owned()))?,
+        )),
     };
     Ok(Arc::new(Point { name, action, only, hits: AtomicU64::new(0) }))
 }

@@ -18,7 +18,7 @@ pub struct Histogram {
 
 /// The counts at some moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Counted {
+pub struct HistogramSnapshot {
     /// Not cumulative; the last one has no upper end.
     pub buckets: Vec<u64>,
     pub sum_us: u64,
@@ -32,13 +32,13 @@ impl Histogram {
         self.sum_us.fetch_add(us, Ordering::Relaxed);
     }
 
-    pub fn counted(&self) -> Counted {
+    pub fn counted(&self) -> HistogramSnapshot {
         let buckets = self.buckets.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect();
-        Counted { buckets, sum_us: self.sum_us.load(Ordering::Relaxed) }
+        HistogramSnapshot { buckets, sum_us: self.sum_us.load(Ordering::Relaxed) }
     }
 }
 
-impl Counted {
+impl HistogramSnapshot {
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }

@@ -1,7 +1,7 @@
-//! Who holds attempts, and whether they are still alive (rule 17).
+//! Holders of attempts, and whether they are still alive (rule 17).
 
 use crate::Error;
-use crate::owner::{Group, OwnerLock, Owners};
+use crate::owner::{Group, OwnerLock, is_alive};
 use semel_core::ids::OwnerId;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ pub trait Holders: Send + Sync + 'static {
 /// Holders of a ledger that processes of one machine share: each locks a file of its own.
 #[derive(Debug)]
 pub struct FileHolders {
-    owners: Owners,
+    directory: PathBuf,
     mine: Mutex<Option<OwnerLock>>,
 }
 
@@ -27,7 +27,7 @@ const SWEEP_MAX: usize = 10_000;
 
 impl FileHolders {
     pub fn in_directory(directory: PathBuf) -> Self {
-        FileHolders { owners: Owners::Directory(directory), mine: Mutex::new(None) }
+        FileHolders { directory, mine: Mutex::new(None) }
     }
 
     /// Children started from now on keep this process's claims alive with them.
@@ -57,8 +57,7 @@ impl FileHolders {
     /// Tidies away the names of processes that are gone, a bounded number at a time. Housekeeping: what cannot be
     /// tidied is left.
     pub fn sweep(&self) {
-        let Owners::Directory(directory) = &self.owners else { return };
-        let Ok(entries) = std::fs::read_dir(directory) else { return };
+        let Ok(entries) = std::fs::read_dir(&self.directory) else { return };
         let ids =
             entries.filter_map(|entry| entry.ok()?.file_name().to_str().and_then(OwnerLock::id_of_name));
         for id in ids.take(SWEEP_MAX) {
@@ -76,13 +75,13 @@ impl Holders for FileHolders {
         let mut mine = self.lock();
         match &*mine {
             Some(lock) => Ok(lock.id()),
-            None => Ok(mine.insert(self.owners.take()?).id()),
+            None => Ok(mine.insert(OwnerLock::take(&self.directory)?).id()),
         }
     }
 
     fn is_alive(&self, owner: OwnerId) -> Result<bool, Error> {
         // Asking the file about ourselves would find our own lock, but only by opening it.
         let me = self.lock().as_ref().map(OwnerLock::id);
-        if me == Some(owner) { Ok(true) } else { self.owners.is_alive(owner) }
+        if me == Some(owner) { Ok(true) } else { is_alive(&self.directory, owner) }
     }
 }

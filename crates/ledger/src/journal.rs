@@ -63,12 +63,12 @@ struct Details<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     what: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    why: Option<Why<'a>>,
+    why: Option<JournalReason<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Why<'a> {
+enum JournalReason<'a> {
     NotApplied(&'a NotAppliedWhy),
     Words(&'a str),
 }
@@ -92,8 +92,10 @@ fn details<'a>(event: &'a Event, effect: &'a Effect) -> Details<'a> {
                 Outcome::Applied { evidence, word, .. } => {
                     Details { evidence: Some(*evidence), effect: Some(*word), ..only }
                 }
-                Outcome::NotApplied { why, .. } => Details { why: Some(Why::NotApplied(why)), ..only },
-                Outcome::InDoubt { why, .. } => Details { why: Some(Why::Words(why)), ..only },
+                Outcome::NotApplied { why, .. } => {
+                    Details { why: Some(JournalReason::NotApplied(why)), ..only }
+                }
+                Outcome::InDoubt { why, .. } => Details { why: Some(JournalReason::Words(why)), ..only },
             }
         }
         Event::Lapsed { why, .. } => {
@@ -101,13 +103,13 @@ fn details<'a>(event: &'a Event, effect: &'a Effect) -> Details<'a> {
                 Lapse::HolderDied => "holder_died",
                 Lapse::DeadlinePassed => "deadline_passed",
             };
-            Details { why: Some(Why::Words(why)), ..only }
+            Details { why: Some(JournalReason::Words(why)), ..only }
         }
         Event::SenderGone { attempt, .. } => Details { attempt: Some(*attempt), ..only },
         Event::RuledApplied { ruling, .. }
         | Event::RuledNotApplied { ruling }
         | Event::Reopened { ruling }
-        | Event::Released { ruling } => {
+        | Event::RepeatPermitted { ruling } => {
             Details { by: Some(&ruling.by), reason: Some(&ruling.reason), ..only }
         }
         Event::Adopted { reason } => Details { reason: Some(reason), ..only },

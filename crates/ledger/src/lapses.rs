@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{Change, Ledger, RACES_MAX, Written};
+use crate::ledger::{Ledger, RACES_MAX, RecordChange, WriteResult};
 use crate::store::{By, PAGE_ROWS_MAX, Store};
 use semel_core::digest::Digest;
 use semel_core::lifecycle::{Event, Lapse};
@@ -16,8 +16,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         loop {
             // One that cannot be read lapses for nobody: its callers are refused anyway.
             let page = self.listing(By::Open, after, PAGE_ROWS_MAX).await?;
-            for (key, known) in page.items {
-                let Some(attempt) = known.effect.open_attempt().filter(|_| !known.newer) else { continue };
+            for (key, stored) in page.items {
+                let Some(attempt) = stored.effect.open_attempt().filter(|_| !stored.newer) else { continue };
                 if now >= attempt.deadline || !self.is_alive(attempt.owner)? {
                     self.observe(key, now).await?;
                     lapsed += 1;
@@ -50,13 +50,14 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     async fn lapse_one(&self, key: Digest, now: At) -> Result<bool, Error> {
         let (me, event) = (self.holders().me()?, Event::Lapsed { why: Lapse::HolderDied, at: now });
         for _ in 0..RACES_MAX {
-            let found = self.find(key).await?;
-            let mine = found.effect().and_then(|effect| effect.open_attempt()).is_some_and(|a| a.owner == me);
+            let snapshot = self.find(key).await?;
+            let mine =
+                snapshot.effect().and_then(|effect| effect.open_attempt()).is_some_and(|a| a.owner == me);
             if !mine {
                 // Its answer came just now.
                 return Ok(false);
             }
-            if let Written::Done(_) = self.write(&found, Change::to(&event, now)).await? {
+            if let WriteResult::Done(_) = self.write(&snapshot, RecordChange::to(&event, now)).await? {
                 return Ok(true);
             }
         }

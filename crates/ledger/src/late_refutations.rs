@@ -3,7 +3,7 @@
 
 use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{Found, Ledger};
+use crate::ledger::{Ledger, RecordSnapshot};
 use crate::rulings::is_unconfirmed;
 use crate::store::{Durability, Revision, Store};
 use crate::{Error, journal};
@@ -15,35 +15,43 @@ use semel_core::time::At;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Disproved {
+struct LateRefutation {
     what: String,
     at: At,
 }
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Records that a success is not true which is no longer the newest effect of its record. `false`: it is none.
-    pub(crate) async fn disprove(&self, seen: &Found, what: String, now: At) -> Result<bool, Error> {
+    pub(crate) async fn disprove(&self, seen: &RecordSnapshot, what: String, now: At) -> Result<bool, Error> {
         let Some(seen_effect) = seen.effect() else { return Ok(false) };
-        let known = self.occurrence(seen.key, seen_effect.occurrence.number).await?;
-        let Some(known) = known.filter(|known| known.effect.id == seen_effect.id) else { return Ok(false) };
-        if !is_unconfirmed(&known.effect) {
+        let stored = self.occurrence(seen.key, seen_effect.occurrence.number).await?;
+        let Some(stored) = stored.filter(|stored| stored.effect.id == seen_effect.id) else {
+            return Ok(false);
+        };
+        if !is_unconfirmed(&stored.effect) {
             return Ok(false);
         }
         let data = serde_json::json!({"what": what});
-        let line = journal::note("refuted", Some(&known.effect), known.index.run, data, now);
-        let key = self.disproved_key(known.effect.id);
-        self.put_cell(key, Revision::ABSENT, &Disproved { what, at: now }, vec![line], Durability::Durable)
-            .await
+        let line = journal::note("refuted", Some(&stored.effect), stored.index.run, data, now);
+        let key = self.disproved_key(stored.effect.id);
+        self.put_cell(
+            key,
+            Revision::ABSENT,
+            &LateRefutation { what, at: now },
+            vec![line],
+            Durability::Durable,
+        )
+        .await
     }
 
     /// An effect with what became known of it after its record had gone on: that it was undone, or disproved.
-    pub async fn as_known_since(&self, effect: Effect) -> Result<Effect, Error> {
+    pub async fn with_later_facts(&self, effect: Effect) -> Result<Effect, Error> {
         let effect = self.with_undone(effect).await?;
         if !matches!(effect.state, State::Applied(_)) {
             return Ok(effect);
         }
-        let (_, disproved) = self.cell::<Disproved>(self.disproved_key(effect.id)).await?;
-        let Some(Disproved { what, at }) = disproved else { return Ok(effect) };
+        let (_, disproved) = self.cell::<LateRefutation>(self.disproved_key(effect.id)).await?;
+        let Some(LateRefutation { what, at }) = disproved else { return Ok(effect) };
         Ok(lifecycle::next(&effect, &Event::Refuted { what, at })?.effect)
     }
 

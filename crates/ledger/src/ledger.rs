@@ -1,15 +1,14 @@
 //! The ledger: current truth per intent, over any store.
 
+use crate::doubt_observer::{DoubtObserver, changes_doubt};
 use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
-use crate::record::{Known, decode, encode, index_after, run_digest};
+use crate::record::{StoredEffect, decode, encode, index_after, run_digest};
 use crate::small_records::{Epoch, Fence, fence_key};
 use crate::store::{
-    ALIKE_MAX, By, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, Latest, PAGE_ROWS_MAX,
-    Page, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
+    ALIKE_MAX, By, Commit, Committed, Cursor, Durability, EPOCH_CELL, Index, JournalLine, Latest,
+    PAGE_ROWS_MAX, Page, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
 };
-use crate::undo::may_be_undone;
-use crate::witness::{Noteworthy, Witness};
 use crate::{Error, journal};
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Attempt, Effect, State};
@@ -29,36 +28,54 @@ pub struct Ledger<S, H, E> {
     pub(crate) entropy: E,
     pub(crate) secret: Secret,
     /// Told of what this process writes down although no attempt has answered.
-    witness: Option<Arc<dyn Witness>>,
+    observer: Option<Arc<dyn DoubtObserver>>,
 }
 
 /// The ledger's knowledge of one intent key.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct RecordSnapshot {
     pub key: Digest,
     /// Revision of the newest effect; 0 = no effect at all.
     pub revision: Revision,
     pub epoch: Revision,
     /// Shared: it is carried through every step of a call, and a call that waits should be small.
-    pub newest: Option<Arc<Known>>,
+    pub newest: Option<Arc<StoredEffect>>,
     pub reply: Option<Vec<u8>>,
 }
 
-impl Found {
+impl RecordSnapshot {
     /// An unseen intent, in a store that never forgot anything.
     pub fn nothing(key: Digest) -> Self {
-        Found { key, revision: Revision::ABSENT, epoch: Revision::ABSENT, newest: None, reply: None }
+        RecordSnapshot { key, revision: Revision::ABSENT, epoch: Revision::ABSENT, newest: None, reply: None }
+    }
+
+    /// Writes an effect of this record: its newest one, or the one after it.
+    pub(crate) fn put(&self, effect: &Effect, index: &Index, reply: ReplyChange) -> Put {
+        Put::Record {
+            key: self.key,
+            ordinal: effect.occurrence.number,
+            expected: self.revision,
+            index: Box::new(index.clone()),
+            body: encode(effect),
+            reply,
+        }
+    }
+
+    /// The record once that has landed.
+    pub(crate) fn after(&self, effect: Effect, index: Index, reply: Option<Vec<u8>>) -> RecordSnapshot {
+        let newest = Some(Arc::new(StoredEffect { effect, index, newer: false }));
+        RecordSnapshot { key: self.key, revision: self.revision.next(), epoch: self.epoch, newest, reply }
     }
 
     pub fn effect(&self) -> Option<&Effect> {
-        self.newest.as_ref().map(|known| &known.effect)
+        self.newest.as_ref().map(|stored| &stored.effect)
     }
 }
 
 /// A page of what can be read.
 #[derive(Debug, Clone)]
 pub struct Listing {
-    pub items: Vec<(Digest, Known)>,
+    pub items: Vec<(Digest, StoredEffect)>,
     /// Those among them that cannot be read.
     pub damaged: Vec<EffectId>,
     pub next: Option<Cursor>,
@@ -66,8 +83,8 @@ pub struct Listing {
 
 /// A record after a transition that this call wrote, or saw written.
 #[derive(Debug, Clone)]
-pub struct Changed {
-    pub found: Found,
+pub struct RecordUpdate {
+    pub snapshot: RecordSnapshot,
     pub alarm: Option<Alarm>,
     /// Set when an answer came too late for its record: then it is a line in the journal and nothing else.
     pub late: Option<Late>,
@@ -76,7 +93,7 @@ pub struct Changed {
 /// Why an answer is evidence only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Late {
-    /// The record has gone on to its next effect; `found` holds the one that was answered.
+    /// The record has gone on to its next effect; `snapshot` holds the one that was answered.
     MovedOn,
     /// The record does not know this attempt: a failover has lost its claim, perhaps given its number to another.
     Lost,
@@ -87,14 +104,14 @@ pub(crate) const RACES_MAX: usize = 64;
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub fn new(store: S, holders: H, entropy: E, secret: Secret) -> Self {
-        Ledger { store, holders, entropy, secret, witness: None }
+        Ledger { store, holders, entropy, secret, observer: None }
     }
 
     /// Lapses are derived on read, by any reader, and doubts are cleared by many, so both are told where they are
     /// written.
     #[must_use]
-    pub fn witnessed_by(self, witness: Arc<dyn Witness>) -> Self {
-        Ledger { witness: Some(witness), ..self }
+    pub fn observed_by(self, observer: Arc<dyn DoubtObserver>) -> Self {
+        Ledger { observer: Some(observer), ..self }
     }
 
     pub fn store(&self) -> &S {
@@ -113,7 +130,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         &self.secret
     }
 
-    pub async fn find(&self, key: Digest) -> Result<Found, Error> {
+    pub async fn find(&self, key: Digest) -> Result<RecordSnapshot, Error> {
         let versioned = self.store.read(key).await?;
         let (newest, reply) = match versioned.row {
             None => (None, None),
@@ -122,30 +139,30 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 (Some(Arc::new(decode(row)?)), reply)
             }
         };
-        Ok(Found { key, revision: versioned.revision, epoch: versioned.epoch, newest, reply })
+        Ok(RecordSnapshot { key, revision: versioned.revision, epoch: versioned.epoch, newest, reply })
     }
 
     /// Finds a record and records what time and death have done to it since: lapses are derived on read.
     ///
     /// If the lapse cannot be written it still holds for the caller: the ledger's trouble must not hide a doubt.
-    pub async fn observe(&self, key: Digest, now: At) -> Result<Found, Error> {
-        let mut found = self.find(key).await?;
+    pub async fn observe(&self, key: Digest, now: At) -> Result<RecordSnapshot, Error> {
+        let mut snapshot = self.find(key).await?;
         for _ in 0..RACES_MAX {
-            let Some(event) = self.overdue(&found, now)? else {
-                return match found.effect().is_some_and(may_be_undone) {
-                    true => Box::pin(self.linked(found)).await,
-                    false => Ok(found),
+            let Some(event) = self.overdue(&snapshot, now)? else {
+                return match snapshot.effect().is_some_and(has_undo_call) {
+                    true => Box::pin(self.linked(snapshot)).await,
+                    false => Ok(snapshot),
                 };
             };
             // Rare, and large beside a read.
-            match Box::pin(self.write(&found, Change::to(&event, now))).await {
-                Ok(Written::Done(changed)) => found = changed.found,
-                Ok(Written::Moved) => found = self.find(key).await?,
+            match Box::pin(self.write(&snapshot, RecordChange::to(&event, now))).await {
+                Ok(WriteResult::Done(changed)) => snapshot = changed.snapshot,
+                Ok(WriteResult::Moved) => snapshot = self.find(key).await?,
                 Err(Error::NotWritten { .. }) => {
-                    if let Some(known) = &mut found.newest {
-                        Arc::make_mut(known).effect = lifecycle::next(&known.effect, &event)?.effect;
+                    if let Some(stored) = &mut snapshot.newest {
+                        Arc::make_mut(stored).effect = lifecycle::next(&stored.effect, &event)?.effect;
                     }
-                    return Ok(found);
+                    return Ok(snapshot);
                 }
                 Err(error) => return Err(error),
             }
@@ -154,9 +171,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Changes of the newest effect that nobody has written down yet.
-    fn overdue(&self, found: &Found, now: At) -> Result<Option<Event>, Error> {
-        let Some(known) = found.newest.as_ref().filter(|known| !known.newer) else { return Ok(None) };
-        let effect = &known.effect;
+    fn overdue(&self, snapshot: &RecordSnapshot, now: At) -> Result<Option<Event>, Error> {
+        let Some(stored) = snapshot.newest.as_ref().filter(|stored| !stored.newer) else { return Ok(None) };
+        let effect = &stored.effect;
         if let Some(attempt) = effect.open_attempt() {
             let lapse = lapse_of(attempt, self.is_alive(attempt.owner)?, now);
             return Ok(lapse.map(|why| Event::Lapsed { why, at: now }));
@@ -178,85 +195,78 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Applies an event to the newest effect of a record, at the revision that was read.
-    pub(crate) async fn write(&self, found: &Found, change: Change<'_>) -> Result<Written, Error> {
-        let noteworthy = Noteworthy::of(found.effect(), change.event);
-        let tell = |changed: &Changed| {
-            if let (Some(witness), Some(effect)) = (&self.witness, changed.found.effect()) {
-                match noteworthy {
-                    Some(Noteworthy::Lapsed) => witness.lapsed(effect),
-                    Some(Noteworthy::Cleared) => witness.cleared(effect),
-                    None => {}
-                }
+    pub(crate) async fn write(
+        &self,
+        snapshot: &RecordSnapshot,
+        change: RecordChange<'_>,
+    ) -> Result<WriteResult, Error> {
+        let is_observed = changes_doubt(snapshot.effect(), change.event);
+        let tell = |changed: &RecordUpdate| {
+            if let (true, Some(observer), Some(effect)) =
+                (is_observed, &self.observer, changed.snapshot.effect())
+            {
+                observer.observe_doubt(effect);
             }
         };
-        let (commit, changed) = self.change(found, change)?;
+        let (commit, changed) = self.change(snapshot, change)?;
         match self.store.commit(commit).await? {
             Committed::Done => {
                 tell(&changed);
-                Ok(Written::Done(changed))
+                Ok(WriteResult::Done(changed))
             }
-            Committed::Conflict(_) => Ok(Written::Moved),
+            Committed::Conflict(_) => Ok(WriteResult::Moved),
             Committed::Unknown => {
-                let current = self.find(found.key).await.map_err(undetermined)?;
-                let landed =
-                    current.revision == changed.found.revision && current.effect() == changed.found.effect();
+                let current = self.find(snapshot.key).await.map_err(undetermined)?;
+                let landed = current.revision == changed.snapshot.revision
+                    && current.effect() == changed.snapshot.effect();
                 match landed {
                     true => {
                         tell(&changed);
-                        Ok(Written::Done(Changed { found: current, ..changed }))
+                        Ok(WriteResult::Done(RecordUpdate { snapshot: current, ..changed }))
                     }
-                    false => Ok(Written::Moved),
+                    false => Ok(WriteResult::Moved),
                 }
             }
         }
     }
 
     /// The commit of a change, and the record as it is once that has landed.
-    fn change(&self, found: &Found, change: Change<'_>) -> Result<(Commit, Changed), Error> {
-        let Change { event, reply, beside, note, durability, at, undo } = change;
-        let known = found.newest.as_ref().ok_or_else(|| Error::NoSuchEffect(found.key.to_string()))?;
-        if known.newer {
-            return Err(Error::NewerRecord { effect: known.effect.id.to_string() });
+    fn change(
+        &self,
+        snapshot: &RecordSnapshot,
+        change: RecordChange<'_>,
+    ) -> Result<(Commit, RecordUpdate), Error> {
+        let RecordChange { event, reply, beside, note, durability, at, undo } = change;
+        let stored = snapshot.newest.as_ref().ok_or_else(|| Error::NoSuchEffect(snapshot.key.to_string()))?;
+        if stored.newer {
+            return Err(Error::NewerRecord { effect: stored.effect.id.to_string() });
         }
-        let mut step = lifecycle::next(&known.effect, event)?;
+        let mut step = lifecycle::next(&stored.effect, event)?;
         if let Some(undo) = undo {
             lifecycle::keep_undo(&mut step.effect, event, undo);
         }
-        let index = index_after(&known.index, &step.effect);
-        let run = known.index.run;
+        let index = index_after(&stored.index, &step.effect);
+        let run = stored.index.run;
         let mut lines = vec![journal::line(event, &step.effect, run, at)];
         lines.extend(note.map(|(kind, data)| journal::note(kind, Some(&step.effect), run, data, at)));
         lines.extend(step.alarm.map(|alarm| journal::alarm(alarm, &step.effect, run, at)));
         let kept = match &reply {
-            ReplyChange::Keep => found.reply.clone(),
+            ReplyChange::Keep => snapshot.reply.clone(),
             ReplyChange::Set(bytes) => Some(bytes.clone()),
             ReplyChange::Drop => None,
         };
-        let put = Put::Record {
-            key: found.key,
-            ordinal: step.effect.occurrence.number,
-            expected: found.revision,
-            index: Box::new(index.clone()),
-            body: encode(&step.effect),
-            reply,
-        };
+        let put = snapshot.put(&step.effect, &index, reply);
         let puts = std::iter::once(put).chain(beside).collect();
         let commit = Commit {
             // The record as it was read is the record of one epoch: a failover brings back older rows, and later
             // ones get the revisions and attempt numbers that were lost. A refused writer reads again.
-            require: Require { cells: vec![(EPOCH_CELL, found.epoch)], ..Require::default() },
+            require: Require { cells: vec![(EPOCH_CELL, snapshot.epoch)], ..Require::default() },
             journal: lines,
             durability,
             ..Commit::of(nonce(&self.entropy), puts)
         };
-        let found = Found {
-            key: found.key,
-            revision: found.revision.next(),
-            epoch: found.epoch,
-            newest: Some(Arc::new(Known { effect: step.effect, index, newer: false })),
-            reply: kept,
-        };
-        Ok((commit, Changed { found, alarm: step.alarm, late: None }))
+        let snapshot = snapshot.after(step.effect, index, kept);
+        Ok((commit, RecordUpdate { snapshot, alarm: step.alarm, late: None }))
     }
 
     /// A line in the journal about something that changed no record.
@@ -279,7 +289,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Err(Error::Undetermined { what: "a line of the journal".into() })
     }
 
-    pub async fn by_id(&self, id: EffectId) -> Result<(Digest, Known), Error> {
+    pub async fn by_id(&self, id: EffectId) -> Result<(Digest, StoredEffect), Error> {
         let page = self.store.scan(By::Effect(id.0), None, 1).await?;
         let row = page.items.into_iter().next().ok_or_else(|| Error::NoSuchEffect(id.to_string()))?;
         Ok((row.key, decode(row)?))
@@ -290,7 +300,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// One effect of a record, by its place in it.
-    pub async fn occurrence(&self, key: Digest, number: u32) -> Result<Option<Known>, Error> {
+    pub async fn occurrence(&self, key: Digest, number: u32) -> Result<Option<StoredEffect>, Error> {
         let mut after = None;
         loop {
             let page = self.store.scan(By::Record(key), after, PAGE_ROWS_MAX).await?;
@@ -309,7 +319,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         by: By,
         after: Option<Cursor>,
         limit: usize,
-    ) -> Result<Page<(Digest, Known)>, Error> {
+    ) -> Result<Page<(Digest, StoredEffect)>, Error> {
         let page = self.store.scan(by, after, limit).await?;
         let decoded = page.items.into_iter().map(|row: Row| Ok((row.key, decode(row)?)));
         Ok(Page { items: decoded.collect::<Result<_, Error>>()?, next: page.next })
@@ -323,7 +333,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         for row in page.items {
             let (key, id) = (row.key, EffectId(row.index.effect));
             match decode(row) {
-                Ok(known) => listing.items.push((key, known)),
+                Ok(stored) => listing.items.push((key, stored)),
                 Err(_) => listing.damaged.push(id),
             }
         }
@@ -331,7 +341,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// The open effect of a family under another key than this, if there is one.
-    pub async fn open_relative(&self, family: Digest, except: Digest) -> Result<Option<Known>, Error> {
+    pub async fn open_relative(&self, family: Digest, except: Digest) -> Result<Option<StoredEffect>, Error> {
         let mut after = None;
         loop {
             let page = self.store.scan(By::Open, after, PAGE_ROWS_MAX).await?;
@@ -348,7 +358,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// The newest effects that a call is compared with, newest first; with them older ones that are open. The claim
     /// requires that they are as they were seen.
-    pub async fn alike(&self, alike: Digest) -> Result<(SeenAlike, Vec<(Digest, Known)>), Error> {
+    pub async fn alike(&self, alike: Digest) -> Result<(SeenAlike, Vec<(Digest, StoredEffect)>), Error> {
         let mut rows = self.store.latest(Latest::Alike(alike), None, ALIKE_MAX).await?.items;
         let open = self.store.latest(Latest::OpenAlike(alike), None, PAGE_ROWS_MAX).await?.items;
         let newest = rows.first().map(|(cursor, _)| *cursor);
@@ -356,8 +366,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let seen = SeenAlike { newest, revisions, open: open.iter().map(|(Cursor(id), _)| id).sum() };
         let oldest = rows.last().map(|(cursor, _)| *cursor);
         rows.extend(open.into_iter().filter(|(cursor, _)| oldest.is_none_or(|oldest| *cursor < oldest)));
-        let known = rows.into_iter().map(|(_, row)| Ok((row.key, decode(row)?)));
-        Ok((seen, known.collect::<Result<_, Error>>()?))
+        let stored = rows.into_iter().map(|(_, row)| Ok((row.key, decode(row)?)));
+        Ok((seen, stored.collect::<Result<_, Error>>()?))
     }
 
     pub async fn journal(
@@ -469,7 +479,7 @@ pub(crate) enum CellUpdate<T, R> {
 
 /// One event on its way into a record.
 #[derive(Debug)]
-pub(crate) struct Change<'a> {
+pub(crate) struct RecordChange<'a> {
     pub event: &'a Event,
     pub reply: ReplyChange,
     /// A turn to give back in the same commit, and a second answer.
@@ -482,16 +492,24 @@ pub(crate) struct Change<'a> {
     pub undo: Option<Undo>,
 }
 
-impl<'a> Change<'a> {
+impl<'a> RecordChange<'a> {
     pub fn to(event: &'a Event, at: At) -> Self {
         let durability = Durability::Durable;
-        Change { event, reply: ReplyChange::Keep, beside: Vec::new(), note: None, durability, at, undo: None }
+        RecordChange {
+            event,
+            reply: ReplyChange::Keep,
+            beside: Vec::new(),
+            note: None,
+            durability,
+            at,
+            undo: None,
+        }
     }
 }
 
 #[derive(Debug)]
-pub(crate) enum Written {
-    Done(Changed),
+pub(crate) enum WriteResult {
+    Done(RecordUpdate),
     /// The record has moved since it was read.
     Moved,
 }
@@ -502,6 +520,11 @@ fn lapse_of(attempt: &Attempt, is_alive: bool, now: At) -> Option<Lapse> {
         false => Some(Lapse::HolderDied),
         true => (now >= attempt.deadline).then_some(Lapse::DeadlinePassed),
     }
+}
+
+/// Only these are looked up: most effects have no undo.
+pub(crate) fn has_undo_call(effect: &Effect) -> bool {
+    matches!((&effect.state, &effect.undo), (State::Applied(_), Some(Undo::By(_))))
 }
 
 pub(crate) fn undetermined(error: Error) -> Error {

@@ -5,6 +5,8 @@
 pub mod cancel;
 pub mod claim;
 pub mod counts;
+pub mod doubt_observer;
+mod duplicate_reply;
 pub mod entropy;
 pub mod error;
 pub mod failpoint;
@@ -24,16 +26,14 @@ pub mod probe_notes;
 pub mod prune;
 pub mod record;
 pub mod rulings;
-mod second_answer;
 pub mod small_records;
 pub mod sqlite;
 pub mod store;
 pub mod tokens;
 mod undo;
-pub mod witness;
 pub mod write_check;
 
 mod precondition;
 
 pub use error::Error;
-pub use ledger::{Changed, Found, Late, Ledger};
+pub use ledger::{Late, Ledger, RecordSnapshot, RecordUpdate};

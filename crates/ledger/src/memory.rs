@@ -1,7 +1,7 @@
 //! The engine of tests and simulations: the same semantics as every other one, in memory, with faults on demand.
 
 use crate::Error;
-use crate::precondition::{Finding, Head, View, examine, moved};
+use crate::precondition::{Finding, RowHead, View, examine, moved};
 use crate::store::{
     ALIKE_MAX, By, Cell, Commit, Committed, Cursor, Durability, EPOCH_CELL, Hint, Index, JOURNAL_PAGE_MAX,
     JournalLine, Latest, PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, SeenAlike, Store, Versioned,
@@ -22,7 +22,7 @@ pub trait Sleeper: Send + Sync {
 
 /// The fault of the next call of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum InjectedFault {
     /// The commit lands, and its caller hears that nobody knows.
     LandsUnanswered,
     /// The commit does not land, and its caller hears that nobody knows.
@@ -34,27 +34,27 @@ pub enum Fault {
 }
 
 pub struct MemoryStore {
-    state: Mutex<State>,
+    state: Mutex<MemoryState>,
     sleeper: Arc<dyn Sleeper>,
 }
 
 /// All that a store knew at one moment.
 #[derive(Debug, Clone)]
-pub struct Snapshot(Tables);
+pub struct MemorySnapshot(Tables);
 
 #[derive(Debug, Default)]
-struct State {
+struct MemoryState {
     tables: Tables,
     /// The state after a power cut, where lazy commits have come since the last durable one.
     synced: Option<Tables>,
-    faults: VecDeque<Fault>,
-    waiting: HashMap<Digest, Vec<Waiting>>,
+    faults: VecDeque<InjectedFault>,
+    waiting: HashMap<Digest, Vec<MemoryWaiter>>,
     durable_commits: u64,
     next_waiting: u64,
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct MemoryWaiter {
     id: u64,
     since: Revision,
     waker: Waker,
@@ -76,7 +76,7 @@ impl MemoryStore {
     }
 
     /// The next call that this fault fits fails with it; several are used up in order.
-    pub fn inject(&self, fault: Fault) {
+    pub fn inject(&self, fault: InjectedFault) {
         self.state().faults.push_back(fault);
     }
 
@@ -85,12 +85,12 @@ impl MemoryStore {
         self.state().faults.clear();
     }
 
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot(self.state().tables.clone())
+    pub fn snapshot(&self) -> MemorySnapshot {
+        MemorySnapshot(self.state().tables.clone())
     }
 
     /// Forgets everything after the snapshot, as a failover to a replica that lags does.
-    pub fn fail_over_to(&self, snapshot: &Snapshot) {
+    pub fn fail_over_to(&self, snapshot: &MemorySnapshot) {
         let mut state = self.state();
         (state.tables, state.synced) = (snapshot.0.clone(), None);
     }
@@ -107,13 +107,13 @@ impl MemoryStore {
         self.state().durable_commits
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn readable(&self) -> Result<MutexGuard<'_, State>, Error> {
+    fn readable(&self) -> Result<MutexGuard<'_, MemoryState>, Error> {
         let mut state = self.state();
-        if state.faults.front() == Some(&Fault::NotRead) {
+        if state.faults.front() == Some(&InjectedFault::NotRead) {
             state.faults.pop_front();
             return Err(Error::NotRead { what: "an injected fault".to_owned() });
         }
@@ -121,17 +121,17 @@ impl MemoryStore {
     }
 }
 
-impl State {
+impl MemoryState {
     fn commit(&mut self, commit: &Commit) -> Result<Committed, Error> {
-        let fault = self.faults.front().copied().filter(|fault| *fault != Fault::NotRead);
+        let fault = self.faults.front().copied().filter(|fault| *fault != InjectedFault::NotRead);
         if fault.is_some() {
             self.faults.pop_front();
         }
         match fault {
-            Some(Fault::NotWritten) => {
+            Some(InjectedFault::NotWritten) => {
                 return Err(Error::NotWritten { what: "an injected fault".to_owned() });
             }
-            Some(Fault::VanishesUnanswered) => return Ok(Committed::Unknown),
+            Some(InjectedFault::VanishesUnanswered) => return Ok(Committed::Unknown),
             _ => {}
         }
         let finding = match examine(&mut self.tables, commit) {
@@ -143,10 +143,14 @@ impl State {
             Finding::Conflict(conflict) => return Ok(Committed::Conflict(conflict)),
             Finding::Absurd(what) => return Err(Error::NotWritten { what }),
         }
-        if fault == Some(Fault::LandsUnanswered) { Ok(Committed::Unknown) } else { Ok(Committed::Done) }
+        if fault == Some(InjectedFault::LandsUnanswered) {
+            Ok(Committed::Unknown)
+        } else {
+            Ok(Committed::Done)
+        }
     }
 
-    fn land(&mut self, commit: &Commit, found: Vec<Option<Head>>) {
+    fn land(&mut self, commit: &Commit, found: Vec<Option<RowHead>>) {
         match commit.durability {
             Durability::Durable => self.synced = None,
             Durability::Lazy if self.synced.is_none() => self.synced = Some(self.tables.clone()),
@@ -175,7 +179,7 @@ impl State {
 }
 
 impl Tables {
-    fn put(&mut self, put: &Put, head: Option<Head>) {
+    fn put(&mut self, put: &Put, head: Option<RowHead>) {
         match put {
             Put::Record { key, ordinal, expected, index, body, reply } => {
                 let id = head.map_or(self.last + 1, |head| head.id);
@@ -216,10 +220,10 @@ impl Tables {
         self.records.get(&key)?.last().copied()
     }
 
-    fn head(&self, id: u64) -> Head {
+    fn head(&self, id: u64) -> RowHead {
         let row = &self.rows[&id];
         let index = row.index.clone();
-        Head { id, ordinal: row.ordinal, revision: row.revision, index, reply_apart: false }
+        RowHead { id, ordinal: row.ordinal, revision: row.revision, index, reply_apart: false }
     }
 
     fn revision(&self, key: Digest) -> Revision {
@@ -236,11 +240,11 @@ impl Tables {
 impl View for Tables {
     type Error = Infallible;
 
-    fn newest(&mut self, key: Digest) -> Result<Option<Head>, Infallible> {
+    fn newest(&mut self, key: Digest) -> Result<Option<RowHead>, Infallible> {
         Ok(self.newest_id(key).map(|id| self.head(id)))
     }
 
-    fn row(&mut self, key: Digest, ordinal: u32) -> Result<Option<Head>, Infallible> {
+    fn row(&mut self, key: Digest, ordinal: u32) -> Result<Option<RowHead>, Infallible> {
         Ok(self.find(key, ordinal).map(|(id, _)| self.head(id)))
     }
 
@@ -403,7 +407,7 @@ impl Future for Moved<'_> {
                 None => return Poll::Ready(Hint::Changed),
             },
             None => {
-                waiting.push(Waiting { id: fresh, since, waker: context.waker().clone() });
+                waiting.push(MemoryWaiter { id: fresh, since, waker: context.waker().clone() });
                 state.next_waiting += 1;
             }
         }

@@ -16,19 +16,19 @@ const CALLS_MAX: usize = 40;
 
 /// How often an intent was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Seen {
+pub struct Sightings {
     pub first: At,
     pub count: u32,
 }
 
 /// The calls of one cell, in the order in which they came first.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Calls(Vec<(u64, Seen)>);
+struct Calls(Vec<(u64, Sightings)>);
 
 impl Calls {
     /// Sees a call, and says what was seen of its intent before. `counts` says whether a first call of that moment
     /// still matters; if not, this one is the first.
-    fn see(&mut self, mark: u64, now: At, counts: impl Fn(At) -> bool) -> Option<Seen> {
+    fn see(&mut self, mark: u64, now: At, counts: impl Fn(At) -> bool) -> Option<Sightings> {
         let Calls(calls) = self;
         if let Some((_, seen)) = calls.iter_mut().find(|(known, seen)| *known == mark && counts(seen.first)) {
             let before = *seen;
@@ -39,7 +39,7 @@ impl Calls {
         if calls.len() >= CALLS_MAX {
             calls.remove(0);
         }
-        calls.push((mark, Seen { first: now, count: 1 }));
+        calls.push((mark, Sightings { first: now, count: 1 }));
         None
     }
 }
@@ -51,7 +51,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         key: Digest,
         now: At,
         counts: impl Fn(At) -> bool,
-        line: impl Fn(Option<Seen>) -> JournalLine,
+        line: impl Fn(Option<Sightings>) -> JournalLine,
     ) -> Result<(), Error> {
         let cell = self.secret.mac("observed", &[&key.0[..1]]);
         let mark = u64::from_be_bytes(key.0[1..9].try_into().expect("eight bytes"));
@@ -73,10 +73,10 @@ mod tests {
         let mut calls = Calls::default();
         let mut see = |mark, now: u64| calls.see(mark, At(now), |first| now < first.0 + 10);
         assert_eq!((see(1, 1), see(2, 2)), (None, None));
-        assert_eq!(see(1, 3), Some(Seen { first: At(1), count: 1 }));
-        assert_eq!(see(1, 4), Some(Seen { first: At(1), count: 2 }));
+        assert_eq!(see(1, 3), Some(Sightings { first: At(1), count: 1 }));
+        assert_eq!(see(1, 4), Some(Sightings { first: At(1), count: 2 }));
         assert_eq!(see(1, 11), None, "its time is over");
-        assert_eq!(see(1, 12), Some(Seen { first: At(11), count: 1 }));
+        assert_eq!(see(1, 12), Some(Sightings { first: At(11), count: 1 }));
     }
 
     #[test]

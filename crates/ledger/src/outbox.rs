@@ -10,7 +10,7 @@ use semel_core::ids::OwnerId;
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+struct OutboxState {
     /// The last line that was told, or that needed no telling.
     told: Cursor,
     by: OwnerId,
@@ -18,7 +18,7 @@ struct Kept {
 
 /// The right to tell, as long as this process lives and nobody else has taken it.
 #[derive(Debug)]
-pub struct Outbox {
+pub struct JournalOutbox {
     key: Digest,
     revision: Revision,
     pub told: Cursor,
@@ -27,24 +27,25 @@ pub struct Outbox {
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Takes the outbox of this name, unless a process that is alive has it. The first time it begins at the journal's
     /// end: what is old is not news.
-    pub async fn take_outbox(&self, name: &str) -> Result<Option<Outbox>, Error> {
+    pub async fn take_outbox(&self, name: &str) -> Result<Option<JournalOutbox>, Error> {
         let key = self.secret().mac("outbox", &[name.as_bytes()]);
         let me = self.holders().me()?;
-        let (revision, kept) = self.cell::<Kept>(key).await?;
+        let (revision, kept) = self.cell::<OutboxState>(key).await?;
         let told = match kept {
             Some(kept) if kept.by != me && self.is_alive(kept.by)? => return Ok(None),
             Some(kept) => kept.told,
             None => self.newest_line().await?.map_or(Cursor(0), |(cursor, _)| cursor),
         };
-        let taken =
-            self.put_cell(key, revision, &Kept { told, by: me }, Vec::new(), Durability::Durable).await?;
-        Ok(taken.then_some(Outbox { key, revision: revision.next(), told }))
+        let taken = self
+            .put_cell(key, revision, &OutboxState { told, by: me }, Vec::new(), Durability::Durable)
+            .await?;
+        Ok(taken.then_some(JournalOutbox { key, revision: revision.next(), told }))
     }
 
     /// Says how far it was told. `false`: somebody else has the outbox now. If the machine loses power, what was told
     /// last may be told again.
-    pub async fn told(&self, outbox: &mut Outbox, told: Cursor) -> Result<bool, Error> {
-        let kept = Kept { told, by: self.holders().me()? };
+    pub async fn told(&self, outbox: &mut JournalOutbox, told: Cursor) -> Result<bool, Error> {
+        let kept = OutboxState { told, by: self.holders().me()? };
         let done = self.put_cell(outbox.key, outbox.revision, &kept, Vec::new(), Durability::Lazy).await?;
         if done {
             outbox.revision = outbox.revision.next();

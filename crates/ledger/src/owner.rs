@@ -1,4 +1,4 @@
-//! Who is alive. A holder's death is known by a lock that dies with it, never by time alone.
+//! Locks of living processes. A holder's death is known by a lock that dies with it, never by time alone.
 //!
 //! The kernel drops a lock when the last descriptor of its file goes, so a child that inherited the descriptor
 //! keeps its parent's claims alive until the whole process tree is gone.
@@ -6,26 +6,25 @@
 use crate::Error;
 use crate::place::{create_private, create_private_directory};
 use crate::store::OwnerId;
-use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
 /// Proof, to every process that asks, that this one lives.
 #[derive(Debug)]
 #[must_use = "dropping the lock tells the others that this process is dead"]
 pub struct OwnerLock {
     id: OwnerId,
-    held: Held,
+    /// `None` once it was released.
+    held: Option<LockFile>,
 }
 
 #[derive(Debug)]
-enum Held {
-    File { file: File, directory: PathBuf, inherited: bool },
-    InProcess(Arc<Mutex<BTreeSet<OwnerId>>>),
-    Released,
+struct LockFile {
+    file: File,
+    directory: PathBuf,
+    inherited: bool,
 }
 
 impl OwnerLock {
@@ -45,8 +44,8 @@ impl OwnerLock {
             // without a name protects nothing, so try another one.
             let named = fs::symlink_metadata(&path).is_ok_and(|found| same_file(&found, &file));
             if named {
-                let held = Held::File { file, directory: directory.to_owned(), inherited: false };
-                return Ok(OwnerLock { id, held });
+                let held = LockFile { file, directory: directory.to_owned(), inherited: false };
+                return Ok(OwnerLock { id, held: Some(held) });
             }
         }
     }
@@ -71,7 +70,7 @@ impl OwnerLock {
     }
 
     fn set_close_on_exec(&mut self, close: bool) -> Result<(), Error> {
-        let Held::File { file, directory, inherited } = &mut self.held else { return Ok(()) };
+        let Some(LockFile { file, directory, inherited }) = &mut self.held else { return Ok(()) };
         let flags = if close { rustix::io::FdFlags::CLOEXEC } else { rustix::io::FdFlags::empty() };
         *inherited |= !close;
         rustix::io::fcntl_setfd(&*file, flags).map_err(|error| cannot(directory, error.into()))
@@ -80,7 +79,7 @@ impl OwnerLock {
     /// Writes down the process groups that act for this owner. Programs that close what they inherit (sudo does) give
     /// the lock away without knowing it; their group tells that they are there all the same.
     pub fn acts_through(&self, groups: &[Group]) -> Result<(), Error> {
-        let Held::File { file, directory, .. } = &self.held else { return Ok(()) };
+        let Some(LockFile { file, directory, .. }) = &self.held else { return Ok(()) };
         let groups: Vec<String> = groups.iter().map(|group| group.0.to_string()).collect();
         file.set_len(0)
             .and_then(|()| file.write_all_at(format!("{} {}\n", groups.join(","), boot_id()).as_bytes(), 0))
@@ -89,36 +88,26 @@ impl OwnerLock {
 
     /// Lets go, and says whether a child still holds on.
     pub fn release(mut self) -> Result<bool, Error> {
-        match std::mem::replace(&mut self.held, Held::Released) {
-            Held::File { file, directory, .. } => {
-                drop(file);
-                is_alive(&directory, self.id)
-            }
-            held => {
-                self.held = held;
-                Ok(false)
-            }
-        }
+        let Some(LockFile { file, directory, .. }) = self.held.take() else { return Ok(false) };
+        drop(file);
+        is_alive(&directory, self.id)
     }
 }
 
 impl Drop for OwnerLock {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.held, Held::Released) {
+        match self.held.take() {
             // Only the name of a lock that no child can hold may go: a missing file means a dead owner.
-            Held::File { directory, inherited: false, .. } => {
+            Some(LockFile { directory, inherited: false, .. }) => {
                 let _ = fs::remove_file(file_of(&directory, self.id));
             }
             // Children may still hold it. If none does, asking tidies the file away, which nobody else would do:
             // only the owners of open effects are ever asked about.
-            Held::File { file, directory, inherited: true } => {
+            Some(LockFile { file, directory, inherited: true }) => {
                 drop(file);
                 let _held_by_a_child = is_alive(&directory, self.id);
             }
-            Held::Released => {}
-            Held::InProcess(living) => {
-                living.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
-            }
+            None => {}
         }
     }
 }
@@ -175,19 +164,19 @@ fn lives(group: i32) -> Option<bool> {
 
 /// A process that is not dead, buried or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Living {
+pub struct LiveProcess {
     pub parent: u32,
     pub group: Group,
 }
 
 /// All of them, as far as this one may see. `None` where the system does not tell.
-pub fn living_processes() -> Option<Vec<Living>> {
+pub fn living_processes() -> Option<Vec<LiveProcess>> {
     let living = |stat: String| {
         // After the name, which may hold anything: state, parent, group.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
         let state = fields.next()?;
         let (parent, group) = (fields.next()?.parse().ok()?, fields.next()?.parse().ok()?);
-        (!matches!(state, "Z" | "X")).then_some(Living { parent, group: Group(group) })
+        (!matches!(state, "Z" | "X")).then_some(LiveProcess { parent, group: Group(group) })
     };
     let processes = fs::read_dir("/proc").ok()?;
     let stats = processes.filter_map(|entry| fs::read_to_string(entry.ok()?.path().join("stat")).ok());
@@ -198,39 +187,6 @@ fn boot_id() -> String {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     // Elsewhere than on Linux all boots are one; then a group may be taken for another for as long as that lives.
     if id.is_empty() { "unknown".to_owned() } else { id.trim().to_owned() }
-}
-
-/// Where the ledger asks who is alive: files for an engine that several processes share, a set for one in memory.
-#[derive(Debug, Clone)]
-pub enum Owners {
-    Directory(PathBuf),
-    InProcess(Arc<Mutex<BTreeSet<OwnerId>>>),
-}
-
-impl Owners {
-    pub fn in_process() -> Self {
-        Owners::InProcess(Arc::default())
-    }
-
-    pub fn take(&self) -> Result<OwnerLock, Error> {
-        match self {
-            Owners::Directory(directory) => OwnerLock::take(directory),
-            Owners::InProcess(living) => {
-                let id = fresh_id().map_err(|source| cannot(Path::new("memory"), source))?;
-                living.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
-                Ok(OwnerLock { id, held: Held::InProcess(Arc::clone(living)) })
-            }
-        }
-    }
-
-    pub fn is_alive(&self, id: OwnerId) -> Result<bool, Error> {
-        match self {
-            Owners::Directory(directory) => is_alive(directory, id),
-            Owners::InProcess(living) => {
-                Ok(living.lock().unwrap_or_else(PoisonError::into_inner).contains(&id))
-            }
-        }
-    }
 }
 
 fn fresh_id() -> io::Result<OwnerId> {

@@ -40,16 +40,16 @@ impl Place {
         }
         self.check_directory(allow_network_fs)?;
         for file in [self.database().to_owned(), self.wal(), self.shm(), self.secret_file()] {
-            self.check_file(&file, Readers::Us)?;
+            self.check_file(&file, AllowedReaders::Us)?;
         }
-        self.check_file(&self.lock_file(), Readers::Anyone)?;
+        self.check_file(&self.lock_file(), AllowedReaders::Anyone)?;
         Ok(())
     }
 
     /// The secret, if there is one.
     pub fn secret(&self) -> Result<Option<Secret>, Error> {
         let path = self.secret_file();
-        if !self.check_file(&path, Readers::Us)? {
+        if !self.check_file(&path, AllowedReaders::Us)? {
             return Ok(None);
         }
         let mut text = String::new();
@@ -198,7 +198,7 @@ impl Place {
     }
 
     /// Whether the file exists; an error if it does and must not be trusted.
-    fn check_file(&self, path: &Path, readers: Readers) -> Result<bool, Error> {
+    fn check_file(&self, path: &Path, readers: AllowedReaders) -> Result<bool, Error> {
         let found = match fs::symlink_metadata(path) {
             Ok(found) => found,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
@@ -214,7 +214,7 @@ impl Place {
             Unsafe::ForeignOwner { uid: found.uid() }
         } else if mode & 0o022 != 0 {
             Unsafe::WritableByOthers { what: path.to_owned(), mode }
-        } else if mode & 0o044 != 0 && readers == Readers::Us {
+        } else if mode & 0o044 != 0 && readers == AllowedReaders::Us {
             Unsafe::ReadableByOthers { what: path.to_owned(), mode }
         } else {
             return Ok(true);
@@ -227,9 +227,9 @@ impl Place {
     }
 }
 
-/// Who may read a file: the lock file holds nothing.
+/// The readers that a file may have: the lock file holds nothing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Readers {
+enum AllowedReaders {
     Us,
     Anyone,
 }

@@ -5,7 +5,7 @@ use semel_core::digest::Digest;
 
 /// The parts of a row that matter to a commit that overwrites it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct RowHead {
     /// The engine's own number of the row, in order of insertion.
     pub(crate) id: u64,
     pub(crate) ordinal: u32,
@@ -19,9 +19,9 @@ pub(crate) struct Head {
 pub(crate) trait View {
     type Error;
 
-    fn newest(&mut self, key: Digest) -> Result<Option<Head>, Self::Error>;
+    fn newest(&mut self, key: Digest) -> Result<Option<RowHead>, Self::Error>;
 
-    fn row(&mut self, key: Digest, ordinal: u32) -> Result<Option<Head>, Self::Error>;
+    fn row(&mut self, key: Digest, ordinal: u32) -> Result<Option<RowHead>, Self::Error>;
 
     fn cell(&mut self, key: Digest) -> Result<Revision, Self::Error>;
 
@@ -39,7 +39,7 @@ pub(crate) trait View {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Finding {
     /// It may land. For each put, the row that it overwrites or deletes; `None` inserts.
-    Clear(Vec<Option<Head>>),
+    Clear(Vec<Option<RowHead>>),
     Conflict(Conflict),
     /// No state of the store could ever satisfy it: a mistake of the caller, which a retry would not mend.
     Absurd(String),
@@ -119,17 +119,17 @@ fn absurd(commit: &Commit) -> Option<String> {
 }
 
 #[derive(PartialEq)]
-enum Target {
+enum PutTarget {
     Record(Digest),
     Row(Digest, u32),
     Cell(Digest),
 }
 
-fn target(put: &Put) -> Target {
+fn target(put: &Put) -> PutTarget {
     match put {
-        Put::Record { key, .. } => Target::Record(*key),
-        Put::Forget { key, ordinal, .. } | Put::DropReply { key, ordinal } => Target::Row(*key, *ordinal),
-        Put::Cell { key, .. } => Target::Cell(*key),
+        Put::Record { key, .. } => PutTarget::Record(*key),
+        Put::Forget { key, ordinal, .. } | Put::DropReply { key, ordinal } => PutTarget::Row(*key, *ordinal),
+        Put::Cell { key, .. } => PutTarget::Cell(*key),
     }
 }
 

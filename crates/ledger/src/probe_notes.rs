@@ -2,10 +2,11 @@
 
 use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{CellUpdate, Found, Ledger};
+use crate::ledger::{CellUpdate, Ledger, RecordSnapshot};
 use crate::store::{Durability, Store};
 use crate::{Error, journal};
 use semel_core::time::At;
+use semel_core::word_table;
 use serde::{Deserialize, Serialize};
 
 /// Of one effect: a caller may ask as often as it likes, and the reasons are few.
@@ -22,14 +23,7 @@ pub enum ProbeTrouble {
     Reply,
 }
 
-impl ProbeTrouble {
-    pub fn word(self) -> &'static str {
-        match self {
-            ProbeTrouble::Probe => "probe_unclear",
-            ProbeTrouble::Reply => "probe_reply_failed",
-        }
-    }
-}
+word_table!(ProbeTrouble { Probe = "probe_unclear", Reply = "probe_reply_failed" });
 
 /// The last note about an effect, and how many there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,21 +36,21 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Journals why a question about a doubt brought nothing: once for the same reason, and only so often.
     pub async fn note_probe_trouble(
         &self,
-        seen: &Found,
+        seen: &RecordSnapshot,
         what: ProbeTrouble,
         why: &str,
         now: At,
     ) -> Result<(), Error> {
-        let Some(known) = &seen.newest else { return Ok(()) };
+        let Some(stored) = &seen.newest else { return Ok(()) };
         let why: String = why.chars().take(WHY_CHARS_MAX).collect();
-        let key = self.secret().mac("asked_in_vain", &[&known.effect.id.0.to_be_bytes()]);
+        let key = self.secret().mac("asked_in_vain", &[&stored.effect.id.0.to_be_bytes()]);
         self.update_cell(key, Durability::Durable, |notes: Option<ProbeNotes>| {
             let notes = notes.unwrap_or_default();
             if notes.why == why || notes.lines >= LINES_MAX {
                 return Ok(CellUpdate::Keep(()));
             }
             let data = serde_json::json!({"why": why});
-            let line = journal::note(what.word(), Some(&known.effect), known.index.run, data, now);
+            let line = journal::note(what.word(), Some(&stored.effect), stored.index.run, data, now);
             let value = ProbeNotes { lines: notes.lines + 1, why: why.clone() };
             Ok(CellUpdate::Put { value, lines: vec![line], result: () })
         })

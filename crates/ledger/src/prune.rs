@@ -8,8 +8,8 @@ use crate::Error;
 use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
 use crate::ledger::Ledger;
-use crate::record::{Known, decode};
-use crate::small_records::{Pruned, pruned_key};
+use crate::record::{StoredEffect, decode};
+use crate::small_records::{RetentionProgress, pruned_key};
 use crate::store::{By, Commit, Committed, Cursor, Durability, PAGE_ROWS_MAX, Put, Store};
 use semel_core::effect::{Reply, State};
 use semel_core::policy::Retention;
@@ -47,12 +47,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         uptime: Option<Uptime>,
     ) -> Result<Option<PruneReport>, Error> {
         let key = pruned_key(&self.secret);
-        let (revision, last) = self.cell::<Pruned>(key).await?;
+        let (revision, last) = self.cell::<RetentionProgress>(key).await?;
         let windows =
             (retention.windows.as_micros() as u64).max(last.as_ref().map_or(0, |last| last.windows));
         let Some(last) = last else {
             // A record that retention has never looked at waits for the next time.
-            let first = Pruned { at: now, clock: Some(now), windows };
+            let first = RetentionProgress { at: now, clock: Some(now), windows };
             self.put_cell(key, revision, &first, Vec::new(), Durability::Durable).await?;
             return Ok(None);
         };
@@ -60,8 +60,14 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         if now < clock.plus(PRUNE_EVERY) && now >= clock {
             if windows > last.windows {
                 // Before another policy on this ledger prunes by its own.
-                self.put_cell(key, revision, &Pruned { windows, ..last }, Vec::new(), Durability::Durable)
-                    .await?;
+                self.put_cell(
+                    key,
+                    revision,
+                    &RetentionProgress { windows, ..last },
+                    Vec::new(),
+                    Durability::Durable,
+                )
+                .await?;
             }
             return Ok(None);
         }
@@ -74,7 +80,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             .put_cell(
                 key,
                 revision,
-                &Pruned { at, clock: Some(now), windows },
+                &RetentionProgress { at, clock: Some(now), windows },
                 Vec::new(),
                 Durability::Durable,
             )
@@ -92,7 +98,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         uptime: Option<Uptime>,
     ) -> Result<PruneReport, Error> {
         let mut report = PruneReport::default();
-        let (_, pruned) = self.cell::<Pruned>(pruned_key(&self.secret)).await?;
+        let (_, pruned) = self.cell::<RetentionProgress>(pruned_key(&self.secret)).await?;
         // Other policies on this ledger may have promised more.
         let promised = Duration::from_micros(pruned.map_or(0, |pruned| pruned.windows));
         let before = |span: Duration| At(now.0.saturating_sub(span.as_micros() as u64));
@@ -107,20 +113,20 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             for row in page.items {
                 let (key, revision, ordinal) = (row.key, row.revision, row.ordinal);
                 // An unreadable record is kept: it still refuses its call.
-                let Ok(known) = decode(row) else { continue };
+                let Ok(stored) = decode(row) else { continue };
                 // An undelivered success never expires: its answer is still owed to somebody.
                 let owed =
-                    matches!(known.effect.state, State::Applied(_)) && known.effect.delivered_at.is_none();
-                if known.newer || known.effect.is_open() || owed {
+                    matches!(stored.effect.state, State::Applied(_)) && stored.effect.delivered_at.is_none();
+                if stored.newer || stored.effect.is_open() || owed {
                     continue;
                 }
-                let changed_at = known.effect.changed_at();
+                let changed_at = stored.effect.changed_at();
                 // Where clocks disagree, the smaller age counts: it is younger than its last claim.
-                let claimed = known.effect.newest_attempt().and_then(|newest| newest.uptime);
+                let claimed = stored.effect.newest_attempt().and_then(|newest| newest.uptime);
                 let up = uptime.zip(claimed).and_then(|(now, claimed)| now.since(claimed));
                 let is_past = |horizon: At, kept| changed_at < horizon && up.is_none_or(|up| up >= kept);
                 let reply_is_past = is_past(replies_before, retention.replies);
-                let facts = &known.effect.facts;
+                let facts = &stored.effect.facts;
                 let named = facts.caller_key || facts.by_joining_key;
                 if is_past(facts_before, facts_kept) && !named {
                     let forget = Put::Forget { key, ordinal, expected: revision };
@@ -128,7 +134,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                         report.facts_dropped += 1;
                     }
                 } else if reply_is_past
-                    && reply_of(&known) == Some(Reply::Kept)
+                    && reply_of(&stored) == Some(Reply::Kept)
                     // The record still says that a reply was kept; that it is gone is seen by its absence.
                     && self.store.reply(key, ordinal).await?.is_some()
                     && self.prune_commit(vec![Put::DropReply { key, ordinal }]).await?
@@ -149,8 +155,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 }
 
-fn reply_of(known: &Known) -> Option<Reply> {
-    match &known.effect.state {
+fn reply_of(stored: &StoredEffect) -> Option<Reply> {
+    match &stored.effect.state {
         State::Applied(applied) => Some(applied.reply),
         State::NotApplied(not_applied) => Some(not_applied.reply),
         State::InFlight { .. } | State::InDoubt(_) => None,

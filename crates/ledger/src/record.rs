@@ -18,7 +18,7 @@ use semel_core::intent::{Intent, run_key};
 
 /// An effect with what the store keeps around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct StoredEffect {
     pub effect: Effect,
     pub index: Index,
     /// A newer semel wrote a state that this one does not know: it may be read, not changed.
@@ -29,10 +29,10 @@ pub fn encode(effect: &Effect) -> Vec<u8> {
     write::effect(effect)
 }
 
-pub fn decode(row: Row) -> Result<Known, Error> {
+pub fn decode(row: Row) -> Result<StoredEffect, Error> {
     let doubt = || State::InDoubt(InDoubt { since: row.index.changed_at, why: Doubt::WrittenByNewer });
     match read::effect(&row.body, doubt) {
-        Ok(read::Readable { effect, newer }) => Ok(Known { effect, index: row.index, newer }),
+        Ok(read::Readable { effect, newer }) => Ok(StoredEffect { effect, index: row.index, newer }),
         Err(_) => Err(Error::NotRead {
             what: format!("the record of effect {} is damaged", semel_core::ids::EffectId(row.index.effect)),
         }),
@@ -72,22 +72,23 @@ pub fn run_digest(secret: &Secret, effect: &Effect) -> Option<semel_core::digest
 
 #[cfg(test)]
 mod tests {
-    use super::wire::{Fields, Out, Value};
+    use super::wire::{MessageFields, Out, Value};
     use super::*;
     use crate::store::Revision;
     use semel_core::answer::EffectWord;
     use semel_core::digest::{Digest, Secret};
     use semel_core::effect::Facts;
     use semel_core::effect::{
-        Applied, Before, CallMark, Evidence, LastSend, NotApplied, NotAppliedWhy, Occurrence, Reply, Ruling,
+        Applied, CallMark, Evidence, LastSend, NotApplied, NotAppliedWhy, Occurrence, PreviousSuccess, Reply,
+        Ruling,
     };
     use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
     use semel_core::intent::{Ask, AskedBy};
     use semel_core::json::Json;
     use semel_core::lifecycle::NewAttempt;
-    use semel_core::policy::rule::Form;
     use semel_core::policy::{ActionFacts, Policy};
     use semel_core::time::{At, Uptime};
+    use semel_core::undo::BodyForm;
     use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
     use std::sync::Arc;
 
@@ -131,7 +132,7 @@ mod tests {
     }
 
     /// The record with one of its fields written anew: what it was is given, and what it becomes is written.
-    fn changed(field: u64, change: impl Fn(&mut Out, Value<'_>)) -> Result<Known, Error> {
+    fn changed(field: u64, change: impl Fn(&mut Out, Value<'_>)) -> Result<StoredEffect, Error> {
         let (_, mut row) = row();
         row.body = rewritten(&row.body, field, change);
         decode(row)
@@ -139,7 +140,7 @@ mod tests {
 
     fn rewritten(body: &[u8], field: u64, change: impl Fn(&mut Out, Value<'_>)) -> Vec<u8> {
         let mut out = Out::default();
-        let mut fields = Fields(body);
+        let mut fields = MessageFields(body);
         while let Some((number, value)) = fields.next().expect("a body is made of fields") {
             match value {
                 _ if number == field => change(&mut out, value),
@@ -150,7 +151,7 @@ mod tests {
         out.finish()
     }
 
-    fn is_newer(known: &Known) -> bool {
+    fn is_newer(known: &StoredEffect) -> bool {
         let doubt =
             matches!(&known.effect.state, State::InDoubt(doubt) if doubt.why == Doubt::WrittenByNewer);
         known.newer && doubt
@@ -231,12 +232,12 @@ mod tests {
                 reason: Some(reason.clone()),
                 earlier: vec![(1, reason.clone()), (2, reason.clone())],
                 calls: vec![(1, CallMark(7)), (2, CallMark(u64::MAX))],
-                before: Some(Before {
+                before: Some(PreviousSuccess {
                     number: 2,
                     delivered_at: At(4),
                     uptime: Some(Uptime { boot: 7, micros: 800 }),
                 }),
-                by_leave: true,
+                by_permission: true,
             };
             effect.attempts[0].call_id = Some("call_1".into());
             effect.attempts[0].run = Some(Run::named("run-1").expect("a run"));
@@ -256,8 +257,8 @@ mod tests {
             Undo::Not("`reply.id` is not there".into()),
             Undo::By(UndoCall::Mcp { server: "billing".into(), tool: "refund".into(), arguments }),
             Undo::By(request(None)),
-            Undo::By(request(body(Form::Json))),
-            Undo::By(request(body(Form::Urlencoded))),
+            Undo::By(request(body(BodyForm::Json))),
+            Undo::By(request(body(BodyForm::Urlencoded))),
             Undo::By(UndoCall::Command { argv: vec!["refund".into(), String::new()], cwd: "/w".into() }),
         ]
     }
@@ -269,7 +270,7 @@ mod tests {
             effect.undo = Some(undo);
             effect.undone = Some(Undone { by: EffectId(9), at: At(5) });
             let reason = Reason::parse("wrong order").expect("a reason");
-            effect.released = Some(Ruling { by: "ann".into(), reason: reason.clone(), at: At(6) });
+            effect.repeat_permitted = Some(Ruling { by: "ann".into(), reason: reason.clone(), at: At(6) });
             let undoes = Some(Undoes { effect: EffectId(3), by: "ann".into(), reason });
             effect.facts = Arc::new(Facts {
                 undoes,
@@ -294,7 +295,7 @@ mod tests {
         let another_way = |out: &mut Out, _: Value<'_>| out.message(10, |out| out.text(99, "smoke signals"));
         let another_part = |out: &mut Out, value: Value<'_>| {
             let command =
-                Fields(value.bytes().expect("an undo")).next().expect("a field").expect("a command").1;
+                MessageFields(value.bytes().expect("an undo")).next().expect("a field").expect("a command").1;
             let command = [command.bytes().expect("a command"), b"\x9a\x06\x04blue"].concat();
             out.message(10, |out| out.bytes(4, &command));
         };

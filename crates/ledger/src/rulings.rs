@@ -2,7 +2,7 @@
 
 use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{Change, Changed, Found, Ledger, RACES_MAX, Written};
+use crate::ledger::{Ledger, RACES_MAX, RecordChange, RecordSnapshot, RecordUpdate, WriteResult};
 use crate::store::{ReplyChange, Store};
 use crate::{Error, journal};
 use semel_core::answer::EffectWord;
@@ -15,7 +15,7 @@ use semel_core::undo::Undo;
 use std::time::Duration;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
+pub enum RulingVerdict {
     /// It happened; its reply, where the person has it.
     Applied {
         reply: Option<Vec<u8>>,
@@ -54,11 +54,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Rules on a doubt. An effect whose holder has died is first seen to be in doubt.
-    pub async fn resolve(&self, id: EffectId, verdict: Verdict, ruling: Ruling) -> Result<Changed, Error> {
+    pub async fn resolve(
+        &self,
+        id: EffectId,
+        verdict: RulingVerdict,
+        ruling: Ruling,
+    ) -> Result<RecordUpdate, Error> {
         let now = ruling.at;
         let (event, reply) = match verdict {
-            Verdict::NotApplied => (Event::RuledNotApplied { ruling }, ReplyChange::Keep),
-            Verdict::Applied { reply } => {
+            RulingVerdict::NotApplied => (Event::RuledNotApplied { ruling }, ReplyChange::Keep),
+            RulingVerdict::Applied { reply } => {
                 let kept = if reply.is_some() { Reply::Kept } else { Reply::Unknown };
                 let event = Event::RuledApplied { ruling, word: EffectWord::Updated, reply: kept };
                 (event, reply.map_or(ReplyChange::Drop, ReplyChange::Set))
@@ -68,24 +73,29 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Takes a ruling back, if nothing was claimed since.
-    pub async fn reopen(&self, id: EffectId, ruling: Ruling) -> Result<Changed, Error> {
+    pub async fn reopen(&self, id: EffectId, ruling: Ruling) -> Result<RecordUpdate, Error> {
         let now = ruling.at;
         self.change_newest(id, Event::Reopened { ruling }, ReplyChange::Drop, now).await
     }
 
     /// Lets the newest effect of its record happen once more.
-    pub async fn release(&self, id: EffectId, ruling: Ruling) -> Result<Changed, Error> {
+    pub async fn permit_repeat(&self, id: EffectId, ruling: Ruling) -> Result<RecordUpdate, Error> {
         let now = ruling.at;
-        self.change_newest(id, Event::Released { ruling }, ReplyChange::Keep, now).await
+        self.change_newest(id, Event::RepeatPermitted { ruling }, ReplyChange::Keep, now).await
     }
 
     /// Records that a deliberate repeat with this reason is given the success that nobody has got yet,
     /// so that the reason stands for it from now on. `None`: the record has gone on.
-    pub async fn adopt(&self, seen: &Found, reason: &Reason, now: At) -> Result<Option<Found>, Error> {
+    pub async fn adopt(
+        &self,
+        seen: &RecordSnapshot,
+        reason: &Reason,
+        now: At,
+    ) -> Result<Option<RecordSnapshot>, Error> {
         let event = Event::Adopted { reason: reason.clone() };
-        Ok(match self.write(seen, Change::to(&event, now)).await? {
-            Written::Done(changed) => Some(changed.found),
-            Written::Moved => None,
+        Ok(match self.write(seen, RecordChange::to(&event, now)).await? {
+            WriteResult::Done(changed) => Some(changed.snapshot),
+            WriteResult::Moved => None,
         })
     }
 
@@ -95,15 +105,15 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         event: Event,
         reply: ReplyChange,
         now: At,
-    ) -> Result<Changed, Error> {
+    ) -> Result<RecordUpdate, Error> {
         let (key, _) = self.by_id(id).await?;
         for _ in 0..RACES_MAX {
-            let found = self.observe(key, now).await?;
-            if found.effect().map(|effect| effect.id) != Some(id) {
+            let snapshot = self.observe(key, now).await?;
+            if snapshot.effect().map(|effect| effect.id) != Some(id) {
                 return Err(Error::Superseded { effect: id.to_string() });
             }
-            let change = Change { reply: reply.clone(), ..Change::to(&event, now) };
-            if let Written::Done(changed) = self.write(&found, change).await? {
+            let change = RecordChange { reply: reply.clone(), ..RecordChange::to(&event, now) };
+            if let WriteResult::Done(changed) = self.write(&snapshot, change).await? {
                 return Ok(changed);
             }
         }
@@ -112,7 +122,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Records what a probe found about the doubt that was seen. `None`: the record moved, or the "no" does not
     /// count yet (rule 5).
-    pub async fn probed(&self, seen: &Found, probed: Probed, now: At) -> Result<Option<Changed>, Error> {
+    pub async fn probed(
+        &self,
+        seen: &RecordSnapshot,
+        probed: Probed,
+        now: At,
+    ) -> Result<Option<RecordUpdate>, Error> {
         let mut kept_undo = None;
         let (event, reply) = match probed {
             Probed::No { quiet } => {
@@ -130,29 +145,29 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 )
             }
         };
-        let change = Change { reply, undo: kept_undo, ..Change::to(&event, now) };
+        let change = RecordChange { reply, undo: kept_undo, ..RecordChange::to(&event, now) };
         Ok(match self.write(seen, change).await? {
-            Written::Done(changed) => Some(changed),
-            Written::Moved => None,
+            WriteResult::Done(changed) => Some(changed),
+            WriteResult::Moved => None,
         })
     }
 
     /// Records that a question after a reported success was answered: it is true.
-    pub async fn confirmed(&self, seen: &Found, now: At) -> Result<bool, Error> {
+    pub async fn confirmed(&self, seen: &RecordSnapshot, now: At) -> Result<bool, Error> {
         if self.change_applied(seen, &Event::Confirmed, now).await? {
             return Ok(true);
         }
         // Somebody else may have asked too.
-        let found = self.find(seen.key).await?;
+        let snapshot = self.find(seen.key).await?;
         let same = |effect: &&Effect| seen.effect().is_some_and(|seen| seen.id == effect.id);
-        Ok(found.effect().filter(same).is_some_and(|effect| {
+        Ok(snapshot.effect().filter(same).is_some_and(|effect| {
             matches!(&effect.state, State::Applied(applied) if applied.evidence == Evidence::Confirmed)
         }))
     }
 
     /// Records that it is not true. `false`: it stands. Somebody else has seen that it is true, and this read lagged;
     /// or it has been taken back since, and there is nothing to be seen of it.
-    pub async fn refuted(&self, seen: &Found, what: String, now: At) -> Result<bool, Error> {
+    pub async fn refuted(&self, seen: &RecordSnapshot, what: String, now: At) -> Result<bool, Error> {
         if let Some(effect) = seen.effect()
             && self.undo_has_begun(effect).await?
         {
@@ -164,15 +179,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Changes a success that was seen. `false`: the record has gone on, or is no success any more that could change
     /// so.
-    async fn change_applied(&self, seen: &Found, event: &Event, now: At) -> Result<bool, Error> {
+    async fn change_applied(&self, seen: &RecordSnapshot, event: &Event, now: At) -> Result<bool, Error> {
         let id = seen.effect().map(|effect| effect.id);
         for _ in 0..RACES_MAX {
-            let found = self.find(seen.key).await?;
-            let is_it = found.effect().is_some_and(|effect| Some(effect.id) == id && is_unconfirmed(effect));
+            let snapshot = self.find(seen.key).await?;
+            let is_it =
+                snapshot.effect().is_some_and(|effect| Some(effect.id) == id && is_unconfirmed(effect));
             if !is_it {
                 return Ok(false);
             }
-            if let Written::Done(_) = self.write(&found, Change::to(event, now)).await? {
+            if let WriteResult::Done(_) = self.write(&snapshot, RecordChange::to(event, now)).await? {
                 return Ok(true);
             }
         }

@@ -8,7 +8,7 @@ use semel_core::time::At;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Who has the turn on a resource.
+/// The turn on a resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
     pub holder: Option<TurnHolder>,
@@ -28,20 +28,20 @@ pub struct Alias {
     /// The record of the intent that it came with.
     pub key: Digest,
     /// The effect that it was claimed for or that answered it. Older ledgers do not say.
-    pub stands_for: Option<StandsFor>,
+    pub stands_for: Option<KeyTarget>,
 }
 
 /// An effect of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StandsFor {
+pub struct KeyTarget {
     pub number: u32,
     /// Where it is known: a record that retention has dropped begins to count anew.
     pub effect: Option<EffectId>,
 }
 
-impl StandsFor {
-    pub fn of(effect: &Effect) -> StandsFor {
-        StandsFor { number: effect.occurrence.number, effect: Some(effect.id) }
+impl KeyTarget {
+    pub fn of(effect: &Effect) -> KeyTarget {
+        KeyTarget { number: effect.occurrence.number, effect: Some(effect.id) }
     }
 
     /// Whether it is this one, as far as is known.
@@ -68,7 +68,7 @@ impl From<StoredAlias> for Alias {
         match stored {
             StoredAlias::Record(key) => Alias { key, stands_for: None },
             StoredAlias::Effect { key, stands_for: number, effect } => {
-                Alias { key, stands_for: Some(StandsFor { number, effect }) }
+                Alias { key, stands_for: Some(KeyTarget { number, effect }) }
             }
         }
     }
@@ -78,7 +78,7 @@ impl From<Alias> for StoredAlias {
     fn from(Alias { key, stands_for }: Alias) -> StoredAlias {
         match stands_for {
             None => StoredAlias::Record(key),
-            Some(StandsFor { number, effect }) => StoredAlias::Effect { key, stands_for: number, effect },
+            Some(KeyTarget { number, effect }) => StoredAlias::Effect { key, stands_for: number, effect },
         }
     }
 }
@@ -127,7 +127,7 @@ impl Epoch {
 
 /// How far retention has come.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Pruned {
+pub struct RetentionProgress {
     /// The time that it last went by.
     pub at: At,
     /// The clock of the process that ran it; the same, unless that had leapt.
@@ -156,9 +156,9 @@ mod tests {
             alias.stands_for
         };
         assert_eq!(read(key.clone()), None);
-        let stands_for = StandsFor { number: 2, effect: None };
+        let stands_for = KeyTarget { number: 2, effect: None };
         assert_eq!(read(serde_json::json!({"key": key, "stands_for": 2})), Some(stands_for));
-        let stands_for = StandsFor { effect: Some(EffectId(9)), ..stands_for };
+        let stands_for = KeyTarget { effect: Some(EffectId(9)), ..stands_for };
         let stored = serde_json::json!({"key": key, "stands_for": 2, "effect": EffectId(9).to_string()});
         assert_eq!(read(stored), Some(stands_for));
     }

@@ -51,7 +51,7 @@ pub struct Index {
     pub alike: Option<Digest>,
     /// In flight or in doubt.
     pub open: bool,
-    /// Who holds the open attempt; `None` unless in flight.
+    /// The holder of the open attempt; `None` unless in flight.
     pub owner: Option<OwnerId>,
     pub opened_at: At,
     /// The last time the effect changed its state.

@@ -8,6 +8,7 @@ use crate::store::{Durability, JournalLine, Store};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
 use semel_core::time::At;
+use semel_core::word_table;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,7 +17,7 @@ use subtle::ConstantTimeEq;
 /// The scope of a token. Each scope includes the ones before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum AccessScope {
     /// Calls tools, and sees what came of its own calls.
     Agent,
     /// Sees everything of its tenant, rules on doubts, cancels runs.
@@ -25,35 +26,15 @@ pub enum Scope {
     Admin,
 }
 
-impl Scope {
-    pub const ALL: [Scope; 3] = [Scope::Agent, Scope::Operator, Scope::Admin];
-
-    pub fn word(self) -> &'static str {
-        match self {
-            Scope::Agent => "agent",
-            Scope::Operator => "operator",
-            Scope::Admin => "admin",
-        }
-    }
-
-    pub fn parse(word: &str) -> Option<Scope> {
-        Scope::ALL.into_iter().find(|scope| scope.word() == word)
-    }
-}
-
-impl fmt::Display for Scope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
+word_table!(AccessScope { Agent = "agent", Operator = "operator", Admin = "admin" });
 
 /// A token, as the ledger keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct StoredToken {
     /// SHA-256 is enough: a token is 256 random bits, which no dictionary has.
     hash: Digest,
     pub tenant: String,
-    pub scope: Scope,
+    pub scope: AccessScope,
     /// Whom the token is for. Tokens of one name are one principal: so one can take the place of another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -62,7 +43,7 @@ pub struct Kept {
     pub expires_at: Option<At>,
 }
 
-impl Kept {
+impl StoredToken {
     /// The principal of whatever is done with it.
     pub fn subject(&self, id: &str) -> String {
         format!("token:{}", self.name.as_deref().unwrap_or(id))
@@ -73,7 +54,7 @@ impl Kept {
     }
 
     fn line(&self, kind: &str, id: &str, now: At) -> JournalLine {
-        let Kept { tenant, scope, name, .. } = self;
+        let StoredToken { tenant, scope, name, .. } = self;
         let data = serde_json::json!({"token": id, "tenant": tenant, "scope": scope, "name": name});
         journal::note(kind, None, None, data, now)
     }
@@ -81,13 +62,13 @@ impl Kept {
 
 /// All tokens, by id.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tokens(pub BTreeMap<String, Kept>);
+pub struct TokenTable(pub BTreeMap<String, StoredToken>);
 
 /// The properties of a new token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewToken {
+pub struct TokenRequest {
     tenant: String,
-    scope: Scope,
+    scope: AccessScope,
     name: Option<String>,
     expires_at: Option<At>,
 }
@@ -113,20 +94,20 @@ const TOKENS_MAX: usize = 20_000;
 /// The beginning of every token, so that people and scanners recognise one.
 pub const PREFIX: &str = "semel_";
 
-impl NewToken {
+impl TokenRequest {
     pub fn new(
         tenant: &str,
-        scope: Scope,
+        scope: AccessScope,
         name: Option<&str>,
         expires_at: Option<At>,
-    ) -> Result<NewToken, BadToken> {
+    ) -> Result<TokenRequest, BadToken> {
         if !is_plain(tenant) {
             return Err(BadToken::Tenant);
         }
         if name.is_some_and(|name| !is_plain(name)) {
             return Err(BadToken::Name);
         }
-        Ok(NewToken { tenant: tenant.to_owned(), scope, name: name.map(str::to_owned), expires_at })
+        Ok(TokenRequest { tenant: tenant.to_owned(), scope, name: name.map(str::to_owned), expires_at })
     }
 }
 
@@ -135,9 +116,9 @@ fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.len() <= NAME_CHARS_MAX && name.bytes().all(plain)
 }
 
-impl Tokens {
+impl TokenTable {
     /// Whose token this is, if it is one and not over.
-    pub fn holder(&self, shown: &[u8], now: At) -> Option<(&str, &Kept)> {
+    pub fn holder(&self, shown: &[u8], now: At) -> Option<(&str, &StoredToken)> {
         let text = std::str::from_utf8(shown).ok()?;
         // The id says which one to compare with and is no secret; all of the rest is compared, whatever is found.
         let (id, _) = text.strip_prefix(PREFIX)?.split_once('_')?;
@@ -145,9 +126,7 @@ impl Tokens {
         let same: bool = hash(text).0.ct_eq(&kept.hash.0).into();
         (same && !kept.is_over(now)).then_some((id.as_str(), kept))
     }
-}
 
-impl Tokens {
     /// Whether a tenant may have one more.
     fn check_room(&self, tenant: &str) -> Result<(), String> {
         let own = self.0.values().filter(|kept| kept.tenant == tenant).count();
@@ -166,26 +145,26 @@ fn hash(text: &str) -> Digest {
 }
 
 /// A token that was just made.
-pub struct Made {
+pub struct IssuedToken {
     pub id: String,
     /// Told once.
     pub text: String,
-    pub kept: Kept,
+    pub kept: StoredToken,
 }
 
-impl fmt::Debug for Made {
+impl fmt::Debug for IssuedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Made").field("id", &self.id).field("kept", &self.kept).finish_non_exhaustive()
     }
 }
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
-    pub async fn tokens(&self) -> Result<Tokens, Error> {
+    pub async fn tokens(&self) -> Result<TokenTable, Error> {
         Ok(self.cell(self.tokens_key()).await?.1.unwrap_or_default())
     }
 
-    pub async fn make_token(&self, new: &NewToken, now: At) -> Result<Made, Error> {
-        self.update_cell(self.tokens_key(), Durability::Durable, |tokens: Option<Tokens>| {
+    pub async fn make_token(&self, new: &TokenRequest, now: At) -> Result<IssuedToken, Error> {
+        self.update_cell(self.tokens_key(), Durability::Durable, |tokens: Option<TokenTable>| {
             let mut value = tokens.unwrap_or_default();
             value.0.retain(|_, kept| !kept.is_over(now));
             value.check_room(&new.tenant).map_err(|what| Error::NotWritten { what })?;
@@ -196,20 +175,25 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 id = format!("{:012x}", bits() >> 80);
             }
             let text = format!("{PREFIX}{id}_{:032x}{:032x}", bits(), bits());
-            let NewToken { tenant, scope, name, expires_at } = new.clone();
-            let kept = Kept { hash: hash(&text), tenant, scope, name, created_at: now, expires_at };
+            let TokenRequest { tenant, scope, name, expires_at } = new.clone();
+            let kept = StoredToken { hash: hash(&text), tenant, scope, name, created_at: now, expires_at };
             value.0.insert(id.clone(), kept.clone());
             let lines = vec![kept.line("token_created", &id, now)];
-            Ok(CellUpdate::Put { value, lines, result: Made { id, text, kept } })
+            Ok(CellUpdate::Put { value, lines, result: IssuedToken { id, text, kept } })
         })
         .await
     }
 
     /// Makes a token worthless. `None`: there is no such token, or it is another tenant's.
-    pub async fn revoke_token(&self, id: &str, tenant: Option<&str>, now: At) -> Result<Option<Kept>, Error> {
-        self.update_cell(self.tokens_key(), Durability::Durable, |tokens: Option<Tokens>| {
+    pub async fn revoke_token(
+        &self,
+        id: &str,
+        tenant: Option<&str>,
+        now: At,
+    ) -> Result<Option<StoredToken>, Error> {
+        self.update_cell(self.tokens_key(), Durability::Durable, |tokens: Option<TokenTable>| {
             let mut value = tokens.unwrap_or_default();
-            let theirs = |kept: &Kept| tenant.is_none_or(|tenant| kept.tenant == tenant);
+            let theirs = |kept: &StoredToken| tenant.is_none_or(|tenant| kept.tenant == tenant);
             if !value.0.get(id).is_some_and(theirs) {
                 return Ok(CellUpdate::Keep(None));
             }
@@ -229,11 +213,11 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 mod tests {
     use super::*;
 
-    fn tokens(of: &[(&str, usize)]) -> Tokens {
-        let kept = |tenant: &str| Kept {
+    fn tokens(of: &[(&str, usize)]) -> TokenTable {
+        let kept = |tenant: &str| StoredToken {
             hash: hash(tenant),
             tenant: tenant.to_owned(),
-            scope: Scope::Agent,
+            scope: AccessScope::Agent,
             name: None,
             created_at: At(0),
             expires_at: None,
@@ -241,7 +225,7 @@ mod tests {
         let all = of.iter().flat_map(|(tenant, count)| {
             (0..*count).map(move |number| (format!("{tenant}{number}"), kept(tenant)))
         });
-        Tokens(all.collect())
+        TokenTable(all.collect())
     }
 
     #[test]

@@ -6,15 +6,15 @@
 use crate::Error;
 use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{Change, Found, Ledger, RACES_MAX, Written};
-use crate::record::Known;
+use crate::ledger::{Ledger, RACES_MAX, RecordChange, RecordSnapshot, WriteResult, has_undo_call};
+use crate::record::StoredEffect;
 use crate::store::{By, PAGE_ROWS_MAX, Store};
 use semel_core::effect::{Effect, State};
 use semel_core::ids::EffectId;
 use semel_core::intent::undo_key;
 use semel_core::lifecycle::Event;
 use semel_core::time::At;
-use semel_core::undo::{Undo, Undone};
+use semel_core::undo::Undone;
 use std::sync::Arc;
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
@@ -26,7 +26,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// The undo of this effect.
     pub async fn undone(&self, effect: &Effect) -> Result<Option<Undone>, Error> {
-        if !may_be_undone(effect) {
+        if !has_undo_call(effect) {
             return Ok(effect.undone);
         }
         if let Some(undone) = effect.undone
@@ -66,7 +66,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let mut after = None;
         loop {
             let page = self.list(By::All, after, PAGE_ROWS_MAX).await?;
-            if let Some(undone) = page.items.iter().find_map(|(_, known)| taken_back(&known.effect, id)) {
+            if let Some(undone) = page.items.iter().find_map(|(_, stored)| taken_back(&stored.effect, id)) {
                 return Ok(Some(undone));
             }
             match page.next {
@@ -77,51 +77,46 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Writes down that the newest effect of a record was undone, if it was and that is missing.
-    pub(crate) async fn linked(&self, mut found: Found) -> Result<Found, Error> {
+    pub(crate) async fn linked(&self, mut snapshot: RecordSnapshot) -> Result<RecordSnapshot, Error> {
         for _ in 0..RACES_MAX {
-            let Some(effect) = found.effect() else { return Ok(found) };
+            let Some(effect) = snapshot.effect() else { return Ok(snapshot) };
             let (written, undone) = (effect.undone, self.undone(effect).await?);
             let undone = match (written, undone) {
                 (None, Some(undone)) => undone,
-                (written, undone) if written == undone => return Ok(found),
+                (written, undone) if written == undone => return Ok(snapshot),
                 // The mark was withdrawn; the undo's own record says so.
                 (_, undone) => {
-                    if let Some(known) = &mut found.newest {
-                        Arc::make_mut(known).effect.undone = undone;
+                    if let Some(stored) = &mut snapshot.newest {
+                        Arc::make_mut(stored).effect.undone = undone;
                     }
-                    return Ok(found);
+                    return Ok(snapshot);
                 }
             };
-            match Box::pin(self.write(&found, Change::to(&Event::Undone(undone), undone.at))).await {
-                Ok(Written::Done(changed)) => return Ok(changed.found),
-                Ok(Written::Moved) => found = self.find(found.key).await?,
+            match Box::pin(self.write(&snapshot, RecordChange::to(&Event::Undone(undone), undone.at))).await {
+                Ok(WriteResult::Done(changed)) => return Ok(changed.snapshot),
+                Ok(WriteResult::Moved) => snapshot = self.find(snapshot.key).await?,
                 // It holds for the caller all the same.
                 Err(Error::NotWritten { .. }) => {
-                    if let Some(known) = &mut found.newest {
-                        Arc::make_mut(known).effect.undone = Some(undone);
+                    if let Some(stored) = &mut snapshot.newest {
+                        Arc::make_mut(stored).effect.undone = Some(undone);
                     }
-                    return Ok(found);
+                    return Ok(snapshot);
                 }
                 Err(error) => return Err(error),
             }
         }
-        Ok(found)
+        Ok(snapshot)
     }
 
     /// An effect by its id, as it is now: lapsed if its holder is gone, undone if it was.
-    pub async fn now_of(&self, id: EffectId, now: At) -> Result<Known, Error> {
-        let (key, known) = self.by_id(id).await?;
+    pub async fn now_of(&self, id: EffectId, now: At) -> Result<StoredEffect, Error> {
+        let (key, stored) = self.by_id(id).await?;
         let newest = self.observe(key, now).await?.newest.filter(|newest| newest.effect.id == id);
         match newest {
             Some(newest) => Ok(Arc::unwrap_or_clone(newest)),
-            None => Ok(Known { effect: self.as_known_since(known.effect).await?, ..known }),
+            None => Ok(StoredEffect { effect: self.with_later_facts(stored.effect).await?, ..stored }),
         }
     }
-}
-
-/// Only these are looked up: most effects have no undo.
-pub(crate) fn may_be_undone(effect: &Effect) -> bool {
-    matches!((&effect.state, &effect.undo), (State::Applied(_), Some(Undo::By(_))))
 }
 
 fn taken_back(undo: &Effect, id: EffectId) -> Option<Undone> {

@@ -10,8 +10,8 @@ use crate::output::counted;
 use semel_core::ids::{Reason, Run};
 use semel_doors::known_run::{is_on_record, lists_effects};
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::cancel::Cancelled;
-use semel_ledger::record::Known;
+use semel_ledger::cancel::CancelReport;
+use semel_ledger::record::StoredEffect;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -42,7 +42,7 @@ pub fn run(context: &Context, args: &CancelArgs) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     // Every effect of a run lies under its own key; the reply is not what a cancel is about.
-    let effects = |known: &[Known]| -> anyhow::Result<Vec<EffectJson>> {
+    let effects = |known: &[StoredEffect]| -> anyhow::Result<Vec<EffectJson>> {
         known
             .iter()
             .map(|known| {
@@ -78,7 +78,7 @@ pub fn run(context: &Context, args: &CancelArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(cancelled: &Cancelled, known: bool, args: &CancelArgs) -> Result<String, std::fmt::Error> {
+fn text(cancelled: &CancelReport, known: bool, args: &CancelArgs) -> Result<String, std::fmt::Error> {
     let run = neutral::line(&args.run);
     let mut text = if args.lift {
         format!("Run {run} may start things again.\n")
@@ -93,10 +93,10 @@ fn text(cancelled: &Cancelled, known: bool, args: &CancelArgs) -> Result<String,
             " Future calls under this name are blocked; is the name right?\n"
         });
     }
-    let effects = |known: &[Known]| -> Vec<String> {
+    let effects = |known: &[StoredEffect]| -> Vec<String> {
         known
             .iter()
-            .map(|Known { effect, .. }| {
+            .map(|StoredEffect { effect, .. }| {
                 format!("{}  {}  {}", effect.id, effect.facts.action, effect.facts.subject)
             })
             .collect()

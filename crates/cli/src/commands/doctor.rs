@@ -11,7 +11,7 @@ use rustix::fs::Access;
 use semel_core::effect::State;
 use semel_core::ids::EffectId;
 use semel_core::policy::Policy;
-use semel_core::policy::servers::Reach;
+use semel_core::policy::servers::McpEndpoint;
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::place::Place;
@@ -312,8 +312,8 @@ fn policy(context: &Context, checks: &mut Checks) {
 fn credentials(context: &Context, checks: &mut Checks, policy: &Policy) {
     let apis = policy.upstreams.iter().map(|(name, api)| (format!("upstream.{name}"), &api.headers_env));
     let servers = policy.mcp.iter().filter_map(|(name, server)| match &server.reach {
-        Reach::Url { headers_env, .. } => Some((format!("mcp.{name}"), headers_env)),
-        Reach::Command { .. } => None,
+        McpEndpoint::Url { headers_env, .. } => Some((format!("mcp.{name}"), headers_env)),
+        McpEndpoint::Command { .. } => None,
     });
     let named = apis.chain(servers).flat_map(|(place, headers)| {
         headers.iter().map(move |(_, variable)| (place.clone(), variable.as_str()))

@@ -8,7 +8,7 @@ use crate::output::Hinted;
 use crate::{neutral, table};
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::tokens::{Kept, NewToken, Scope};
+use semel_ledger::tokens::{AccessScope, StoredToken, TokenRequest};
 use serde::Serialize;
 use std::process::ExitCode;
 
@@ -25,7 +25,7 @@ pub fn run(context: &Context, args: &TokenArgs) -> anyhow::Result<ExitCode> {
 #[derive(Serialize)]
 struct TokenJson {
     id: String,
-    scope: Scope,
+    scope: AccessScope,
     tenant: String,
     name: Option<String>,
     created_at: String,
@@ -34,7 +34,7 @@ struct TokenJson {
 }
 
 impl TokenJson {
-    fn of(id: &str, kept: &Kept, now: At) -> TokenJson {
+    fn of(id: &str, kept: &StoredToken, now: At) -> TokenJson {
         TokenJson {
             id: id.to_owned(),
             scope: kept.scope,
@@ -49,23 +49,25 @@ impl TokenJson {
 
 fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow::Result<()> {
     let scope = match create.scope {
-        TokenScope::Agent => Scope::Agent,
-        TokenScope::Operator => Scope::Operator,
-        TokenScope::Admin => Scope::Admin,
+        TokenScope::Agent => AccessScope::Agent,
+        TokenScope::Operator => AccessScope::Operator,
+        TokenScope::Admin => AccessScope::Admin,
     };
     // Who may make a token that rules, may rule.
     let operator = match scope {
-        Scope::Agent => None,
-        Scope::Operator | Scope::Admin => Some(Operator::find(context, create.operator.token.as_deref())?),
+        AccessScope::Agent => None,
+        AccessScope::Operator | AccessScope::Admin => {
+            Some(Operator::find(context, create.operator.token.as_deref())?)
+        }
     };
     let now = clock.now();
     let tenant = create.tenant.as_deref().unwrap_or(TENANT);
     let new =
-        NewToken::new(tenant, scope, create.name.as_deref(), create.expires.map(|span| now.plus(span)))?;
+        TokenRequest::new(tenant, scope, create.name.as_deref(), create.expires.map(|span| now.plus(span)))?;
     let ledger = context.ledger(clock)?;
     if let Some(operator) = operator {
         let what = format!("Make a token that rules (scope {scope}, tenant {tenant})?");
-        operator.confirm_as(Scope::Admin, &ledger, tenant, what)?;
+        operator.confirm_as(AccessScope::Admin, &ledger, tenant, what)?;
     }
     let made = block_on(ledger.make_token(&new, now))?;
     if context.output.json {

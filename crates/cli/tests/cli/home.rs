@@ -5,8 +5,8 @@ use semel_ledger::Ledger;
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
-use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
-use semel_ledger::tokens::{NewToken, Scope};
+use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
+use semel_ledger::tokens::{AccessScope, TokenRequest};
 use serde_json::Value;
 use std::ffi::OsStr;
 use std::io::Write;
@@ -164,10 +164,10 @@ impl Home {
 fn make_token(file: &Path) -> Result<String, semel_ledger::Error> {
     let now = SystemClock::start().now();
     let options = OpenOptions { blocking: true, ..OpenOptions::at(Place::at(file), now) };
-    let Opened { store, secret, .. } = SqliteStore::open(options)?;
+    let OpenedStore { store, secret, .. } = SqliteStore::open(options)?;
     let holders = FileHolders::in_directory(store.place().owners());
     let ledger = Ledger::new(store, holders, OsEntropy, secret);
-    let new = NewToken::new("local", Scope::Admin, Some("alice"), None).expect("a plain name");
+    let new = TokenRequest::new("local", AccessScope::Admin, Some("alice"), None).expect("a plain name");
     Ok(block_on(ledger.make_token(&new, now))?.text)
 }
 

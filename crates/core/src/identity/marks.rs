@@ -1,10 +1,10 @@
 //! Marks: what a record keeps of its arguments, so that it can say which of them differ without keeping them.
 
-use super::Sorted;
-use super::path_marks::{PathKind, PathMark, PathMarks};
+use super::SortedArguments;
+use super::path_marks::{PathKind, PathMark};
 use crate::digest::{Digest, Secret};
 use crate::json::Json;
-use crate::judgement::arguments::{Kind, each_leaf};
+use crate::judgement::arguments::{ArgumentKind, each_leaf};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -31,18 +31,18 @@ pub struct Marks {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Digest>,
     /// The fingerprinted leaves; empty if there are too many.
-    #[serde(default, skip_serializing_if = "PathMarks::is_empty")]
-    pub paths: PathMarks,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathMark>,
     /// The leaves of the content; empty if there are none or too many.
-    #[serde(default, skip_serializing_if = "PathMarks::is_empty")]
-    pub content_paths: PathMarks,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub content_paths: Vec<PathMark>,
     /// Of the volatile arguments: a key that was sent upstream with them is not sent with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub volatile: Option<u64>,
 }
 
 impl Marks {
-    pub fn of(secret: &Secret, action: &str, sorted: &Sorted<'_>) -> Marks {
+    pub fn of(secret: &Secret, action: &str, sorted: &SortedArguments<'_>) -> Marks {
         let whole =
             |purpose, json: &Json| secret.mac(purpose, &[action.as_bytes(), json.canonical().as_bytes()]);
         let mut paths = Leaves::new(secret);
@@ -88,7 +88,7 @@ impl Marks {
 
     /// Whether the other side has among its arguments, with the same value, what is content here.
     fn content_is_in(&self, other: &Marks, path: &str) -> bool {
-        let of = |marks: &PathMarks| marks.iter().find(|mark| mark.path == path).map(|mark| mark.mark);
+        let of = |marks: &[PathMark]| marks.iter().find(|mark| mark.path == path).map(|mark| mark.mark);
         let own = of(&self.content_paths);
         own.is_some() && own == of(&other.paths)
     }
@@ -103,8 +103,8 @@ impl Marks {
             Comparison::Paths(paths) => {
                 let mut all = self.paths.iter().chain(other.paths.iter());
                 let differs =
-                    |mark: &PathMark<'_>| mark.kind != PathKind::Stamp && paths.contains(&mark.path);
-                let of_stamps = !paths.is_empty() && !all.any(|mark| differs(&mark));
+                    |mark: &PathMark| mark.kind != PathKind::Stamp && paths.contains(&mark.path.as_str());
+                let of_stamps = !paths.is_empty() && !all.any(differs);
                 (paths, of_stamps)
             }
         };
@@ -136,7 +136,12 @@ impl Marks {
                 Comparison::Equal | Comparison::Unknown => Vec::new(),
             },
             // All content of the one side was added by it.
-            _ => self.content_paths.iter().chain(other.content_paths.iter()).map(|mark| mark.path).collect(),
+            _ => self
+                .content_paths
+                .iter()
+                .chain(other.content_paths.iter())
+                .map(|mark| mark.path.as_str())
+                .collect(),
         };
         if paths.is_empty() {
             vec![CONTENT.to_owned()]
@@ -162,14 +167,14 @@ enum Comparison<'a> {
 }
 
 /// Leaves are always marked unless there are too many, so a side without marks can only be compared as a whole.
-fn compare_paths<'a>(mine: &'a PathMarks, theirs: &'a PathMarks) -> Comparison<'a> {
+fn compare_paths<'a>(mine: &'a [PathMark], theirs: &'a [PathMark]) -> Comparison<'a> {
     if mine.is_empty() || theirs.is_empty() {
         return Comparison::Unknown;
     }
     let mut marks: BTreeMap<&str, [Option<u64>; 2]> = BTreeMap::new();
     for (side, list) in [mine, theirs].into_iter().enumerate() {
         for mark in list.iter() {
-            marks.entry(mark.path).or_default()[side] = Some(mark.mark);
+            marks.entry(&mark.path).or_default()[side] = Some(mark.mark);
         }
     }
     Comparison::Paths(marks.into_iter().filter(|(_, [a, b])| a != b).map(|(path, _)| path).collect())
@@ -189,7 +194,7 @@ fn shown(path: &str) -> String {
 /// The leaves of a tree, marked one by one, unless there are too many or one has too long a path.
 struct Leaves<'s> {
     secret: &'s Secret,
-    marked: PathMarks,
+    marked: Vec<PathMark>,
     count: usize,
     too_many: bool,
     path: String,
@@ -199,7 +204,7 @@ struct Leaves<'s> {
 impl<'s> Leaves<'s> {
     fn new(secret: &'s Secret) -> Self {
         let (path, text) = (String::new(), String::new());
-        Leaves { secret, marked: PathMarks::default(), count: 0, too_many: false, path, text }
+        Leaves { secret, marked: Vec::new(), count: 0, too_many: false, path, text }
     }
 
     /// Marks the leaves of what stands at a path.
@@ -214,8 +219,8 @@ impl<'s> Leaves<'s> {
                 return false;
             }
             let kind = match leaf.kind {
-                Kind::Content => PathKind::Content,
-                Kind::Stamp => PathKind::Stamp,
+                ArgumentKind::Content => PathKind::Content,
+                ArgumentKind::Stamp => PathKind::Stamp,
                 _ => PathKind::Key,
             };
             match leaf.value.as_str() {
@@ -239,11 +244,11 @@ impl<'s> Leaves<'s> {
         self.text.clear();
         value.write_canonical(&mut self.text);
         let mark = value_mark(self.secret, &self.text);
-        self.marked.push(PathMark { path, kind, mark });
+        self.marked.push(PathMark { path: path.to_owned(), kind, mark });
     }
 
-    fn marked(self) -> PathMarks {
-        if self.too_many { PathMarks::default() } else { self.marked }
+    fn marked(self) -> Vec<PathMark> {
+        if self.too_many { Vec::new() } else { self.marked }
     }
 }
 

@@ -12,10 +12,10 @@ mod path;
 pub use number::{DIGITS_MAX, Number, NumberError, POINT_MAX};
 pub use object::Object;
 pub use parse::{
-    DEPTH_MAX, ParseError, Problem, TEXT_BYTES_MAX, VALUES_MAX, parse, parse_bounded, parse_bytes,
+    DEPTH_MAX, JsonProblem, ParseError, TEXT_BYTES_MAX, VALUES_MAX, parse, parse_bounded, parse_bytes,
 };
 pub(crate) use path::push_member;
-pub use path::{PATH_BYTES_MAX, Path, PathError, PathProblem, Step};
+pub use path::{PATH_BYTES_MAX, Path, PathError, PathProblem, PathStep};
 
 use std::fmt::Write as _;
 

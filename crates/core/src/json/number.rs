@@ -29,7 +29,7 @@ pub enum NumberError {
 
 impl Number {
     pub fn parse(text: &str) -> Result<Number, NumberError> {
-        match Written::scan(text.as_bytes()) {
+        match NumberText::scan(text.as_bytes()) {
             Some(written) if written.length == text.len() => written.canonical(),
             _ => Err(NumberError::NotANumber),
         }
@@ -89,7 +89,7 @@ impl fmt::Debug for Number {
 }
 
 /// A number as someone wrote it, taken apart by the grammar of RFC 8259.
-pub(super) struct Written<'a> {
+pub(super) struct NumberText<'a> {
     negative: bool,
     integer: &'a [u8],
     fraction: &'a [u8],
@@ -98,9 +98,9 @@ pub(super) struct Written<'a> {
     pub(super) length: usize,
 }
 
-impl<'a> Written<'a> {
+impl<'a> NumberText<'a> {
     /// The longest number at the start of `text`, if there is one.
-    pub(super) fn scan(text: &'a [u8]) -> Option<Written<'a>> {
+    pub(super) fn scan(text: &'a [u8]) -> Option<NumberText<'a>> {
         let negative = text.first() == Some(&b'-');
         let mut at = usize::from(negative);
         let integer = match text.get(at)? {
@@ -123,7 +123,7 @@ impl<'a> Written<'a> {
             exponent = if text[at + 1] == b'-' { -size } else { size };
             at += 1 + usize::from(sign) + written.len();
         }
-        Some(Written { negative, integer, fraction, exponent, length: at })
+        Some(NumberText { negative, integer, fraction, exponent, length: at })
     }
 
     pub(super) fn canonical(&self) -> Result<Number, NumberError> {

@@ -1,6 +1,6 @@
 //! Strict JSON (RFC 8259): what two readers could understand differently is refused, not guessed.
 
-use super::number::{NumberError, Written};
+use super::number::{NumberError, NumberText};
 use super::{Json, Object};
 
 /// Containers inside containers. Tool arguments need a handful; the bound keeps recursion, here and in code that walks
@@ -22,11 +22,11 @@ const NAME_CHARACTERS_SHOWN: usize = 60;
 pub struct ParseError {
     /// Bytes from the start of the text, counted from 0.
     pub offset: usize,
-    pub what: Problem,
+    pub what: JsonProblem,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Problem {
+pub enum JsonProblem {
     #[error("the text is longer than {TEXT_BYTES_MAX} bytes")]
     TextTooLong,
     #[error("the text is not UTF-8")]
@@ -61,18 +61,18 @@ pub enum Problem {
 /// Reads one JSON text.
 pub fn parse(text: &str) -> Result<Json, ParseError> {
     if text.len() > TEXT_BYTES_MAX {
-        return Err(ParseError { offset: TEXT_BYTES_MAX, what: Problem::TextTooLong });
+        return Err(ParseError { offset: TEXT_BYTES_MAX, what: JsonProblem::TextTooLong });
     }
     parse_any(text)
 }
 
 fn parse_any(text: &str) -> Result<Json, ParseError> {
-    let mut parser = Parser { text, at: 0, values: 0 };
+    let mut parser = JsonParser { text, at: 0, values: 0 };
     parser.skip_space();
     let json = parser.value(0)?;
     parser.skip_space();
     if parser.at < text.len() {
-        return Err(parser.error(Problem::TrailingText));
+        return Err(parser.error(JsonProblem::TrailingText));
     }
     Ok(json)
 }
@@ -81,7 +81,7 @@ fn parse_any(text: &str) -> Result<Json, ParseError> {
 pub fn parse_bytes(bytes: &[u8]) -> Result<Json, ParseError> {
     // The size is checked first, so that refusing does not read it all.
     if bytes.len() > TEXT_BYTES_MAX {
-        return Err(ParseError { offset: TEXT_BYTES_MAX, what: Problem::TextTooLong });
+        return Err(ParseError { offset: TEXT_BYTES_MAX, what: JsonProblem::TextTooLong });
     }
     parse_bounded(bytes)
 }
@@ -90,23 +90,23 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<Json, ParseError> {
 pub fn parse_bounded(bytes: &[u8]) -> Result<Json, ParseError> {
     match std::str::from_utf8(bytes) {
         Ok(text) => parse_any(text),
-        Err(error) => Err(ParseError { offset: error.valid_up_to(), what: Problem::NotUtf8 }),
+        Err(error) => Err(ParseError { offset: error.valid_up_to(), what: JsonProblem::NotUtf8 }),
     }
 }
 
-struct Parser<'a> {
+struct JsonParser<'a> {
     text: &'a str,
     at: usize,
     /// How many have begun.
     values: usize,
 }
 
-impl Parser<'_> {
+impl JsonParser<'_> {
     fn value(&mut self, depth: usize) -> Result<Json, ParseError> {
         self.values += 1;
         match self.peek() {
-            _ if self.values > VALUES_MAX => Err(self.error(Problem::TooManyValues)),
-            Some(b'{' | b'[') if depth == DEPTH_MAX => Err(self.error(Problem::TooDeep)),
+            _ if self.values > VALUES_MAX => Err(self.error(JsonProblem::TooManyValues)),
+            Some(b'{' | b'[') if depth == DEPTH_MAX => Err(self.error(JsonProblem::TooDeep)),
             Some(b'{') => self.object(depth + 1).map(Json::Object),
             Some(b'[') => self.array(depth + 1).map(Json::Array),
             Some(b'"') => self.string().map(Json::String),
@@ -141,7 +141,7 @@ impl Parser<'_> {
             if self.skip(b'}') {
                 return Object::from_distinct(members).map_err(|(name, offset)| {
                     let shown = name.chars().take(NAME_CHARACTERS_SHOWN).collect();
-                    ParseError { offset, what: Problem::DuplicateMember(shown) }
+                    ParseError { offset, what: JsonProblem::DuplicateMember(shown) }
                 });
             }
             if !self.skip(b',') {
@@ -186,7 +186,7 @@ impl Parser<'_> {
                     return Ok(string);
                 }
                 Some(b'\\') => string.push(self.escape()?),
-                Some(_) => return Err(self.error(Problem::ControlCharacter)),
+                Some(_) => return Err(self.error(JsonProblem::ControlCharacter)),
                 None => return Err(self.unexpected("'\"'")),
             }
         }
@@ -210,7 +210,7 @@ impl Parser<'_> {
             b'r' => '\r',
             b't' => '\t',
             b'u' => return self.unicode_escape(start),
-            _ => return Err(ParseError { offset: start, what: Problem::BadEscape }),
+            _ => return Err(ParseError { offset: start, what: JsonProblem::BadEscape }),
         };
         Ok(character)
     }
@@ -218,15 +218,15 @@ impl Parser<'_> {
     /// After `\u`: one code unit, or two that make a pair.
     fn unicode_escape(&mut self, start: usize) -> Result<char, ParseError> {
         let bad = |what| ParseError { offset: start, what };
-        let first = self.code_unit().ok_or(bad(Problem::BadEscape))?;
+        let first = self.code_unit().ok_or(bad(JsonProblem::BadEscape))?;
         let mut units = vec![first];
         if (0xd800..0xdc00).contains(&first) && self.text.as_bytes()[self.at..].starts_with(b"\\u") {
             self.at += 2;
-            units.push(self.code_unit().ok_or(bad(Problem::BadEscape))?);
+            units.push(self.code_unit().ok_or(bad(JsonProblem::BadEscape))?);
         }
         match char::decode_utf16(units).next() {
             Some(Ok(character)) => Ok(character),
-            _ => Err(bad(Problem::LoneSurrogate)),
+            _ => Err(bad(JsonProblem::LoneSurrogate)),
         }
     }
 
@@ -242,15 +242,15 @@ impl Parser<'_> {
 
     fn number(&mut self) -> Result<Json, ParseError> {
         let rest = &self.text.as_bytes()[self.at..];
-        let written = Written::scan(rest).ok_or_else(|| self.error(Problem::BadNumber))?;
+        let written = NumberText::scan(rest).ok_or_else(|| self.error(JsonProblem::BadNumber))?;
         // `01` would otherwise read as a zero and a puzzling complaint about what follows.
         if rest.get(written.length).is_some_and(u8::is_ascii_digit) {
-            return Err(self.error(Problem::BadNumber));
+            return Err(self.error(JsonProblem::BadNumber));
         }
         let number = written.canonical().map_err(|error| {
             self.error(match error {
-                NumberError::NotANumber => Problem::BadNumber,
-                NumberError::NumberTooLong => Problem::NumberTooLong,
+                NumberError::NotANumber => JsonProblem::BadNumber,
+                NumberError::NumberTooLong => JsonProblem::NumberTooLong,
             })
         })?;
         self.at += written.length;
@@ -283,12 +283,12 @@ impl Parser<'_> {
 
     fn unexpected(&self, expected: &'static str) -> ParseError {
         self.error(match self.text[self.at..].chars().next() {
-            Some(found) => Problem::Unexpected { found, expected },
-            None => Problem::Ended { expected },
+            Some(found) => JsonProblem::Unexpected { found, expected },
+            None => JsonProblem::Ended { expected },
         })
     }
 
-    fn error(&self, what: Problem) -> ParseError {
+    fn error(&self, what: JsonProblem) -> ParseError {
         ParseError { offset: self.at, what }
     }
 }
@@ -367,21 +367,21 @@ mod tests {
         let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert!(parse(&nested(DEPTH_MAX)).is_ok());
         let error = parse(&nested(DEPTH_MAX + 1)).unwrap_err();
-        assert_eq!(error, ParseError { offset: DEPTH_MAX, what: Problem::TooDeep });
+        assert_eq!(error, ParseError { offset: DEPTH_MAX, what: JsonProblem::TooDeep });
         assert!(parse(&"{\"a\":".repeat(100_000)).is_err());
         let long = " ".repeat(TEXT_BYTES_MAX + 1);
-        assert_eq!(parse(&long).unwrap_err().what, Problem::TextTooLong);
-        assert_eq!(parse_bytes(long.as_bytes()).unwrap_err().what, Problem::TextTooLong);
+        assert_eq!(parse(&long).unwrap_err().what, JsonProblem::TextTooLong);
+        assert_eq!(parse_bytes(long.as_bytes()).unwrap_err().what, JsonProblem::TextTooLong);
         let list = |elements: usize| format!("[{}0]", "0,".repeat(elements - 1));
         assert!(parse(&list(VALUES_MAX - 1)).is_ok());
-        assert_eq!(parse(&list(VALUES_MAX)).unwrap_err().what, Problem::TooManyValues);
+        assert_eq!(parse(&list(VALUES_MAX)).unwrap_err().what, JsonProblem::TooManyValues);
     }
 
     #[test]
     fn bytes_that_are_no_text_are_refused_where_they_stand() {
-        assert_eq!(parse_bytes(b"\"a\xff\""), Err(ParseError { offset: 2, what: Problem::NotUtf8 }));
+        assert_eq!(parse_bytes(b"\"a\xff\""), Err(ParseError { offset: 2, what: JsonProblem::NotUtf8 }));
         // A surrogate half in UTF-8 clothes is no text either.
-        assert_eq!(parse_bytes(b"\"\xed\xa0\x80\"").unwrap_err().what, Problem::NotUtf8);
+        assert_eq!(parse_bytes(b"\"\xed\xa0\x80\"").unwrap_err().what, JsonProblem::NotUtf8);
     }
 
     #[test]
@@ -416,7 +416,7 @@ mod tests {
                 // Refused beyond the grammar: equal names and absurd numbers.
                 Err(error) => prop_assert!(
                     theirs.is_err()
-                        || matches!(error.what, Problem::DuplicateMember(_) | Problem::NumberTooLong),
+                        || matches!(error.what, JsonProblem::DuplicateMember(_) | JsonProblem::NumberTooLong),
                     "{} was refused: {}", text, error
                 ),
             }

@@ -1,7 +1,7 @@
 //! Paths into arguments, as rules write them: `args.customer`, `args.items[*].id`, `argv[3]`, `args["odd name"]`.
 
 use super::{Json, write_string};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer};
 use std::fmt;
 
 /// The longest path a rule may write. Bounds the steps too, and so the recursion along them.
@@ -10,11 +10,11 @@ pub const PATH_BYTES_MAX: usize = 1024;
 /// At least one step. Two spellings of one path, `a.b` and `a["b"]`, are equal and print alike.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
-    steps: Vec<Step>,
+    steps: Vec<PathStep>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Step {
+pub enum PathStep {
     Member(String),
     /// `.*`: every member of an object.
     AnyMember,
@@ -23,12 +23,13 @@ pub enum Step {
     AnyElement,
 }
 
-impl Step {
-    fn may_meet(&self, other: &Step) -> bool {
+impl PathStep {
+    fn may_meet(&self, other: &PathStep) -> bool {
         match (self, other) {
-            (Step::AnyMember, Step::Member(_) | Step::AnyMember) | (Step::Member(_), Step::AnyMember) => true,
-            (Step::AnyElement, Step::Element(_) | Step::AnyElement)
-            | (Step::Element(_), Step::AnyElement) => true,
+            (PathStep::AnyMember, PathStep::Member(_) | PathStep::AnyMember)
+            | (PathStep::Member(_), PathStep::AnyMember) => true,
+            (PathStep::AnyElement, PathStep::Element(_) | PathStep::AnyElement)
+            | (PathStep::Element(_), PathStep::AnyElement) => true,
             (a, b) => a == b,
         }
     }
@@ -68,7 +69,7 @@ impl Path {
             let (step, length) = match text.as_bytes().get(at) {
                 Some(b'[') => bracket(&text[at..]),
                 Some(b'.') if !steps.is_empty() => match text.as_bytes().get(at + 1) {
-                    Some(b'*') => Ok((Step::AnyMember, 2)),
+                    Some(b'*') => Ok((PathStep::AnyMember, 2)),
                     _ => bare_name(&text[at + 1..])
                         .map(|(step, length)| (step, length + 1))
                         .map_err(|(offset, what)| (offset + 1, what)),
@@ -85,21 +86,21 @@ impl Path {
 
     /// To a member of a root.
     pub fn to_member(root: &str, name: &str) -> Path {
-        Path { steps: [root, name].map(|name| Step::Member(name.to_owned())).into() }
+        Path { steps: [root, name].map(|name| PathStep::Member(name.to_owned())).into() }
     }
 
     /// By its steps, of which there is at least one.
-    pub(crate) fn of(steps: Vec<Step>) -> Path {
+    pub(crate) fn of(steps: Vec<PathStep>) -> Path {
         Path { steps }
     }
 
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[PathStep] {
         &self.steps
     }
 
     /// Whether it may name several values.
     pub fn has_wildcard(&self) -> bool {
-        self.steps.iter().any(|step| matches!(step, Step::AnyMember | Step::AnyElement))
+        self.steps.iter().any(|step| matches!(step, PathStep::AnyMember | PathStep::AnyElement))
     }
 
     /// Whether it may name something inside what the other one names.
@@ -120,16 +121,16 @@ impl Path {
             let mut next = Vec::new();
             for (path, json) in found {
                 match (step, json) {
-                    (Step::Member(name), Json::Object(object)) => {
+                    (PathStep::Member(name), Json::Object(object)) => {
                         next.extend(object.get(name).map(|value| (behind(&path, name), value)));
                     }
-                    (Step::AnyMember, Json::Object(object)) => {
+                    (PathStep::AnyMember, Json::Object(object)) => {
                         next.extend(object.iter().map(|(name, value)| (behind(&path, name), value)));
                     }
-                    (Step::Element(index), Json::Array(elements)) => {
+                    (PathStep::Element(index), Json::Array(elements)) => {
                         next.extend(elements.get(*index).map(|value| (format!("{path}[{index}]"), value)));
                     }
-                    (Step::AnyElement, Json::Array(elements)) => {
+                    (PathStep::AnyElement, Json::Array(elements)) => {
                         next.extend(
                             elements.iter().enumerate().map(|(i, value)| (format!("{path}[{i}]"), value)),
                         );
@@ -152,38 +153,38 @@ impl Path {
     pub fn remove_from(&self, root: &mut Json) {
         let (last, before) = self.steps.split_last().expect("a path has at least one step");
         each_mut(before, root, &mut |parent| match (last, parent) {
-            (Step::Member(name), Json::Object(object)) => drop(object.remove(name)),
-            (Step::AnyMember, Json::Object(object)) => object.clear(),
-            (Step::Element(index), Json::Array(elements)) => {
+            (PathStep::Member(name), Json::Object(object)) => drop(object.remove(name)),
+            (PathStep::AnyMember, Json::Object(object)) => object.clear(),
+            (PathStep::Element(index), Json::Array(elements)) => {
                 if let Some(element) = elements.get_mut(*index) {
                     *element = Json::Null;
                 }
             }
-            (Step::AnyElement, Json::Array(elements)) => elements.clear(),
+            (PathStep::AnyElement, Json::Array(elements)) => elements.clear(),
             _ => {}
         });
     }
 }
 
-fn each_mut(steps: &[Step], json: &mut Json, change: &mut dyn FnMut(&mut Json)) {
+fn each_mut(steps: &[PathStep], json: &mut Json, change: &mut dyn FnMut(&mut Json)) {
     let Some((step, rest)) = steps.split_first() else {
         return change(json);
     };
     match (step, json) {
-        (Step::Member(name), Json::Object(object)) => {
+        (PathStep::Member(name), Json::Object(object)) => {
             if let Some(value) = object.get_mut(name) {
                 each_mut(rest, value, change);
             }
         }
-        (Step::AnyMember, Json::Object(object)) => {
+        (PathStep::AnyMember, Json::Object(object)) => {
             object.iter_mut().for_each(|(_, value)| each_mut(rest, value, change));
         }
-        (Step::Element(index), Json::Array(elements)) => {
+        (PathStep::Element(index), Json::Array(elements)) => {
             if let Some(value) = elements.get_mut(*index) {
                 each_mut(rest, value, change);
             }
         }
-        (Step::AnyElement, Json::Array(elements)) => {
+        (PathStep::AnyElement, Json::Array(elements)) => {
             elements.iter_mut().for_each(|value| each_mut(rest, value, change));
         }
         _ => {}
@@ -213,32 +214,32 @@ fn is_bare(character: char) -> bool {
         && !character.is_control()
 }
 
-type Taken = Result<(Step, usize), (usize, PathProblem)>;
+type ParsedStep = Result<(PathStep, usize), (usize, PathProblem)>;
 
-fn bare_name(text: &str) -> Taken {
+fn bare_name(text: &str) -> ParsedStep {
     let name: String = text.chars().take_while(|character| is_bare(*character)).collect();
     let length = name.len();
-    if length == 0 { Err((0, PathProblem::NameExpected)) } else { Ok((Step::Member(name), length)) }
+    if length == 0 { Err((0, PathProblem::NameExpected)) } else { Ok((PathStep::Member(name), length)) }
 }
 
 /// `[3]`, `[*]` or `["name"]` at the start of the text.
-fn bracket(text: &str) -> Taken {
+fn bracket(text: &str) -> ParsedStep {
     let inner = &text[1..];
     let (step, length) = match inner.as_bytes().first() {
-        Some(b'*') => (Step::AnyElement, 1),
+        Some(b'*') => (PathStep::AnyElement, 1),
         Some(b'0'..=b'9') => {
             let length = inner.bytes().take_while(u8::is_ascii_digit).count();
             let digits = &inner[..length];
             let plain = length == 1 || !digits.starts_with('0');
             match digits.parse() {
-                Ok(index) if plain => (Step::Element(index), length),
+                Ok(index) if plain => (PathStep::Element(index), length),
                 _ => return Err((1, PathProblem::BracketContents)),
             }
         }
         Some(b'"') => {
             let length = quoted_length(inner).ok_or((1, PathProblem::BadQuotedName))?;
             match super::parse(&inner[..length]) {
-                Ok(Json::String(name)) => (Step::Member(name), length),
+                Ok(Json::String(name)) => (PathStep::Member(name), length),
                 _ => return Err((1, PathProblem::BadQuotedName)),
             }
         }
@@ -268,16 +269,16 @@ impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, step) in self.steps.iter().enumerate() {
             match step {
-                Step::Member(name) => {
+                PathStep::Member(name) => {
                     // A beginning of one character stands for the path so far.
                     let mut text = if i == 0 { String::new() } else { ".".to_owned() };
                     let before = text.len();
                     push_member(name, &mut text);
                     f.write_str(&text[before..])?;
                 }
-                Step::AnyMember => f.write_str(".*")?,
-                Step::Element(index) => write!(f, "[{index}]")?,
-                Step::AnyElement => f.write_str("[*]")?,
+                PathStep::AnyMember => f.write_str(".*")?,
+                PathStep::Element(index) => write!(f, "[{index}]")?,
+                PathStep::AnyElement => f.write_str("[*]")?,
             }
         }
         Ok(())
@@ -289,12 +290,6 @@ impl std::str::FromStr for Path {
 
     fn from_str(text: &str) -> Result<Path, PathError> {
         Path::parse(text)
-    }
-}
-
-impl Serialize for Path {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
     }
 }
 
@@ -406,12 +401,12 @@ mod tests {
     proptest! {
         #[test]
         fn a_path_reads_back_from_its_text(steps in prop::collection::vec(prop_oneof![
-            ".{0,8}".prop_map(Step::Member),
-            Just(Step::AnyMember),
-            any::<usize>().prop_map(Step::Element),
-            Just(Step::AnyElement),
+            ".{0,8}".prop_map(PathStep::Member),
+            Just(PathStep::AnyMember),
+            any::<usize>().prop_map(PathStep::Element),
+            Just(PathStep::AnyElement),
         ], 0..5), root in ".{0,8}") {
-            let path = Path { steps: std::iter::once(Step::Member(root)).chain(steps).collect() };
+            let path = Path { steps: std::iter::once(PathStep::Member(root)).chain(steps).collect() };
             prop_assert_eq!(Path::parse(&path.to_string()), Ok(path));
         }
 

@@ -3,11 +3,12 @@
 //! Only the exact name of an argument counts, in any spelling (`trace_id`, `traceId`, `trace-id`), and never the shape of
 //! its value. A wrong merge pays or answers the wrong thing, so only names that cannot name an entity are ignored.
 
-use crate::json::{Json, Path, Step, push_member};
+use crate::json::{Json, Path, PathStep, push_member};
+use crate::word_table;
 
 /// How an argument takes part in telling two calls apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum ArgumentKind {
     /// Made anew for each attempt. Ignored.
     Volatile,
     /// Often made anew, and sometimes the entity itself. In the key, not in the outline.
@@ -24,23 +25,14 @@ pub enum Kind {
     Other,
 }
 
-impl Kind {
-    pub fn word(self) -> &'static str {
-        match self {
-            Kind::Volatile => "volatile",
-            Kind::Stamp => "stamp",
-            Kind::Content => "content",
-            Kind::Title => "title",
-            Kind::Amount => "amount",
-            Kind::Thread => "thread",
-            Kind::Other => "key",
-        }
-    }
-}
+word_table!(ArgumentKind {
+    Volatile = "volatile", Stamp = "stamp", Content = "content", Title = "title", Amount = "amount",
+    Thread = "thread", Other = "key",
+});
 
-const NAMES: &[(Kind, &[&str])] = &[
+const NAMES: &[(ArgumentKind, &[&str])] = &[
     (
-        Kind::Volatile,
+        ArgumentKind::Volatile,
         &[
             "idempotency_key",
             "idempotency_token",
@@ -56,7 +48,7 @@ const NAMES: &[(Kind, &[&str])] = &[
         ],
     ),
     (
-        Kind::Stamp,
+        ArgumentKind::Stamp,
         &[
             "timestamp",
             "request_id",
@@ -72,13 +64,13 @@ const NAMES: &[(Kind, &[&str])] = &[
         ],
     ),
     (
-        Kind::Content,
+        ArgumentKind::Content,
         &["body", "text", "message", "note", "memo", "description", "comment", "reason", "content"],
     ),
-    (Kind::Title, &["title", "subject", "name", "summary"]),
-    (Kind::Amount, &["price", "total", "sum", "cost", "fee", "quantity"]),
+    (ArgumentKind::Title, &["title", "subject", "name", "summary"]),
+    (ArgumentKind::Amount, &["price", "total", "sum", "cost", "fee", "quantity"]),
     (
-        Kind::Thread,
+        ArgumentKind::Thread,
         &[
             "thread",
             "thread_id",
@@ -102,17 +94,17 @@ const OWN_KEYS: &[&str] =
 /// Roots that hold the arguments of a call, as opposed to where it goes.
 const ARGUMENT_ROOTS: &[&str] = &["args", "body", "query", "document", "argv", "stdin"];
 
-pub fn kind(name: &str) -> Kind {
+pub fn kind(name: &str) -> ArgumentKind {
     let known = NAMES.iter().find(|(_, names)| names.iter().any(|known| is_spelling_of(name, known)));
     match known {
         Some((kind, _)) => *kind,
-        None if name.to_ascii_lowercase().contains("amount") => Kind::Amount,
-        None => Kind::Other,
+        None if name.to_ascii_lowercase().contains("amount") => ArgumentKind::Amount,
+        None => ArgumentKind::Other,
     }
 }
 
 /// Whether two names differ in case, `_` and `-` alone.
-fn is_spelling_of(name: &str, known: &str) -> bool {
+pub fn is_spelling_of(name: &str, known: &str) -> bool {
     fn letters(text: &str) -> impl Iterator<Item = u8> {
         text.bytes().filter(|byte| !b"_-".contains(byte)).map(|byte| byte.to_ascii_lowercase())
     }
@@ -134,23 +126,23 @@ pub fn own_key(arguments: &Json) -> Option<&str> {
 /// A value that holds no other, with the kind that its name gives it.
 #[derive(Debug)]
 pub struct Leaf<'a, 't> {
-    pub trail: &'t [Turn<'a>],
-    pub kind: Kind,
+    pub trail: &'t [TrailStep<'a>],
+    pub kind: ArgumentKind,
     pub value: &'a Json,
 }
 
 /// A step on the way to a leaf.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Turn<'a> {
+pub enum TrailStep<'a> {
     Member(&'a str),
     Element(usize),
 }
 
 impl Leaf<'_, '_> {
     fn path(&self) -> Path {
-        let step = |turn: &Turn<'_>| match turn {
-            Turn::Member(name) => Step::Member((*name).to_owned()),
-            Turn::Element(index) => Step::Element(*index),
+        let step = |turn: &TrailStep<'_>| match turn {
+            TrailStep::Member(name) => PathStep::Member((*name).to_owned()),
+            TrailStep::Element(index) => PathStep::Element(*index),
         };
         Path::of(self.trail.iter().map(step).collect())
     }
@@ -159,8 +151,8 @@ impl Leaf<'_, '_> {
     pub fn write_path(&self, out: &mut String) {
         for turn in self.trail {
             match turn {
-                Turn::Member(name) => push_member(name, out),
-                Turn::Element(index) => out.push_str(&format!("[{index}]")),
+                TrailStep::Member(name) => push_member(name, out),
+                TrailStep::Element(index) => out.push_str(&format!("[{index}]")),
             }
         }
     }
@@ -168,16 +160,16 @@ impl Leaf<'_, '_> {
 
 /// Calls `visit` for every leaf, in the order of the tree, until it says `false`. An empty array or object is a leaf.
 pub fn each_leaf<'a>(arguments: &'a Json, visit: &mut dyn FnMut(Leaf<'a, '_>) -> bool) {
-    walk(arguments, Kind::Other, &mut Vec::new(), visit);
+    walk(arguments, ArgumentKind::Other, &mut Vec::new(), visit);
 }
 
 fn walk<'a>(
     json: &'a Json,
-    of: Kind,
-    trail: &mut Vec<Turn<'a>>,
+    of: ArgumentKind,
+    trail: &mut Vec<TrailStep<'a>>,
     visit: &mut dyn FnMut(Leaf<'a, '_>) -> bool,
 ) -> bool {
-    let (is_root, is_argv) = (trail.is_empty(), *trail == [Turn::Member("argv")]);
+    let (is_root, is_argv) = (trail.is_empty(), *trail == [TrailStep::Member("argv")]);
     let mut deeper = |turn, of, value| {
         trail.push(turn);
         let goes_on = walk(value, of, trail, visit);
@@ -188,14 +180,14 @@ fn walk<'a>(
         Json::Object(members) if !members.is_empty() => {
             // A root says where arguments stand; what they are, their own names say.
             members.iter().all(|(name, value)| {
-                deeper(Turn::Member(name), if is_root { Kind::Other } else { kind(name) }, value)
+                deeper(TrailStep::Member(name), if is_root { ArgumentKind::Other } else { kind(name) }, value)
             })
         }
         Json::Array(elements) if !elements.is_empty() => {
             let mut flag = None;
             elements.iter().enumerate().all(|(index, value)| {
                 let of = if is_argv { kind_of_word(value, &mut flag) } else { of };
-                deeper(Turn::Element(index), of, value)
+                deeper(TrailStep::Element(index), of, value)
             })
         }
         value => visit(Leaf { trail, kind: of, value }),
@@ -203,16 +195,16 @@ fn walk<'a>(
 }
 
 /// A command names its arguments by long flags: `--note TEXT` and `--note=TEXT`.
-fn kind_of_word(word: &Json, flag: &mut Option<Kind>) -> Kind {
+fn kind_of_word(word: &Json, flag: &mut Option<ArgumentKind>) -> ArgumentKind {
     let before = flag.take();
     let Some(long) = word.as_str().and_then(|word| word.strip_prefix("--")) else {
-        return before.unwrap_or(Kind::Other);
+        return before.unwrap_or(ArgumentKind::Other);
     };
     match long.split_once('=') {
         Some((name, _)) => kind(name),
         None => {
             *flag = Some(kind(long));
-            Kind::Other
+            ArgumentKind::Other
         }
     }
 }
@@ -222,14 +214,14 @@ pub fn volatile(arguments: &Json) -> Vec<Path> {
     let (mut volatile, mut is_left) = (Vec::new(), false);
     each_leaf(arguments, &mut |leaf| {
         match leaf.kind {
-            Kind::Volatile => volatile.push(leaf.path()),
+            ArgumentKind::Volatile => volatile.push(leaf.path()),
             _ => {
                 let counts = match leaf.trail {
                     // The program and its flags say what is done, not to what.
-                    [Turn::Member("argv"), Turn::Element(at)] => {
+                    [TrailStep::Member("argv"), TrailStep::Element(at)] => {
                         *at > 0 && !leaf.value.as_str().is_some_and(|word| word.starts_with('-'))
                     }
-                    [Turn::Member(root), ..] => ARGUMENT_ROOTS.contains(root),
+                    [TrailStep::Member(root), ..] => ARGUMENT_ROOTS.contains(root),
                     _ => false,
                 };
                 is_left |= counts && !names_nothing(leaf.value);
@@ -256,7 +248,7 @@ mod tests {
     use super::*;
     use crate::json::parse;
 
-    fn kinds(arguments: &str) -> Vec<(String, Kind)> {
+    fn kinds(arguments: &str) -> Vec<(String, ArgumentKind)> {
         let mut found = Vec::new();
         each_leaf(&parse(arguments).unwrap(), &mut |leaf| {
             found.push((leaf.path().to_string(), leaf.kind));
@@ -268,20 +260,20 @@ mod tests {
     #[test]
     fn names_are_exact_whatever_joins_their_words() {
         for name in ["idempotency_key", "idempotencyKey", "Idempotency-Key", "clientToken", "traceparent"] {
-            assert_eq!(kind(name), Kind::Volatile, "{name}");
+            assert_eq!(kind(name), ArgumentKind::Volatile, "{name}");
         }
         for name in ["request_id", "requestId", "createdAt", "uuid", "nonce"] {
-            assert_eq!(kind(name), Kind::Stamp, "{name}");
+            assert_eq!(kind(name), ArgumentKind::Stamp, "{name}");
         }
         for name in ["order_id", "client_id", "idempotency", "message_body", "ts", "name_of_user", "key", ""]
         {
-            assert_eq!(kind(name), Kind::Other, "{name}");
+            assert_eq!(kind(name), ArgumentKind::Other, "{name}");
         }
-        assert_eq!(kind("subject"), Kind::Title);
+        assert_eq!(kind("subject"), ArgumentKind::Title);
         for name in ["amount", "unitAmount", "amount_due", "price"] {
-            assert_eq!(kind(name), Kind::Amount, "{name}");
+            assert_eq!(kind(name), ArgumentKind::Amount, "{name}");
         }
-        assert_eq!(kind("inReplyTo"), Kind::Thread);
+        assert_eq!(kind("inReplyTo"), ArgumentKind::Thread);
     }
 
     #[test]
@@ -289,23 +281,23 @@ mod tests {
         let found =
             kinds(r#"{"body":{"body":"hi","lines":[{"note":"n","id":7}],"text":["a","b"]},"path":"/x"}"#);
         let expected = [
-            ("body.body", Kind::Content),
-            ("body.lines[0].id", Kind::Other),
-            ("body.lines[0].note", Kind::Content),
-            ("body.text[0]", Kind::Content),
-            ("body.text[1]", Kind::Content),
-            ("path", Kind::Other),
+            ("body.body", ArgumentKind::Content),
+            ("body.lines[0].id", ArgumentKind::Other),
+            ("body.lines[0].note", ArgumentKind::Content),
+            ("body.text[0]", ArgumentKind::Content),
+            ("body.text[1]", ArgumentKind::Content),
+            ("path", ArgumentKind::Other),
         ];
         assert_eq!(found, expected.map(|(path, kind)| (path.to_owned(), kind)));
-        assert_eq!(kinds(r#"{"body":"hi"}"#), [("body".to_owned(), Kind::Other)]);
+        assert_eq!(kinds(r#"{"body":"hi"}"#), [("body".to_owned(), ArgumentKind::Other)]);
     }
 
     #[test]
     fn the_words_of_a_command_are_named_by_their_long_flags() {
         let found =
             kinds(r#"{"argv":["gh","issue","create","--title","T","--body","B","--trace-id=7","-m","x"]}"#);
-        let kinds: Vec<Kind> = found.into_iter().map(|(_, kind)| kind).collect();
-        use Kind::{Content, Other, Title, Volatile};
+        let kinds: Vec<ArgumentKind> = found.into_iter().map(|(_, kind)| kind).collect();
+        use ArgumentKind::{Content, Other, Title, Volatile};
         assert_eq!(kinds, [Other, Other, Other, Other, Title, Other, Content, Volatile, Other, Other]);
     }
 

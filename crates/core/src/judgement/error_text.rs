@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 /// The reading of an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Says {
+pub enum ErrorReading {
     /// That its answer was lost, that a server failed, or that code broke.
     Lost(String),
     /// That something was done.
@@ -19,11 +19,12 @@ pub enum Says {
     Nothing,
 }
 
-impl Says {
+impl ErrorReading {
     /// The reading of two parts of one error: a doubt in either is one.
-    pub fn and(self, other: Says) -> Says {
+    pub fn and(self, other: ErrorReading) -> ErrorReading {
         match (&self, &other) {
-            (Says::Lost(_) | Says::Done(_), _) | (Says::Refused, Says::Refused | Says::Nothing) => self,
+            (ErrorReading::Lost(_) | ErrorReading::Done(_), _)
+            | (ErrorReading::Refused, ErrorReading::Refused | ErrorReading::Nothing) => self,
             _ => other,
         }
     }
@@ -81,7 +82,7 @@ const FAILURE_MEMBERS: &str = "\
     suggestion, timestamp, traceback, traceid, type";
 
 /// Reads an error, in words or as JSON.
-pub fn read(text: &str) -> Says {
+pub fn read(text: &str) -> ErrorReading {
     match json::parse(text.trim()) {
         Ok(value @ (Json::Object(_) | Json::Array(_))) => read_value(&value),
         _ => read_words(text),
@@ -89,10 +90,10 @@ pub fn read(text: &str) -> Says {
 }
 
 /// The same of a value: it refuses only if every member that is not empty describes a failure.
-pub fn read_value(value: &Json) -> Says {
+pub fn read_value(value: &Json) -> ErrorReading {
     let mut words = String::new();
     match spell(value, &mut words) {
-        Some(member) => Says::Done(member),
+        Some(member) => ErrorReading::Done(member),
         None => read_words(&words),
     }
 }
@@ -161,25 +162,25 @@ pub fn broke(text: &str) -> Option<String> {
     lost(text).or_else(phrase).or_else(|| words.split(' ').find(is_exception)).map(str::to_owned)
 }
 
-fn read_words(text: &str) -> Says {
+fn read_words(text: &str) -> ErrorReading {
     if let Some(phrase) = broke(text) {
-        return Says::Lost(phrase);
+        return ErrorReading::Lost(phrase);
     }
     let words = words_of(text);
     let has = |phrase: &str| has(&words, phrase);
     let status =
         |wanted: &'static [&'static str]| wanted.iter().find(|status| has_status(text, status)).copied();
     if let Some(done) = entries(DONE).find(|word| has(word)).or_else(|| status(&DONE_STATUS)) {
-        return Says::Done(done.to_owned());
+        return ErrorReading::Done(done.to_owned());
     }
     let lost = LOST_STATUS.iter().find(|status| has(status)).copied();
     if let Some(status) = lost.or_else(|| status(&AMBIGUOUS_STATUS)) {
-        return Says::Lost(status.to_owned());
+        return ErrorReading::Lost(status.to_owned());
     }
     let spaced = words.replace('_', " ");
     match entries(REFUSED).any(|phrase| self::has(&spaced, phrase)) || status(&REFUSED_STATUS).is_some() {
-        true => Says::Refused,
-        false => Says::Nothing,
+        true => ErrorReading::Refused,
+        false => ErrorReading::Nothing,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Weighs a failed attempt. `spec/judgement.md`, section 2, is the normative page.
 
-use super::error_text::Says;
+use super::error_text::ErrorReading;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureMeaning {
@@ -12,11 +12,11 @@ pub enum FailureMeaning {
 }
 
 /// Where the structure of an answer has not decided: its words do, and else whether the effect must happen only once.
-pub fn weigh(says: &Says, must_happen_once: bool) -> FailureMeaning {
+pub fn weigh(says: &ErrorReading, must_happen_once: bool) -> FailureMeaning {
     match says {
-        Says::Lost(_) | Says::Done(_) => FailureMeaning::InDoubt,
-        Says::Refused => FailureMeaning::Refused,
-        Says::Nothing if must_happen_once => FailureMeaning::InDoubt,
-        Says::Nothing => FailureMeaning::Reported,
+        ErrorReading::Lost(_) | ErrorReading::Done(_) => FailureMeaning::InDoubt,
+        ErrorReading::Refused => FailureMeaning::Refused,
+        ErrorReading::Nothing if must_happen_once => FailureMeaning::InDoubt,
+        ErrorReading::Nothing => FailureMeaning::Reported,
     }
 }

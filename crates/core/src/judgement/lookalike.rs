@@ -58,7 +58,7 @@ pub fn compare(intent: &Intent, rule: &Rule, other: &Effect, spent: bool, clocks
         Again::Agent => intent.again.is_some(),
         Again::Person => {
             let by_person = intent.again.is_some() && intent.asked_by == AskedBy::Person;
-            by_person || (other.released.is_some() && !spent)
+            by_person || (other.repeat_permitted.is_some() && !spent)
         }
         Again::Never => false,
     };

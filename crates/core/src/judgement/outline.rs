@@ -1,7 +1,7 @@
 //! The outline of a call: its action and arguments without content, stamps and volatile ones, amounts by value. Two
 //! calls with one outline may mean the same thing, so the second may be held. They are never merged.
 
-use super::arguments::{Kind, Turn, each_leaf, names_nothing};
+use super::arguments::{ArgumentKind, TrailStep, each_leaf, names_nothing};
 use crate::json::{Json, Number};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,12 +20,15 @@ impl Outline {
         let mut outline = Outline { text: String::new(), is_specific: false, is_answer: false };
         each_leaf(arguments, &mut |leaf| {
             // A key leaves the place of a command out, and a call without one has to be found by it.
-            let is_place =
-                matches!(leaf.trail, [Turn::Member("cwd")] | [Turn::Member("argv"), Turn::Element(0)]);
-            let left_out = is_place || matches!(leaf.kind, Kind::Content | Kind::Stamp | Kind::Volatile);
+            let is_place = matches!(
+                leaf.trail,
+                [TrailStep::Member("cwd")] | [TrailStep::Member("argv"), TrailStep::Element(0)]
+            );
+            let left_out = is_place
+                || matches!(leaf.kind, ArgumentKind::Content | ArgumentKind::Stamp | ArgumentKind::Volatile);
             if !left_out && (!names_nothing(leaf.value) || leaf.value.as_bool().is_some()) {
-                outline.is_specific |= matches!(leaf.kind, Kind::Title | Kind::Amount);
-                outline.is_answer |= leaf.kind == Kind::Thread;
+                outline.is_specific |= matches!(leaf.kind, ArgumentKind::Title | ArgumentKind::Amount);
+                outline.is_answer |= leaf.kind == ArgumentKind::Thread;
                 leaf.write_path(&mut outline.text);
                 outline.text.push('=');
                 match leaf.value {
@@ -48,17 +51,20 @@ const CURRENCY_CODES: &[&str] = &[
 
 /// A text whose amounts and numbers are written by their value: `$20`, `20.00 USD` and `20` are one.
 fn by_value(text: &str) -> String {
-    let words: Vec<Word<'_>> = text.split_whitespace().map(Word::read).collect();
+    let words: Vec<OutlineWord<'_>> = text.split_whitespace().map(OutlineWord::read).collect();
     let mut out = String::with_capacity(text.len());
     for (at, word) in words.iter().enumerate() {
         let beside_number = || {
             let before = at.checked_sub(1).and_then(|before| words.get(before));
-            [before, words.get(at + 1)].into_iter().flatten().any(|word| matches!(word, Word::Number(_)))
+            [before, words.get(at + 1)]
+                .into_iter()
+                .flatten()
+                .any(|word| matches!(word, OutlineWord::Number(_)))
         };
         let written = match word {
-            Word::Number(number) => number.text(),
-            Word::Currency(_) if beside_number() => continue,
-            Word::Currency(text) | Word::Other(text) => text,
+            OutlineWord::Number(number) => number.text(),
+            OutlineWord::Currency(_) if beside_number() => continue,
+            OutlineWord::Currency(text) | OutlineWord::Other(text) => text,
         };
         if !out.is_empty() {
             out.push(' ');
@@ -68,14 +74,14 @@ fn by_value(text: &str) -> String {
     out
 }
 
-enum Word<'a> {
+enum OutlineWord<'a> {
     Number(Number),
     Currency(&'a str),
     Other(&'a str),
 }
 
-impl<'a> Word<'a> {
-    fn read(text: &'a str) -> Word<'a> {
+impl<'a> OutlineWord<'a> {
+    fn read(text: &'a str) -> OutlineWord<'a> {
         let bare = text.trim_matches(CURRENCY_SIGNS);
         let letters = bare.trim_end_matches(|c: char| c.is_ascii_digit() || ".,".contains(c)).len();
         let digits = bare.trim_start_matches(|c: char| c.is_ascii_digit() || ".,".contains(c));
@@ -87,9 +93,9 @@ impl<'a> Word<'a> {
             _ => amount(bare),
         };
         match number {
-            Some(number) => Word::Number(number),
-            None if is_code(text) => Word::Currency(text),
-            None => Word::Other(text),
+            Some(number) => OutlineWord::Number(number),
+            None if is_code(text) => OutlineWord::Currency(text),
+            None => OutlineWord::Other(text),
         }
     }
 }

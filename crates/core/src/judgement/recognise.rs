@@ -7,7 +7,6 @@
 mod tables;
 
 use crate::class::Class;
-use crate::policy::glob::FORMATS;
 use crate::words::words;
 use tables::*;
 

@@ -14,7 +14,7 @@ const COPIED_BYTES_MAX: u128 = 64 << 20;
 
 /// The cost allowed to an evaluation, beside the size of its values.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Cost {
+pub struct EvaluationCost {
     /// How deep comprehensions (`exists`, `filter`, …) and searches in lists (`in`) nest.
     loops: u32,
     /// The longest list that the expression itself has.
@@ -28,17 +28,17 @@ pub struct Cost {
 /// Methods that look through a text or a list.
 const LOOKING: [&str; 5] = ["contains", "startsWith", "endsWith", "matches", "size"];
 
-impl Cost {
-    pub fn of(node: &IdedExpr, in_loop: bool) -> Cost {
+impl EvaluationCost {
+    pub fn of(node: &IdedExpr, in_loop: bool) -> EvaluationCost {
         if let Expr::Comprehension(comprehension) = &node.expr {
-            let range = Cost::of(&comprehension.iter_range, in_loop);
-            let [condition, step] =
-                [&comprehension.loop_cond, &comprehension.loop_step].map(|part| Cost::of(part, true));
+            let range = EvaluationCost::of(&comprehension.iter_range, in_loop);
+            let [condition, step] = [&comprehension.loop_cond, &comprehension.loop_step]
+                .map(|part| EvaluationCost::of(part, true));
             let inside = condition.and(step);
-            return Cost { loops: range.loops.max(1 + inside.loops), ..range.and(inside) };
+            return EvaluationCost { loops: range.loops.max(1 + inside.loops), ..range.and(inside) };
         }
-        let parts = children(node).into_iter().map(|child| Cost::of(child, in_loop));
-        let mut cost = parts.fold(Cost::default(), Cost::and);
+        let parts = children(node).into_iter().map(|child| EvaluationCost::of(child, in_loop));
+        let mut cost = parts.fold(EvaluationCost::default(), EvaluationCost::and);
         match &node.expr {
             Expr::List(list) => cost.list = cost.list.max(list.elements.len()),
             Expr::Call(call) => {
@@ -59,8 +59,8 @@ impl Cost {
         cost
     }
 
-    fn and(self, other: Cost) -> Cost {
-        Cost {
+    fn and(self, other: EvaluationCost) -> EvaluationCost {
+        EvaluationCost {
             loops: self.loops.max(other.loops),
             list: self.list.max(other.list),
             looks: self.looks || other.looks,

@@ -13,7 +13,7 @@ pub const DIAGNOSTICS_MAX: usize = 50;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     pub severity: Severity,
-    pub code: Code,
+    pub code: DiagnosticCode,
     pub file: PathBuf,
     /// From 1.
     pub line: usize,
@@ -35,7 +35,7 @@ pub enum Severity {
 /// Stable names, for tools that read `--json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Code {
+pub enum DiagnosticCode {
     TomlSyntax,
     UnknownKey,
     WrongType,
@@ -66,7 +66,7 @@ pub enum Code {
     UnknownRoot,
 }
 
-impl Code {
+impl DiagnosticCode {
     pub fn word(self) -> String {
         match serde_json::to_value(self) {
             Ok(serde_json::Value::String(word)) => word,
@@ -84,12 +84,12 @@ struct Excerpt {
 
 /// A text with the name that its findings are reported under.
 #[derive(Debug, Clone, Copy)]
-pub struct Source<'a> {
+pub struct SourceText<'a> {
     pub path: &'a Path,
     pub text: &'a str,
 }
 
-impl Source<'_> {
+impl SourceText<'_> {
     /// The line, from 1, on which a byte stands.
     pub fn line_of(&self, offset: usize) -> usize {
         self.text.as_bytes()[..offset.min(self.text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
@@ -123,43 +123,40 @@ fn floor_boundary(text: &str, offset: usize) -> usize {
 pub struct Diagnostics(Vec<Diagnostic>);
 
 impl Diagnostics {
-    pub fn error(&mut self, source: Source<'_>, span: Range<usize>, code: Code, message: impl Into<String>) {
-        self.add(Severity::Error, source, span, code, message.into(), None);
-    }
-
-    pub fn error_help(
+    /// An empty help is none.
+    pub fn error(
         &mut self,
-        source: Source<'_>,
+        source: SourceText<'_>,
         span: Range<usize>,
-        code: Code,
+        code: DiagnosticCode,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.add(Severity::Error, source, span, code, message.into(), Some(help.into()));
+        self.add(Severity::Error, source, span, code, message.into(), help.into());
     }
 
     pub fn warning(
         &mut self,
-        source: Source<'_>,
+        source: SourceText<'_>,
         span: Range<usize>,
-        code: Code,
+        code: DiagnosticCode,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.add(Severity::Warning, source, span, code, message.into(), Some(help.into()));
+        self.add(Severity::Warning, source, span, code, message.into(), help.into());
     }
 
     fn add(
         &mut self,
         severity: Severity,
-        source: Source<'_>,
+        source: SourceText<'_>,
         span: Range<usize>,
-        code: Code,
+        code: DiagnosticCode,
         message: String,
-        help: Option<String>,
+        help: String,
     ) {
         let (line, column, excerpt) = source.excerpt(span);
-        let file = source.path.to_owned();
+        let (file, help) = (source.path.to_owned(), Some(help).filter(|help| !help.is_empty()));
         self.0.push(Diagnostic { severity, code, file, line, column, message, help, excerpt });
     }
 
@@ -233,9 +230,15 @@ mod tests {
     #[test]
     fn a_finding_shows_its_line_with_a_caret_and_a_help_line() {
         let text = "version = 1\nmode = \"gard\"\n";
-        let source = Source { path: Path::new("semel.toml"), text };
+        let source = SourceText { path: Path::new("semel.toml"), text };
         let mut found = Diagnostics::default();
-        found.error_help(source, 19..25, Code::UnknownWord, "`gard` is not a mode", "did you mean `guard`?");
+        found.error(
+            source,
+            19..25,
+            DiagnosticCode::UnknownWord,
+            "`gard` is not a mode",
+            "did you mean `guard`?",
+        );
         assert_eq!(
             found.to_string(),
             "\
@@ -259,11 +262,11 @@ error[unknown_word]: `gard` is not a mode
     #[test]
     fn spans_that_lie_outside_or_inside_characters_are_clipped() {
         let text = "é\r\n\tü = 1";
-        let source = Source { path: Path::new("x"), text };
+        let source = SourceText { path: Path::new("x"), text };
         let mut found = Diagnostics::default();
         for start in 0..text.len() + 3 {
             for end in 0..text.len() + 3 {
-                found.error(source, start..end, Code::TomlSyntax, "m");
+                found.error(source, start..end, DiagnosticCode::TomlSyntax, "m", "");
             }
         }
         assert!(!found.render(false).is_empty());

@@ -6,7 +6,7 @@ use std::time::Duration;
 pub const MAX: Duration = Duration::from_secs(3_650 * 86_400);
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum DurationError {
     #[error("a duration needs a number and a unit")]
     Shape,
     #[error("`{0}` is not a unit of time")]
@@ -16,11 +16,11 @@ pub enum Error {
 }
 
 /// One whole number with one unit. Compound forms such as `1h30m` are left out: `90m` says the same in one way.
-pub fn parse(text: &str) -> Result<Duration, Error> {
+pub fn parse(text: &str) -> Result<Duration, DurationError> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     if number.is_empty() || unit.is_empty() {
-        return Err(Error::Shape);
+        return Err(DurationError::Shape);
     }
     let millis_per_unit: u64 = match unit {
         "ms" => 1,
@@ -28,12 +28,13 @@ pub fn parse(text: &str) -> Result<Duration, Error> {
         "m" => 60_000,
         "h" => 3_600_000,
         "d" => 86_400_000,
-        _ => return Err(Error::Unit(unit.to_owned())),
+        _ => return Err(DurationError::Unit(unit.to_owned())),
     };
     // Only overflow can fail here: the text is digits alone.
-    let number: u64 = number.parse().map_err(|_| Error::TooLong)?;
-    let span = number.checked_mul(millis_per_unit).map(Duration::from_millis).ok_or(Error::TooLong)?;
-    if span > MAX { Err(Error::TooLong) } else { Ok(span) }
+    let number: u64 = number.parse().map_err(|_| DurationError::TooLong)?;
+    let span =
+        number.checked_mul(millis_per_unit).map(Duration::from_millis).ok_or(DurationError::TooLong)?;
+    if span > MAX { Err(DurationError::TooLong) } else { Ok(span) }
 }
 
 /// The shortest text that `parse` reads back as this span, to the millisecond.
@@ -71,18 +72,18 @@ mod tests {
     #[test]
     fn what_is_not_a_duration_says_why() {
         for (written, error) in [
-            ("", Error::Shape),
-            ("30", Error::Shape),
-            ("s", Error::Shape),
-            ("-5s", Error::Shape),
-            ("1.5h", Error::Unit(".5h".to_owned())),
-            ("30 s", Error::Unit(" s".to_owned())),
-            ("3weeks", Error::Unit("weeks".to_owned())),
-            ("1h30m", Error::Unit("h30m".to_owned())),
-            ("3651d", Error::TooLong),
-            ("99999999999999999999s", Error::TooLong),
-            ("9999999999999999999d", Error::TooLong),
-            ("٣s", Error::Shape),
+            ("", DurationError::Shape),
+            ("30", DurationError::Shape),
+            ("s", DurationError::Shape),
+            ("-5s", DurationError::Shape),
+            ("1.5h", DurationError::Unit(".5h".to_owned())),
+            ("30 s", DurationError::Unit(" s".to_owned())),
+            ("3weeks", DurationError::Unit("weeks".to_owned())),
+            ("1h30m", DurationError::Unit("h30m".to_owned())),
+            ("3651d", DurationError::TooLong),
+            ("99999999999999999999s", DurationError::TooLong),
+            ("9999999999999999999d", DurationError::TooLong),
+            ("٣s", DurationError::Shape),
         ] {
             assert_eq!(parse(written), Err(error), "{written}");
         }

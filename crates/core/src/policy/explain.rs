@@ -1,17 +1,17 @@
 //! Why a call gets the rule it gets: for `semel policy explain`.
 
-use super::build::Choices;
+use super::compile::Choices;
 use super::pack::PACKS;
 use super::rule::{
-    Again, Call, CallerKey, EffectWording, Failure, InjectInto, Origin, Rule, Rulings, ScopeChoice,
+    Again, CallerKey, EffectWording, Failure, InjectInto, Rule, RuleCall, RuleOrigin, Rulings, ScopeChoice,
     server_and_tool,
 };
-use super::select::Tried;
+use super::select::MatchResult;
 use super::{ActionFacts, Diagnostics, Mode, Policy, duration};
 use crate::class::{Class, Tier};
 use crate::identity;
 use crate::json::{Json, Path};
-use crate::judgement::arguments::{self, Kind, each_leaf};
+use crate::judgement::arguments::{self, ArgumentKind, each_leaf};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,11 +27,11 @@ pub struct Explanation {
     /// `semel.toml:12`, `pack:gh:8`, or `default`.
     pub rule: String,
     /// The rules that were tried before, in order.
-    pub earlier: Vec<Earlier>,
+    pub earlier: Vec<SkippedRule>,
     pub class: Class,
     pub because: String,
     pub tier: Tier,
-    pub identity: Identity,
+    pub identity: IdentityExplanation,
     /// Empty: the run where the caller names one, else global.
     pub scope: Option<ScopeChoice>,
     pub caller_key: CallerKey,
@@ -59,7 +59,7 @@ pub struct Explanation {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Earlier {
+pub struct SkippedRule {
     pub rule: String,
     #[serde(rename = "match")]
     pub pattern: String,
@@ -74,7 +74,7 @@ pub enum WhyNot {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Identity {
+pub struct IdentityExplanation {
     /// Empty: all arguments but content and volatile ones.
     pub key: Vec<String>,
     pub key_required: bool,
@@ -93,15 +93,15 @@ impl Policy {
         let mut earlier = Vec::new();
         let rule = self.select(facts, &mut |entry, tried| {
             let why_not = match tried {
-                Tried::OtherAction => WhyNot::Match,
-                Tried::OtherArguments { condition } => WhyNot::When { condition },
-                Tried::Matched | Tried::Undecided { .. } => return,
+                MatchResult::OtherAction => WhyNot::Match,
+                MatchResult::OtherArguments { condition } => WhyNot::When { condition },
+                MatchResult::Matched | MatchResult::Undecided { .. } => return,
             };
             let pattern = entry.pattern.text().to_owned();
-            earlier.push(Earlier { rule: entry.rule.origin.to_string(), pattern, why_not });
+            earlier.push(SkippedRule { rule: entry.rule.origin.to_string(), pattern, why_not });
         });
         let missing = identity::sort(facts.arguments, &rule.sorting).missing_key_paths;
-        let identity = Identity {
+        let identity = IdentityExplanation {
             key: texts(&rule.sorting.key),
             key_required: rule.key_required,
             missing: texts(&missing),
@@ -162,10 +162,10 @@ fn by_name(arguments: &Json, rule: &Rule) -> BTreeMap<&'static str, Vec<String>>
         let mut path = String::new();
         leaf.write_path(&mut path);
         let kind = match leaf.kind {
-            Kind::Volatile if !volatile.contains(&path) => Kind::Other,
+            ArgumentKind::Volatile if !volatile.contains(&path) => ArgumentKind::Other,
             kind => kind,
         };
-        let counts = rule.sorting.key.is_empty() || kind == Kind::Volatile;
+        let counts = rule.sorting.key.is_empty() || kind == ArgumentKind::Volatile;
         let paths = kinds.entry(kind.word()).or_default();
         if counts && paths.len() < PATHS_SHOWN_MAX {
             paths.push(path);
@@ -178,7 +178,7 @@ fn by_name(arguments: &Json, rule: &Rule) -> BTreeMap<&'static str, Vec<String>>
 
 /// The pack that would say more of a call than its name does. Of two reads neither says more.
 fn fitting_pack(facts: &ActionFacts<'_>, rule: &Rule) -> Option<&'static str> {
-    if rule.origin != Origin::Default {
+    if rule.origin != RuleOrigin::Default {
         return None;
     }
     // The tests see to it that a pack has no findings.
@@ -187,7 +187,7 @@ fn fitting_pack(facts: &ActionFacts<'_>, rule: &Rule) -> Option<&'static str> {
         let policy = Policy { rules: pack.rules(&Choices::default(), &mut found), ..Policy::default() };
         let better = policy.rule_for(facts);
         let reads = rule.class == Class::Read && better.class == Class::Read;
-        (better.origin != Origin::Default && !reads).then_some(pack.name)
+        (better.origin != RuleOrigin::Default && !reads).then_some(pack.name)
     })
 }
 
@@ -195,26 +195,26 @@ fn texts(paths: &[Path]) -> Vec<String> {
     paths.iter().map(ToString::to_string).collect()
 }
 
-fn call_text(call: &Call, action: &str) -> String {
+fn call_text(call: &RuleCall, action: &str) -> String {
     match call {
-        Call::Mcp { tool, .. } => match server_and_tool(tool, action) {
+        RuleCall::Mcp { tool, .. } => match server_and_tool(tool, action) {
             Some((server, tool)) => format!("mcp {server}/{tool}"),
             None => format!("mcp {tool}"),
         },
-        Call::Http { method, url, .. } => format!("http {method} {url}"),
-        Call::Command { argv } => {
+        RuleCall::Http { method, url, .. } => format!("http {method} {url}"),
+        RuleCall::Command { argv } => {
             let words: Vec<String> = argv.iter().map(ToString::to_string).collect();
             format!("cmd {}", words.join(" "))
         }
     }
 }
 
-impl std::fmt::Display for Origin {
+impl std::fmt::Display for RuleOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Origin::File { path, line } => write!(f, "{}:{line}", path.display()),
-            Origin::Pack { name, line } => write!(f, "pack:{name}:{line}"),
-            Origin::Default => f.write_str("default"),
+            RuleOrigin::File { path, line } => write!(f, "{}:{line}", path.display()),
+            RuleOrigin::Pack { name, line } => write!(f, "pack:{name}:{line}"),
+            RuleOrigin::Default => f.write_str("default"),
         }
     }
 }

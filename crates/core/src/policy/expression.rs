@@ -2,7 +2,7 @@
 
 pub use super::template::Template;
 
-use super::cost::{Cost, Size, children};
+use super::cost::{EvaluationCost, Size, children};
 use crate::json::{Json, Number};
 use cel::common::ast::{Expr, IdedExpr};
 use cel::objects::{Key, Map};
@@ -30,7 +30,7 @@ pub struct Expression(Arc<Compiled>);
 struct Compiled {
     source: String,
     program: Program,
-    cost: Cost,
+    cost: EvaluationCost,
     variables: BTreeSet<String>,
 }
 
@@ -181,12 +181,12 @@ fn compile_here(source: &str) -> Result<Expression, CompileError> {
         let message = first.map_or_else(|| "syntax error".to_owned(), |error| plain(&error.msg));
         CompileError::Syntax { at, message }
     })?;
-    let mut survey = Survey::default();
+    let mut survey = TreeSurvey::default();
     survey.visit(program.expression(), &mut Vec::new(), 1);
     if survey.depth > DEPTH_MAX {
         return Err(CompileError::TooDeep);
     }
-    let cost = Cost::of(program.expression(), false);
+    let cost = EvaluationCost::of(program.expression(), false);
     Ok(Expression(Arc::new(Compiled {
         source: source.to_owned(),
         program,
@@ -204,12 +204,12 @@ fn plain(message: &str) -> String {
 
 /// The needs of the compiled tree: depth for the stack, loops for the cost, free variables for typing errors.
 #[derive(Default)]
-struct Survey {
+struct TreeSurvey {
     depth: usize,
     variables: BTreeSet<String>,
 }
 
-impl Survey {
+impl TreeSurvey {
     fn visit<'a>(&mut self, node: &'a IdedExpr, bound: &mut Vec<&'a str>, depth: usize) {
         self.depth = self.depth.max(depth);
         match &node.expr {

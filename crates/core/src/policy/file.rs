@@ -1,6 +1,6 @@
-//! The shape of `semel.toml`: which keys there are and what type each has. What they mean is `build`'s matter.
+//! The shape of `semel.toml`: which keys there are and what type each has. What they mean is `compile`'s matter.
 
-use super::rule::{Again, CallerKey, Failure, OnDisconnect, Rulings, ScopeChoice, Unmarked};
+use super::rule::{Again, CallerKey, Failure, KeyForm, OnDisconnect, Rulings, ScopeChoice, Unmarked};
 use crate::class::Class;
 use crate::normalise::Normaliser;
 use schemars::JsonSchema;
@@ -31,7 +31,7 @@ pub struct File {
     pub rule: Vec<Spot<RuleTable>>,
     /// How long replies and facts are kept.
     #[serde(default)]
-    pub retention: Retention,
+    pub retention: RetentionTable,
     /// HTTP APIs by name: what `semel serve` offers at `/p/NAME/`.
     #[serde(default)]
     pub upstream: Entries<Spot<UpstreamTable>>,
@@ -57,30 +57,13 @@ pub struct File {
 #[serde(deny_unknown_fields, expecting = "a table such as { input = 2.5, output = 10 }")]
 pub struct PriceTable {
     /// A million tokens that are sent.
-    pub input: Option<Spot<Amount>>,
+    pub input: Option<Spot<f64>>,
     /// A million tokens that are generated.
-    pub output: Option<Spot<Amount>>,
+    pub output: Option<Spot<f64>>,
     /// A million tokens that are sent and read from the provider's cache; as `input` unless given.
-    pub cache_read: Option<Spot<Amount>>,
+    pub cache_read: Option<Spot<f64>>,
     /// A million tokens that are sent and written to the provider's cache; as `input` unless given.
-    pub cache_write: Option<Spot<Amount>>,
-}
-
-/// A number, whole or not.
-#[derive(Debug, Clone, Copy, PartialEq, Deserialize, JsonSchema)]
-#[serde(untagged, expecting = "a number")]
-pub enum Amount {
-    Whole(i64),
-    Decimal(f64),
-}
-
-impl Amount {
-    pub fn value(self) -> f64 {
-        match self {
-            Amount::Whole(number) => number as f64,
-            Amount::Decimal(number) => number,
-        }
-    }
+    pub cache_write: Option<Spot<f64>>,
 }
 
 /// One MCP server: exactly one of `command` and `url`.
@@ -352,7 +335,7 @@ pub struct RuleTable {
     #[serde(rename = "match")]
     pub pattern: Option<Spot<String>>,
     /// A further condition: a table of path = value, or a CEL expression.
-    pub when: Option<Spot<When>>,
+    pub when: Option<Spot<WhenCondition>>,
     /// The class decides about repeats. Unless given, the tool's hints and its name decide.
     #[schemars(with = "Option<super::schema::ClassWord>")]
     pub class: Option<Class>,
@@ -446,19 +429,6 @@ pub struct InjectTable {
     pub valid_for: Option<Spot<String>>,
 }
 
-/// How a key that goes upstream is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum KeyForm {
-    /// `semel_` and hexadecimal digits.
-    #[default]
-    Text,
-    /// Hexadecimal digits alone.
-    Hex,
-    /// A UUID of version 4.
-    Uuid,
-}
-
 /// The tool's own dry run: exactly one of `flag`, `arg` and `header`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table such as { flag = \"--dry-run\" }")]
@@ -482,13 +452,13 @@ pub struct CallTable {
     /// `server/tool`, or `./tool` for the action's own server.
     pub mcp: Option<Spot<String>>,
     /// The arguments of the `mcp` tool; `{path}` is filled in.
-    pub args: Option<Spot<Entries<Any>>>,
+    pub args: Option<Spot<Entries<TomlValue>>>,
     /// `METHOD https://…`; `{path}` is filled in.
     pub http: Option<Spot<String>>,
     /// The JSON body of `http`; `{path}` is filled in.
-    pub body: Option<Spot<Entries<Any>>>,
+    pub body: Option<Spot<Entries<TomlValue>>>,
     /// The form body of `http`; `{path}` is filled in.
-    pub form: Option<Spot<Entries<Any>>>,
+    pub form: Option<Spot<Entries<TomlValue>>>,
 }
 
 /// Whether an effect is there: exactly one of `cmd`, `mcp` and `http`, which must change nothing.
@@ -500,7 +470,7 @@ pub struct ProbeTable {
     /// `server/tool`, or `./tool` for the action's own server.
     pub mcp: Option<Spot<String>>,
     /// The arguments of the `mcp` tool; `{path}` is filled in.
-    pub args: Option<Spot<Entries<Any>>>,
+    pub args: Option<Spot<Entries<TomlValue>>>,
     /// `GET https://…`; `{path}` is filled in.
     pub http: Option<Spot<String>>,
     /// CEL over `resp`: is our effect there? A command may do without: 0 is yes, 1 is no, all else is unknown.
@@ -523,7 +493,7 @@ pub struct ConfirmTable {
     /// `server/tool`, or `./tool` for the action's own server.
     pub mcp: Option<Spot<String>>,
     /// The arguments of the `mcp` tool; `{path}` is filled in.
-    pub args: Option<Spot<Entries<Any>>>,
+    pub args: Option<Spot<Entries<TomlValue>>>,
     /// `GET https://…`; `{path}` is filled in.
     pub http: Option<Spot<String>>,
     /// CEL over `resp`: is it true?
@@ -535,7 +505,7 @@ pub struct ConfirmTable {
 /// Counted from settlement. Nothing is dropped while the clock is a week past the journal's newest line.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "a table")]
-pub struct Retention {
+pub struct RetentionTable {
     /// How long replies are kept: `30d` unless given.
     pub replies: Option<Spot<String>>,
     /// How long the fact is kept: `400d` unless given, at least as long as any `window` or `valid_for` that this ledger
@@ -545,19 +515,20 @@ pub struct Retention {
 
 /// `{ "args.method" = "create" }`, or CEL.
 #[derive(Debug, Clone)]
-pub enum When {
-    Equal(Entries<Any>),
+pub enum WhenCondition {
+    Equal(Entries<TomlValue>),
     Expression(String),
 }
 
 /// The words of one entry of `normalize`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(transparent)]
 pub struct Normalisers(pub Vec<Normaliser>);
 
 /// A value of any type that TOML knows.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
-pub struct Any(pub toml::Value);
+pub struct TomlValue(pub toml::Value);
 
 /// A value with the bytes of the file that it was read from.
 #[derive(Debug, Clone)]
@@ -636,31 +607,31 @@ impl<T: JsonSchema> JsonSchema for Entries<T> {
     }
 }
 
-impl<'de> Deserialize<'de> for When {
+impl<'de> Deserialize<'de> for WhenCondition {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct WhenVisitor;
 
         // Not an untagged enum: that would lose the places and the message.
         impl<'de> Visitor<'de> for WhenVisitor {
-            type Value = When;
+            type Value = WhenCondition;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a table of path = value, or a CEL expression as a string")
             }
 
-            fn visit_str<E>(self, text: &str) -> Result<When, E> {
-                Ok(When::Expression(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<WhenCondition, E> {
+                Ok(WhenCondition::Expression(text.to_owned()))
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<When, A::Error> {
-                EntriesVisitor(PhantomData).visit_map(map).map(When::Equal)
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<WhenCondition, A::Error> {
+                EntriesVisitor(PhantomData).visit_map(map).map(WhenCondition::Equal)
             }
         }
         deserializer.deserialize_any(WhenVisitor)
     }
 }
 
-impl JsonSchema for When {
+impl JsonSchema for WhenCondition {
     fn schema_name() -> Cow<'static, str> {
         "When".into()
     }
@@ -670,12 +641,6 @@ impl JsonSchema for When {
             "description": "A table of path = value, or a CEL expression.",
             "anyOf": [{ "type": "string" }, { "type": "object" }]
         })
-    }
-}
-
-impl<'de> Deserialize<'de> for Normalisers {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::deserialize(deserializer).map(Normalisers)
     }
 }
 
@@ -692,7 +657,7 @@ impl JsonSchema for Normalisers {
     }
 }
 
-impl JsonSchema for Any {
+impl JsonSchema for TomlValue {
     fn inline_schema() -> bool {
         true
     }

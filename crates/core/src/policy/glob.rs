@@ -21,7 +21,7 @@ pub struct Pattern {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum PatternError {
     #[error("`match` is empty, so it would never match")]
     Empty,
     #[error("a pattern has at most {PATTERN_CHARS_MAX} characters")]
@@ -33,22 +33,22 @@ pub enum Error {
 }
 
 impl Pattern {
-    pub fn parse(text: &str) -> Result<Pattern, Error> {
+    pub fn parse(text: &str) -> Result<Pattern, PatternError> {
         if text.trim().is_empty() {
-            return Err(Error::Empty);
+            return Err(PatternError::Empty);
         }
         if text.chars().count() > PATTERN_CHARS_MAX {
-            return Err(Error::TooLong);
+            return Err(PatternError::TooLong);
         }
         // A wildcard may stand where the prefix does, as in `*` or `{mcp,fn}:*`.
         let prefixed = PREFIXES.iter().any(|prefix| text.starts_with(prefix));
         if !prefixed && !text.starts_with(['*', '?', '{', '[']) {
-            return Err(Error::Prefix);
+            return Err(PatternError::Prefix);
         }
         Pattern::compile(text)
     }
 
-    fn compile(text: &str) -> Result<Pattern, Error> {
+    fn compile(text: &str) -> Result<Pattern, PatternError> {
         let wider = match text.strip_prefix("cli:") {
             Some(command) if !command.contains(' ') => Some(Matcher::parse(&format!("{text} *"))?),
             Some(command) => match command.strip_suffix(" *") {
@@ -85,9 +85,6 @@ impl Pattern {
     }
 }
 
-/// Formats that servers let a path end with.
-pub(crate) const FORMATS: [&str; 6] = [".json", ".xml", ".html", ".txt", ".csv", ".yaml"];
-
 /// Whether a pattern speaks of a path with a slash at its end: `http:POST host/charges/`, and not `http:POST host/`.
 fn is_longer_than_root(text: &str) -> bool {
     let place = text.strip_prefix("http:").and_then(|text| text.split_once(' '));
@@ -111,9 +108,9 @@ struct Matcher {
 }
 
 impl Matcher {
-    fn parse(text: &str) -> Result<Matcher, Error> {
+    fn parse(text: &str) -> Result<Matcher, PatternError> {
         let glob = GlobBuilder::new(text).literal_separator(false).backslash_escape(true).build();
-        let glob = glob.map_err(|error| Error::Syntax(error.kind().to_string()))?;
+        let glob = glob.map_err(|error| PatternError::Syntax(error.kind().to_string()))?;
         let literal = text.find(['*', '?', '[', ']', '{', '}', '\\']).unwrap_or(text.len());
         Ok(Matcher { prefix: text[..literal].to_owned(), glob, compiled: OnceLock::new() })
     }
@@ -193,10 +190,10 @@ mod tests {
 
     #[test]
     fn a_bad_pattern_says_why() {
-        assert_eq!(Pattern::parse(" ").unwrap_err(), Error::Empty);
-        assert_eq!(Pattern::parse("github/create").unwrap_err(), Error::Prefix);
-        assert_eq!(Pattern::parse(&"*".repeat(501)).unwrap_err(), Error::TooLong);
-        assert!(matches!(Pattern::parse("mcp:a/{b").unwrap_err(), Error::Syntax(_)));
-        assert!(matches!(Pattern::parse("mcp:a/[b").unwrap_err(), Error::Syntax(_)));
+        assert_eq!(Pattern::parse(" ").unwrap_err(), PatternError::Empty);
+        assert_eq!(Pattern::parse("github/create").unwrap_err(), PatternError::Prefix);
+        assert_eq!(Pattern::parse(&"*".repeat(501)).unwrap_err(), PatternError::TooLong);
+        assert!(matches!(Pattern::parse("mcp:a/{b").unwrap_err(), PatternError::Syntax(_)));
+        assert!(matches!(Pattern::parse("mcp:a/[b").unwrap_err(), PatternError::Syntax(_)));
     }
 }

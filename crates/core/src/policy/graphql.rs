@@ -6,7 +6,7 @@ use crate::judgement::error_text;
 
 /// Nobody can say from such an answer what was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unclear {
+pub enum GraphqlUnclear {
     #[error("it is no answer to a GraphQL mutation")]
     NoAnswer,
     #[error("it has errors that do not tell whether it was carried out")]
@@ -17,7 +17,7 @@ pub enum Unclear {
 
 /// The parts of a request by which its answer is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Asked {
+pub enum GraphqlRequest {
     /// Nothing that is known: a form in parts, a document where none is looked for, no GraphQL at all.
     Unknown,
     /// A document, whose answer has so many fields. `only_asks`: whatever part of it is carried out changes nothing.
@@ -25,29 +25,29 @@ pub enum Asked {
     /// A document by its digest alone: the server may not have its text.
     ByDigest,
     /// Several at once, which are answered in their order.
-    Several(Vec<Asked>),
+    Several(Vec<GraphqlRequest>),
 }
 
-impl Asked {
+impl GraphqlRequest {
     pub fn only_asks(&self) -> bool {
         match self {
-            Asked::Unknown | Asked::ByDigest => false,
-            Asked::Document { only_asks, .. } => *only_asks,
-            Asked::Several(all) => !all.is_empty() && all.iter().all(Asked::only_asks),
+            GraphqlRequest::Unknown | GraphqlRequest::ByDigest => false,
+            GraphqlRequest::Document { only_asks, .. } => *only_asks,
+            GraphqlRequest::Several(all) => !all.is_empty() && all.iter().all(GraphqlRequest::only_asks),
         }
     }
 
     fn fields(&self) -> Option<usize> {
         match self {
-            Asked::Document { fields, .. } => Some(*fields),
-            Asked::Unknown | Asked::ByDigest | Asked::Several(_) => None,
+            GraphqlRequest::Document { fields, .. } => Some(*fields),
+            GraphqlRequest::Unknown | GraphqlRequest::ByDigest | GraphqlRequest::Several(_) => None,
         }
     }
 }
 
 /// The outcome of one top-level field of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum FieldOutcome {
     Done,
     Refused,
     Open,
@@ -107,18 +107,20 @@ const NO_SUCH_DOCUMENT: [&str; 4] = [
 ];
 
 /// Whether the answer to a request refuses all that it asked for.
-pub fn refuses(asked: &Asked, answer: &Json) -> Result<bool, Unclear> {
+pub fn refuses(asked: &GraphqlRequest, answer: &Json) -> Result<bool, GraphqlUnclear> {
     match (asked, answer) {
-        (Asked::Several(_) | Asked::Unknown, Json::Array(answers)) if are_for(asked, answers) => {
+        (GraphqlRequest::Several(_) | GraphqlRequest::Unknown, Json::Array(answers))
+            if are_for(asked, answers) =>
+        {
             let told: Vec<_> =
                 changes(asked, answers).map(|(asked, answer)| one_refuses(asked, answer)).collect();
             let all = |wanted: bool| told.iter().all(|told| *told == Ok(wanted));
             match () {
                 () if all(false) => Ok(false),
                 () if all(true) => Ok(true),
-                () if told.contains(&Err(Unclear::Open)) => Err(Unclear::Open),
-                () if told.contains(&Err(Unclear::NoAnswer)) => Err(Unclear::NoAnswer),
-                () => Err(Unclear::InPart),
+                () if told.contains(&Err(GraphqlUnclear::Open)) => Err(GraphqlUnclear::Open),
+                () if told.contains(&Err(GraphqlUnclear::NoAnswer)) => Err(GraphqlUnclear::NoAnswer),
+                () => Err(GraphqlUnclear::InPart),
             }
         }
         _ => one_refuses(asked, answer),
@@ -126,45 +128,48 @@ pub fn refuses(asked: &Asked, answer: &Json) -> Result<bool, Unclear> {
 }
 
 /// Whether so many answers are for what was asked.
-fn are_for(asked: &Asked, answers: &[Json]) -> bool {
+fn are_for(asked: &GraphqlRequest, answers: &[Json]) -> bool {
     match asked {
-        Asked::Several(all) => all.len() == answers.len(),
-        Asked::Unknown => !answers.is_empty(),
-        Asked::Document { .. } | Asked::ByDigest => false,
+        GraphqlRequest::Several(all) => all.len() == answers.len(),
+        GraphqlRequest::Unknown => !answers.is_empty(),
+        GraphqlRequest::Document { .. } | GraphqlRequest::ByDigest => false,
     }
 }
 
 /// Each answer with what it is for, but for those to mere questions.
-fn changes<'a>(asked: &'a Asked, answers: &'a [Json]) -> impl Iterator<Item = (&'a Asked, &'a Json)> {
+fn changes<'a>(
+    asked: &'a GraphqlRequest,
+    answers: &'a [Json],
+) -> impl Iterator<Item = (&'a GraphqlRequest, &'a Json)> {
     let each = match asked {
-        Asked::Several(all) if all.len() == answers.len() => all.as_slice(),
+        GraphqlRequest::Several(all) if all.len() == answers.len() => all.as_slice(),
         _ => &[],
     };
-    let asked = each.iter().chain(std::iter::repeat(&Asked::Unknown));
+    let asked = each.iter().chain(std::iter::repeat(&GraphqlRequest::Unknown));
     asked.zip(answers).filter(|(asked, _)| !asked.only_asks())
 }
 
-fn one_refuses(asked: &Asked, answer: &Json) -> Result<bool, Unclear> {
+fn one_refuses(asked: &GraphqlRequest, answer: &Json) -> Result<bool, GraphqlUnclear> {
     let fields = asked.fields();
-    let members = answer.as_object().ok_or(Unclear::NoAnswer)?;
+    let members = answer.as_object().ok_or(GraphqlUnclear::NoAnswer)?;
     let errors = errors(members)?;
     match members.get("data") {
         Some(Json::Object(data)) if !data.is_empty() => of_parts(fields, data, &errors),
         None | Some(Json::Null) if !errors.is_empty() => {
-            let all_paths_are = |is: fn(&Error<'_>) -> bool| errors.iter().all(is);
+            let all_paths_are = |is: fn(&GraphqlError<'_>) -> bool| errors.iter().all(is);
             // Without a path it was refused before anything of it began. With one, a field that may not be null has
             // taken all of `data` with it, whatever the fields before it did.
             let nothing_began = all_paths_are(|error| error.path.is_empty())
                 || fields == Some(1) && all_paths_are(|error| error.path.len() <= 1);
-            let refused = nothing_began && !errors.iter().any(Error::leaves_it_open);
-            if refused { Ok(true) } else { Err(Unclear::Open) }
+            let refused = nothing_began && !errors.iter().any(GraphqlError::leaves_it_open);
+            if refused { Ok(true) } else { Err(GraphqlUnclear::Open) }
         }
-        _ => Err(Unclear::NoAnswer),
+        _ => Err(GraphqlUnclear::NoAnswer),
     }
 }
 
 /// Whether the body of an answer whose status refuses shows that something may have been carried out all the same.
-pub fn contradicts_refusal(asked: &Asked, answer: &Json) -> bool {
+pub fn contradicts_refusal(asked: &GraphqlRequest, answer: &Json) -> bool {
     match answer {
         // Several operations at once have an answer each.
         Json::Array(answers) => {
@@ -174,7 +179,7 @@ pub fn contradicts_refusal(asked: &Asked, answer: &Json) -> bool {
     }
 }
 
-fn one_contradicts_refusal(asked: &Asked, answer: &Json) -> bool {
+fn one_contradicts_refusal(asked: &GraphqlRequest, answer: &Json) -> bool {
     let Some(members) = answer.as_object() else { return false };
     let began = errors(members).is_ok_and(|errors| errors.iter().any(|error| !error.path.is_empty()));
     let data = members.get("data").and_then(Json::as_object);
@@ -184,14 +189,15 @@ fn one_contradicts_refusal(asked: &Asked, answer: &Json) -> bool {
 
 /// Whether a server did nothing because it has no document of the digest that it was given: the same request comes
 /// again with the text, and its refusal must not answer that one.
-pub fn wants_the_text(asked: &Asked, answer: impl FnOnce() -> Json) -> bool {
+pub fn wants_the_text(asked: &GraphqlRequest, answer: impl FnOnce() -> Json) -> bool {
     match asked {
-        Asked::ByDigest => has_no_document(&answer()),
-        Asked::Several(all) if all.contains(&Asked::ByDigest) => {
+        GraphqlRequest::ByDigest => has_no_document(&answer()),
+        GraphqlRequest::Several(all) if all.contains(&GraphqlRequest::ByDigest) => {
             let answer = answer();
             let answers = answer.as_array().unwrap_or_default();
-            let wants =
-                |(asked, answer): (&Asked, &Json)| *asked == Asked::ByDigest && has_no_document(answer);
+            let wants = |(asked, answer): (&GraphqlRequest, &Json)| {
+                *asked == GraphqlRequest::ByDigest && has_no_document(answer)
+            };
             changes(asked, answers).any(wants) && refuses(asked, &answer) == Ok(true)
         }
         _ => false,
@@ -201,54 +207,61 @@ pub fn wants_the_text(asked: &Asked, answer: impl FnOnce() -> Json) -> bool {
 fn has_no_document(answer: &Json) -> bool {
     let Some(members) = answer.as_object() else { return false };
     let nothing = matches!(members.get("data"), None | Some(Json::Null));
-    let says_so = |error: &Error<'_>| {
+    let says_so = |error: &GraphqlError<'_>| {
         let message = error.message().trim();
         error.path.is_empty() && error.codes().chain([message]).any(|text| NO_SUCH_DOCUMENT.contains(&text))
     };
     nothing && errors(members).is_ok_and(|errors| !errors.is_empty() && errors.iter().all(says_so))
 }
 
-fn of_parts(fields: Option<usize>, data: &Object, errors: &[Error<'_>]) -> Result<bool, Unclear> {
-    let mut parts: Vec<Part> = data.iter().map(|(name, payload)| of_part(name, payload, errors)).collect();
+fn of_parts(
+    fields: Option<usize>,
+    data: &Object,
+    errors: &[GraphqlError<'_>],
+) -> Result<bool, GraphqlUnclear> {
+    let mut parts: Vec<FieldOutcome> =
+        data.iter().map(|(name, payload)| of_part(name, payload, errors)).collect();
     // An error of a field that the answer does not have.
-    let elsewhere = |error: &Error<'_>| error.field().is_some_and(|field| data.get(field).is_none());
+    let elsewhere = |error: &GraphqlError<'_>| error.field().is_some_and(|field| data.get(field).is_none());
     if errors.iter().any(elsewhere) {
-        parts.push(Part::Open);
+        parts.push(FieldOutcome::Open);
     }
-    let all = |wanted: Part| parts.iter().all(|part| *part == wanted);
+    let all = |wanted: FieldOutcome| parts.iter().all(|part| *part == wanted);
     // A field may be left out on purpose (`@skip`), and then the rest still says that something was done; but not that
     // nothing was.
     let whole = fields.is_none_or(|fields| data.len() >= fields);
     match () {
-        () if all(Part::Done) => Ok(false),
-        () if all(Part::Refused) && whole => Ok(true),
-        () if all(Part::Refused) => Err(Unclear::Open),
-        () if parts.contains(&Part::Open) => Err(Unclear::Open),
-        () => Err(Unclear::InPart),
+        () if all(FieldOutcome::Done) => Ok(false),
+        () if all(FieldOutcome::Refused) && whole => Ok(true),
+        () if all(FieldOutcome::Refused) => Err(GraphqlUnclear::Open),
+        () if parts.contains(&FieldOutcome::Open) => Err(GraphqlUnclear::Open),
+        () => Err(GraphqlUnclear::InPart),
     }
 }
 
-fn of_part(name: &str, payload: &Json, errors: &[Error<'_>]) -> Part {
+fn of_part(name: &str, payload: &Json, errors: &[GraphqlError<'_>]) -> FieldOutcome {
     let mut own = errors.iter().filter(|error| error.field() == Some(name)).peekable();
     match payload {
         // A field that may be null answers so on its own account, unless an error does not say what it is about.
         Json::Null if own.peek().is_none() => {
             if errors.iter().any(|error| error.path.is_empty()) {
-                Part::Open
+                FieldOutcome::Open
             } else {
-                Part::Done
+                FieldOutcome::Done
             }
         }
         // An error further down means that the field itself was carried out.
-        Json::Null if own.all(|error| error.path.len() == 1 && !error.leaves_it_open()) => Part::Refused,
-        Json::Null => Part::Open,
+        Json::Null if own.all(|error| error.path.len() == 1 && !error.leaves_it_open()) => {
+            FieldOutcome::Refused
+        }
+        Json::Null => FieldOutcome::Open,
         Json::Object(members) if members.iter().any(|(name, list)| is_user_errors(name) && shows(list)) => {
             // Data beside them may have been made, or have been there before.
-            if shows(payload) { Part::Open } else { Part::Refused }
+            if shows(payload) { FieldOutcome::Open } else { FieldOutcome::Refused }
         }
-        Json::Object(members) if members.get("success") == Some(&Json::Bool(false)) => Part::Open,
-        Json::Object(_) if own.peek().is_some() && !shows(payload) => Part::Open,
-        _ => Part::Done,
+        Json::Object(members) if members.get("success") == Some(&Json::Bool(false)) => FieldOutcome::Open,
+        Json::Object(_) if own.peek().is_some() && !shows(payload) => FieldOutcome::Open,
+        _ => FieldOutcome::Done,
     }
 }
 
@@ -282,13 +295,13 @@ fn is_user_errors(name: &str) -> bool {
 const CODES: [&str; 4] = ["type", "code", "errorType", "classification"];
 
 #[derive(Debug)]
-struct Error<'a> {
+struct GraphqlError<'a> {
     told: &'a Json,
     /// From the field that the operation begins with; empty: it is about the request.
     path: &'a [Json],
 }
 
-impl Error<'_> {
+impl GraphqlError<'_> {
     fn field(&self) -> Option<&str> {
         self.path.first().map(|field| field.as_str().unwrap_or_default())
     }
@@ -338,18 +351,18 @@ fn without_names(message: &str) -> String {
     said.collect::<Vec<_>>().join(" ")
 }
 
-fn errors(answer: &Object) -> Result<Vec<Error<'_>>, Unclear> {
+fn errors(answer: &Object) -> Result<Vec<GraphqlError<'_>>, GraphqlUnclear> {
     let told = match answer.get("errors") {
         None | Some(Json::Null) => return Ok(Vec::new()),
-        Some(errors) => errors.as_array().ok_or(Unclear::NoAnswer)?,
+        Some(errors) => errors.as_array().ok_or(GraphqlUnclear::NoAnswer)?,
     };
     let read = told.iter().map(|told| {
         let path = match told.get("path") {
             None | Some(Json::Null) => &[],
-            Some(path) => path.as_array().ok_or(Unclear::NoAnswer)?,
+            Some(path) => path.as_array().ok_or(GraphqlUnclear::NoAnswer)?,
         };
         let path = if leads_through_the_document(answer, told, path) { &[] } else { path };
-        Ok(Error { told, path })
+        Ok(GraphqlError { told, path })
     });
     read.collect()
 }
@@ -369,17 +382,17 @@ mod tests {
     use super::*;
     use crate::json::parse;
 
-    const REFUSED: Result<bool, Unclear> = Ok(true);
-    const DONE: Result<bool, Unclear> = Ok(false);
-    const OPEN: Result<bool, Unclear> = Err(Unclear::Open);
-    const IN_PART: Result<bool, Unclear> = Err(Unclear::InPart);
-    const NO_ANSWER: Result<bool, Unclear> = Err(Unclear::NoAnswer);
+    const REFUSED: Result<bool, GraphqlUnclear> = Ok(true);
+    const DONE: Result<bool, GraphqlUnclear> = Ok(false);
+    const OPEN: Result<bool, GraphqlUnclear> = Err(GraphqlUnclear::Open);
+    const IN_PART: Result<bool, GraphqlUnclear> = Err(GraphqlUnclear::InPart);
+    const NO_ANSWER: Result<bool, GraphqlUnclear> = Err(GraphqlUnclear::NoAnswer);
 
-    fn document(fields: usize) -> Asked {
-        Asked::Document { only_asks: false, fields }
+    fn document(fields: usize) -> GraphqlRequest {
+        GraphqlRequest::Document { only_asks: false, fields }
     }
 
-    fn of(asked: &Asked, answer: &str) -> Result<bool, Unclear> {
+    fn of(asked: &GraphqlRequest, answer: &str) -> Result<bool, GraphqlUnclear> {
         refuses(asked, &parse(answer).expect(answer))
     }
 
@@ -457,7 +470,7 @@ mod tests {
     fn an_error_of_a_field_that_broke_does_not_refuse() {
         let of_a_field = |error: &str| {
             let answer = format!(r#"{{"errors": [{{"path": ["pay"], {error}}}], "data": {{"pay": null}}}}"#);
-            (of(&document(1), &answer), of(&Asked::Unknown, &answer))
+            (of(&document(1), &answer), of(&GraphqlRequest::Unknown, &answer))
         };
         for broke in [
             "internal system error",
@@ -517,7 +530,7 @@ mod tests {
             (r#"{"data": null, "errors": [{"message": "syntax"}]}"#.to_owned(), REFUSED),
         ] {
             assert_eq!(of(&document(2), &answer), expected, "{answer}");
-            assert_eq!(of(&Asked::Unknown, &answer), expected, "{answer}");
+            assert_eq!(of(&GraphqlRequest::Unknown, &answer), expected, "{answer}");
         }
         let one_of_two = r#"{"data": {"a": null}, "errors": [{"path": ["a"]}]}"#;
         assert_eq!((of(&document(2), one_of_two), of(&document(1), one_of_two)), (OPEN, REFUSED));
@@ -546,11 +559,11 @@ mod tests {
         assert!(contradicts_refusal(&document(2), &second), "the first may have been carried out");
     }
 
-    fn several(all: impl IntoIterator<Item = Asked>) -> Asked {
-        Asked::Several(all.into_iter().collect())
+    fn several(all: impl IntoIterator<Item = GraphqlRequest>) -> GraphqlRequest {
+        GraphqlRequest::Several(all.into_iter().collect())
     }
 
-    const QUESTION: Asked = Asked::Document { only_asks: true, fields: 1 };
+    const QUESTION: GraphqlRequest = GraphqlRequest::Document { only_asks: true, fields: 1 };
 
     #[test]
     fn of_several_operations_each_has_to_be_refused_but_for_mere_questions() {
@@ -568,15 +581,16 @@ mod tests {
             (no.to_owned(), REFUSED),
         ] {
             assert_eq!(of(&two, &answer), expected, "{answer}");
-            assert_eq!(of(&Asked::Unknown, &answer), expected, "{answer}");
+            assert_eq!(of(&GraphqlRequest::Unknown, &answer), expected, "{answer}");
         }
         assert_eq!(of(&two, &format!("[{no}]")), NO_ANSWER, "one answer is missing");
         let beside = several([QUESTION, document(1)]);
         assert_eq!(of(&beside, &format!("[{yes}, {no}]")), REFUSED);
         assert_eq!(of(&beside, &format!("[{no}, {yes}]")), DONE);
-        let contradicts = |asked: &Asked, answer: &str| contradicts_refusal(asked, &parse(answer).unwrap());
+        let contradicts =
+            |asked: &GraphqlRequest, answer: &str| contradicts_refusal(asked, &parse(answer).unwrap());
         assert!(!contradicts(&beside, &format!("[{yes}, {no}]")), "the question was answered");
-        for asked in [&beside, &two, &Asked::Unknown, &Asked::ByDigest] {
+        for asked in [&beside, &two, &GraphqlRequest::Unknown, &GraphqlRequest::ByDigest] {
             assert!(contradicts(asked, &format!("[{no}, {yes}]")), "{asked:?}");
             assert!(!contradicts(asked, &format!("[{no}, {no}]")), "{asked:?}");
         }
@@ -587,15 +601,16 @@ mod tests {
 
     #[test]
     fn a_server_that_has_no_document_of_a_digest_wants_its_text() {
-        let wants = |asked: &Asked, answer: &str| wants_the_text(asked, || parse(answer).expect(answer));
+        let wants =
+            |asked: &GraphqlRequest, answer: &str| wants_the_text(asked, || parse(answer).expect(answer));
         let misses = r#"{"errors": [{"message": "PersistedQueryNotFound"}]}"#;
         for answer in [
             misses,
             r#"{"errors": [{"message": "x", "extensions": {"code": "PERSISTED_QUERY_NOT_FOUND"}}], "data": null}"#,
             r#"{"errors": [{"extensions": {"code": "PERSISTED_QUERY_NOT_SUPPORTED"}}]}"#,
         ] {
-            assert!(wants(&Asked::ByDigest, answer), "{answer}");
-            assert!(!wants(&document(1), answer) && !wants(&Asked::Unknown, answer), "{answer}");
+            assert!(wants(&GraphqlRequest::ByDigest, answer), "{answer}");
+            assert!(!wants(&document(1), answer) && !wants(&GraphqlRequest::Unknown, answer), "{answer}");
         }
         for answer in [
             r#"{"errors": [{"message": "no such order"}]}"#,
@@ -606,9 +621,9 @@ mod tests {
             r#"{"data": {"pay": {"id": 1}}}"#,
             "[]",
         ] {
-            assert!(!wants(&Asked::ByDigest, answer), "{answer}");
+            assert!(!wants(&GraphqlRequest::ByDigest, answer), "{answer}");
         }
-        let two = several([Asked::ByDigest, Asked::ByDigest]);
+        let two = several([GraphqlRequest::ByDigest, GraphqlRequest::ByDigest]);
         assert!(wants(&two, &format!("[{misses}, {misses}]")));
         assert!(wants(&two, &format!(r#"[{misses}, {{"errors": [{{"message": "no"}}]}}]"#)));
         assert!(!wants(&two, &format!(r#"[{misses}, {{"data": {{"pay": {{"id": 1}}}}}}]"#)), "one was done");

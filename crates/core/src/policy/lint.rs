@@ -1,21 +1,22 @@
 //! Settings that are allowed and probably not meant.
 
-use super::build::RuleEntry;
-use super::diagnostic::{Code, Diagnostics, Source};
+use super::compile::RuleEntry;
+use super::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
 use super::file::{RuleTable, Spot};
 use super::glob::Pattern;
 use super::nearest::nearest;
-use super::rule::{EffectWording, Origin};
+use super::rule::{EffectWording, RuleOrigin};
 use super::servers::Serve;
 use super::upstreams::HttpApi;
 use crate::class::Class;
-use crate::json::{Path, Step};
+use crate::json::{Path, PathStep};
+use crate::judgement::arguments::{self, ArgumentKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// Looks at a rule that was built, with the rules before it.
 pub fn rule(
-    source: Source<'_>,
+    source: SourceText<'_>,
     table: &RuleTable,
     entry: &RuleEntry,
     earlier: &[RuleEntry],
@@ -32,12 +33,12 @@ pub fn rule(
         found.warning(
             source,
             matched.clone(),
-            Code::Shadowed,
+            DiagnosticCode::Shadowed,
             format!("this rule never applies: an earlier one {how} and has no `when`"),
             match &before.rule.origin {
-                Origin::File { path, line } => format!("it stands at {}:{line}", path.display()),
-                Origin::Pack { name, line } => format!("it stands in pack:{name}, line {line}"),
-                Origin::Default => "it is the default".to_owned(),
+                RuleOrigin::File { path, line } => format!("it stands at {}:{line}", path.display()),
+                RuleOrigin::Pack { name, line } => format!("it stands in pack:{name}, line {line}"),
+                RuleOrigin::Default => "it is the default".to_owned(),
             },
         );
     }
@@ -46,7 +47,7 @@ pub fn rule(
             found.warning(
                 source,
                 text.span.clone(),
-                Code::VolatileKey,
+                DiagnosticCode::VolatileKey,
                 format!("`{name}` looks different on every call, so no two calls would be the same intent"),
                 "list it under `volatile`, unless it really names the thing",
             );
@@ -61,7 +62,7 @@ pub fn rule(
         found.warning(
             source,
             matched.clone(),
-            Code::NeverMatches,
+            DiagnosticCode::NeverMatches,
             format!("a command is called by its program's last name, so `{path}` matches none"),
             format!("such as \"cli:{name} *\""),
         );
@@ -70,7 +71,7 @@ pub fn rule(
         found.warning(
             source,
             matched.clone(),
-            Code::Unprobed,
+            DiagnosticCode::Unprobed,
             "a lost answer of this consequential action stays in doubt until a person decides",
             "add [rule.probe], or `inject` if the upstream takes an idempotency key",
         );
@@ -81,7 +82,7 @@ pub fn rule(
         found.warning(
             source,
             table.span.clone(),
-            Code::WithoutEffect,
+            DiagnosticCode::WithoutEffect,
             "such an action has no place of this kind, so no key is sent",
             "commands take `flag` or `env`, models `header`, requests also `body`, `query` or `directive`",
         );
@@ -92,7 +93,7 @@ pub fn rule(
         found.warning(
             source,
             table.span.clone(),
-            Code::KeyWithoutEnd,
+            DiagnosticCode::KeyWithoutEnd,
             "without `valid_for` the upstream's key counts as honoured for ever",
             "say how long the upstream remembers keys, such as valid_for = \"24h\"",
         );
@@ -132,13 +133,13 @@ pub fn rule(
         let given: Vec<String> = given.collect();
         if !given.is_empty() {
             let message = format!("{why}, so {} does nothing here", given.join(", "));
-            found.warning(source, matched, Code::WithoutEffect, message, help);
+            found.warning(source, matched, DiagnosticCode::WithoutEffect, message, help);
         }
     }
 }
 
 /// Looks at an address to listen on, once it is known what all files say together.
-pub fn listen(source: Source<'_>, span: Range<usize>, serve: &Serve, found: &mut Diagnostics) {
+pub fn listen(source: SourceText<'_>, span: Range<usize>, serve: &Serve, found: &mut Diagnostics) {
     let Some(address) = serve.listen.filter(|address| !address.ip().is_loopback()) else { return };
     let (what, help) = match (serve.allow_remote, serve.require_token) {
         (Some(true), Some(false)) => {
@@ -151,13 +152,13 @@ pub fn listen(source: Source<'_>, span: Range<usize>, serve: &Serve, found: &mut
         ),
     };
     let message = format!("{address} can be reached by other machines, and {what}");
-    found.warning(source, span, Code::BadServer, message, help);
+    found.warning(source, span, DiagnosticCode::BadServer, message, help);
 }
 
 /// Looks at where a rule about requests says that they go, once all upstreams are known. A place that no upstream has
 /// is guarded by nothing.
 pub fn place(
-    source: Source<'_>,
+    source: SourceText<'_>,
     pattern: &Spot<String>,
     upstreams: &BTreeMap<String, HttpApi>,
     found: &mut Diagnostics,
@@ -167,7 +168,7 @@ pub fn place(
     };
     let plain = |text: &str| !text.contains(['*', '?', '[', '{']);
     let mut never = |what: String, help: String| {
-        found.warning(source, pattern.span.clone(), Code::NeverMatches, what, help);
+        found.warning(source, pattern.span.clone(), DiagnosticCode::NeverMatches, what, help);
     };
     let known = || {
         let names: BTreeSet<String> = upstreams.values().map(beginning).collect();
@@ -212,34 +213,16 @@ fn beginning(api: &HttpApi) -> String {
 fn last_name(text: &Spot<String>) -> Option<String> {
     let path = Path::parse(&text.value).ok()?;
     path.steps().iter().rev().find_map(|step| match step {
-        Step::Member(name) => Some(name.clone()),
+        PathStep::Member(name) => Some(name.clone()),
         _ => None,
     })
 }
 
 /// Names that in practice carry a clock or a random number.
 fn looks_volatile(name: &str) -> bool {
-    const NAMES: [&str; 17] = [
-        "timestamp",
-        "time",
-        "now",
-        "nonce",
-        "requestid",
-        "traceid",
-        "spanid",
-        "correlationid",
-        "callid",
-        "uuid",
-        "random",
-        "seed",
-        "requestedat",
-        "createdat",
-        "sentat",
-        "attempt",
-        "retrycount",
-    ];
-    let plain: String = name.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect();
-    NAMES.contains(&plain.as_str())
+    const MORE: [&str; 7] = ["time", "now", "call_id", "random", "seed", "attempt", "retry_count"];
+    matches!(arguments::kind(name), ArgumentKind::Volatile | ArgumentKind::Stamp)
+        || MORE.iter().any(|more| arguments::is_spelling_of(name, more))
 }
 
 /// Whether a pattern matches whatever another one does, as far as that is plain to see: one that begins like it and
@@ -264,13 +247,13 @@ const OF_A_COMMAND: [&str; 4] = ["argv", "cwd", "stdin", "action"];
 
 /// A first name that no door uses, or not the door of this rule, is most likely misspelt; an error would forbid doors
 /// to come.
-fn root(source: Source<'_>, text: &Spot<String>, pattern: &str, found: &mut Diagnostics) {
+fn root(source: SourceText<'_>, text: &Spot<String>, pattern: &str, found: &mut Diagnostics) {
     let (who, known) = match pattern.starts_with("cli:") {
         true => ("command", &OF_A_COMMAND[..]),
-        false => ("call", &super::build::ARGUMENTS[..]),
+        false => ("call", super::compile::ARGUMENTS),
     };
     let Ok(path) = Path::parse(&text.value) else { return };
-    let Some(Step::Member(root)) = path.steps().first() else { return };
+    let Some(PathStep::Member(root)) = path.steps().first() else { return };
     if known.contains(&root.as_str()) {
         return;
     }
@@ -283,5 +266,5 @@ fn root(source: Source<'_>, text: &Spot<String>, pattern: &str, found: &mut Diag
         None => format!("for an argument of a tool write `args.{path}`"),
     };
     let message = format!("no {who} has `{root}`, so this path finds nothing");
-    found.warning(source, text.span.clone(), Code::UnknownRoot, message, help);
+    found.warning(source, text.span.clone(), DiagnosticCode::UnknownRoot, message, help);
 }

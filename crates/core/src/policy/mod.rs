@@ -12,13 +12,15 @@ pub mod graphql;
 pub mod nearest;
 pub mod pack;
 pub mod prices;
+pub mod retention;
 pub mod rule;
 pub mod schema;
 pub mod servers;
 pub mod template;
+pub mod undo;
 pub mod upstreams;
 
-mod build;
+mod compile;
 mod cost;
 mod lint;
 mod read;
@@ -27,14 +29,14 @@ mod select;
 pub use crate::judgement::recognise::Annotations;
 pub use diagnostic::Diagnostics;
 pub use file::{File, Mode};
+pub use retention::Retention;
 pub use rule::Rule;
 
 use crate::class::Class;
-use crate::intent::WINDOW_NAMED;
 use crate::json::Json;
-use build::{Choices, RuleEntry};
-use diagnostic::Source;
-use rule::Origin;
+use compile::{Choices, RuleEntry};
+use diagnostic::SourceText;
+use rule::{RuleOrigin, WINDOW_NAMED};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -86,24 +88,6 @@ impl<'a> ActionFacts<'a> {
     }
 }
 
-/// How long what is kept, counted from settlement. Open effects, and facts of explicit keys, stay.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Retention {
-    pub replies: Duration,
-    /// Never less than `windows`: without its fact a repeat is another effect.
-    pub facts: Duration,
-    /// The longest time for which a repeat is answered from the record.
-    pub windows: Duration,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        const DAY: Duration = Duration::from_secs(86_400);
-        // A month covers what people look up; a year and a month covers yearly jobs that repeat themselves.
-        Retention { replies: DAY * 30, facts: DAY * 400, windows: WINDOW_NAMED }
-    }
-}
-
 /// One file, read by someone else.
 #[derive(Debug, Clone)]
 pub struct PolicyFile {
@@ -117,8 +101,8 @@ impl Policy {
     /// protection than it gives, not for less; without a rule only a strict policy has said anything of it.
     pub fn too_weak(&self, class: Class, operators: &Rule) -> Option<String> {
         let who = match &operators.origin {
-            Origin::Default if self.mode == Mode::Strict => "the strict mode".to_owned(),
-            Origin::Default => return None,
+            RuleOrigin::Default if self.mode == Mode::Strict => "the strict mode".to_owned(),
+            RuleOrigin::Default => return None,
             origin => origin.to_string(),
         };
         let says = operators.class;
@@ -130,22 +114,22 @@ impl Policy {
         let mut found = Diagnostics::default();
         let mut policy = Policy::default();
         let mut mode = None;
-        let mut retention = build::RetentionChoices::default();
+        let mut retention = retention::RetentionChoices::default();
         let mut packs: Vec<&'static pack::Pack> = Vec::new();
         let mut listens = None;
         let mut places = Vec::new();
         let mut read_files = Vec::new();
         for PolicyFile { path, text } in &files {
-            let source = Source { path, text };
-            let read::Shape { file, whole } = read::read(source, &mut found);
-            let input = build::Input { source, whole };
-            policy.defaults = policy.defaults.or(&build::defaults(input, &file.defaults, &mut found));
+            let source = SourceText { path, text };
+            let read::ParsedFile { file, whole } = read::read(source, &mut found);
+            let input = compile::Input { source, whole };
+            policy.defaults = policy.defaults.or(&compile::defaults(input, &file.defaults, &mut found));
             read_files.push((input, file));
         }
-        for (input @ build::Input { source, whole }, file) in read_files {
-            build::version(source, &file, &mut found);
+        for (input @ compile::Input { source, whole }, file) in read_files {
+            compile::version(source, &file, &mut found);
             mode = mode.or(file.mode);
-            retention = retention.or(build::retention(input, &file.retention, &mut found));
+            retention = retention.or(compile::retention(input, &file.retention, &mut found));
             for include in &file.include {
                 if let Some(pack) = pack::find(source, include, &mut found)
                     && !packs.iter().any(|known| known.name == pack.name)
@@ -154,11 +138,11 @@ impl Policy {
                 }
             }
             for table in &file.rule {
-                let origin = rule::Origin::File {
+                let origin = rule::RuleOrigin::File {
                     path: source.path.to_owned(),
                     line: source.line_of(table.span.start),
                 };
-                if let Some(rule) = build::rule(input, origin, table, &policy.defaults, &mut found) {
+                if let Some(rule) = compile::rule(input, origin, table, &policy.defaults, &mut found) {
                     if whole {
                         lint::rule(source, &table.value, &rule, &policy.rules, &mut found);
                         places.extend(table.value.pattern.clone().map(|pattern| (source, pattern)));
@@ -166,26 +150,26 @@ impl Policy {
                     policy.rules.push(rule);
                 }
             }
-            for (name, server) in build::mcp_servers(input, &file.mcp, &mut found) {
+            for (name, server) in compile::mcp_servers(input, &file.mcp, &mut found) {
                 policy.mcp.entry(name).or_insert(server);
             }
-            policy.serve = policy.serve.or(build::serve(input, &file.serve, &mut found));
+            policy.serve = policy.serve.or(compile::serve(input, &file.serve, &mut found));
             listens = listens.or(file.serve.listen.as_ref().map(|listen| (source, listen.span.clone())));
-            for (model, price) in build::prices(input, &file.prices, &mut found) {
+            for (model, price) in compile::prices(input, &file.prices, &mut found) {
                 policy.prices.0.entry(model).or_insert(price);
             }
-            for (name, api) in build::upstreams(input, &file.upstream, &mut found) {
+            for (name, api) in compile::upstreams(input, &file.upstream, &mut found) {
                 policy.upstreams.entry(name).or_insert(api);
             }
             if let Some(server) = &file.server {
                 let what = "only a pack says by what its servers are recognised";
                 let help = "[mcp.NAME] is a server of your own";
-                found.error_help(source, server.span.clone(), diagnostic::Code::BadServer, what, help);
+                found.error(source, server.span.clone(), diagnostic::DiagnosticCode::BadServer, what, help);
             }
             if let Some(preset) = &file.preset {
                 let what = "only a pack says what an API is like";
                 let help = "[upstream.NAME] has the same keys, and `preset` names a pack";
-                found.error_help(source, preset.span.clone(), diagnostic::Code::BadServer, what, help);
+                found.error(source, preset.span.clone(), diagnostic::DiagnosticCode::BadServer, what, help);
             }
         }
         if let Some((source, span)) = listens {
@@ -257,7 +241,7 @@ impl Policy {
         let probes = self.rules.iter().filter_map(|entry| Some(&entry.rule.probe.as_ref()?.call));
         let confirms = self.rules.iter().filter_map(|entry| Some(&entry.rule.confirm.as_ref()?.call));
         let servers = probes.chain(confirms).filter_map(|call| match call {
-            rule::Call::Mcp { tool, .. } => tool.split_once('/').map(|(server, _)| server),
+            rule::RuleCall::Mcp { tool, .. } => tool.split_once('/').map(|(server, _)| server),
             _ => None,
         });
         servers.filter(|server| *server != rule::SAME_SERVER).collect()
@@ -265,7 +249,7 @@ impl Policy {
 
     /// Whether any rule matches by expression, and so whether asking may start the expression engine.
     pub fn uses_expressions(&self) -> bool {
-        self.rules.iter().any(|rule| matches!(rule.when, Some(build::Condition::Expression(_))))
+        self.rules.iter().any(|rule| matches!(rule.when, Some(compile::RuleCondition::Expression(_))))
     }
 }
 

@@ -1,11 +1,11 @@
 //! Packs: rules that ship with semel, for services and programs that many people use.
 
-use super::build::{self, Choices, RuleEntry};
-use super::diagnostic::{Code, Diagnostics, Source};
+use super::compile::{self, Choices, RuleEntry};
+use super::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
 use super::file::{PackServerTable, Spot};
 use super::nearest::nearest;
 use super::read;
-use super::rule::Origin;
+use super::rule::RuleOrigin;
 use super::upstreams::Preset;
 use std::path::Path;
 
@@ -75,30 +75,30 @@ impl Pack {
         let source = self.part(PRESET)?;
         // The tests see to it that a pack has no findings.
         let mut found = Diagnostics::default();
-        let read::Shape { file, .. } = read::read(source, &mut found);
-        Some(build::preset(source, &file.preset?.value, &mut found))
+        let read::ParsedFile { file, .. } = read::read(source, &mut found);
+        Some(compile::preset(source, &file.preset?.value, &mut found))
     }
 
     /// The MCP servers that it has rules for.
     pub fn server(&self) -> Option<PackServerTable> {
-        let read::Shape { file, .. } = read::read(self.part(SERVER)?, &mut Diagnostics::default());
+        let read::ParsedFile { file, .. } = read::read(self.part(SERVER)?, &mut Diagnostics::default());
         Some(file.server?.value)
     }
 
     /// From a header up to the rules.
-    fn part(&self, header: &str) -> Option<Source<'static>> {
+    fn part(&self, header: &str) -> Option<SourceText<'static>> {
         let part = &self.text[self.text.find(header)?..];
         let text = &part[..part.find(RULES).unwrap_or(part.len())];
-        Some(Source { path: Path::new(self.path), text })
+        Some(SourceText { path: Path::new(self.path), text })
     }
 
     pub(super) fn rules(&self, defaults: &Choices, found: &mut Diagnostics) -> Vec<RuleEntry> {
-        let source = Source { path: Path::new(self.path), text: self.text };
-        let read::Shape { file, whole } = read::read(source, found);
+        let source = SourceText { path: Path::new(self.path), text: self.text };
+        let read::ParsedFile { file, whole } = read::read(source, found);
         let rules = file.rule.iter().filter_map(|table| {
             let line = source.line_of(table.span.start);
-            let origin = Origin::Pack { name: self.name.to_owned(), line };
-            build::rule(build::Input { source, whole }, origin, table, defaults, found)
+            let origin = RuleOrigin::Pack { name: self.name.to_owned(), line };
+            compile::rule(compile::Input { source, whole }, origin, table, defaults, found)
         });
         rules.collect()
     }
@@ -110,7 +110,7 @@ pub(super) fn named(name: &str) -> Option<&'static Pack> {
 
 /// The pack that an `include` entry names.
 pub(super) fn find(
-    source: Source<'_>,
+    source: SourceText<'_>,
     include: &Spot<String>,
     found: &mut Diagnostics,
 ) -> Option<&'static Pack> {
@@ -128,6 +128,6 @@ pub(super) fn find(
         }
     };
     let message = format!("there is no pack {:?}", include.value);
-    found.error_help(source, include.span.clone(), Code::UnknownPack, message, help);
+    found.error(source, include.span.clone(), DiagnosticCode::UnknownPack, message, help);
     None
 }

@@ -18,7 +18,7 @@ pub struct Price {
 
 /// The tokens of a generation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tokens {
+pub struct TokenUsage {
     /// All that was sent. `None`: nobody has said how much.
     pub input: Option<u64>,
     /// Of that, what was read from the provider's cache, and what was written there.
@@ -41,9 +41,9 @@ impl Prices {
     }
 
     /// The cost of so many tokens, in billionths; 0 without a price.
-    pub fn cost_nanos(&self, model: &str, tokens: Tokens) -> u64 {
+    pub fn cost_nanos(&self, model: &str, tokens: TokenUsage) -> u64 {
         let Some(Price { input, output, cache_read, cache_write }) = self.of(model) else { return 0 };
-        let Tokens { cache_read: read, cache_write: written, .. } = tokens;
+        let TokenUsage { cache_read: read, cache_write: written, .. } = tokens;
         let amounts = [
             (input, tokens.input.unwrap_or(0).saturating_sub(read).saturating_sub(written)),
             (cache_read.unwrap_or(input), read),
@@ -69,7 +69,7 @@ mod tests {
         let input = |model: &str| prices.of(model).map(|price| price.input);
         assert_eq!((input("gpt-5"), input("gpt-5-mini"), input("gpt-4")), (Some(1.0), Some(2.0), Some(3.0)));
         assert_eq!(input("claude"), None);
-        let tokens = Tokens { input: Some(1_000_000), output: 100_000, ..Tokens::default() };
+        let tokens = TokenUsage { input: Some(1_000_000), output: 100_000, ..TokenUsage::default() };
         assert_eq!(prices.cost_nanos("gpt-5", tokens), 2_000_000_000);
         assert_eq!(prices.cost_nanos("claude", tokens), 0);
     }
@@ -78,12 +78,12 @@ mod tests {
     fn what_a_cache_took_part_in_has_its_own_price_or_that_of_input() {
         let price = Price { input: 10.0, output: 0.0, cache_read: Some(1.0), cache_write: None };
         let prices = Prices([("m".to_owned(), price)].into());
-        let tokens = Tokens { input: Some(100), cache_read: 60, cache_write: 30, output: 7 };
+        let tokens = TokenUsage { input: Some(100), cache_read: 60, cache_write: 30, output: 7 };
         assert_eq!(prices.cost_nanos("m", tokens), (10 * 10 + 60 + 30 * 10) * 1_000);
         let price = Price { cache_write: Some(12.5), ..price };
         let prices = Prices([("m".to_owned(), price)].into());
         assert_eq!(prices.cost_nanos("m", tokens), (10 * 10 + 60 + 375) * 1_000);
-        let odd = Tokens { input: Some(1), cache_read: 60, ..tokens };
+        let odd = TokenUsage { input: Some(1), cache_read: 60, ..tokens };
         assert_eq!(prices.cost_nanos("m", odd), (60 + 375) * 1_000, "a provider that counts them apart");
     }
 }

@@ -1,6 +1,6 @@
 //! From text to the file's shape, with as many errors at once as can be told apart.
 
-use super::diagnostic::{Code, DIAGNOSTICS_MAX, Diagnostics, Source};
+use super::diagnostic::{DIAGNOSTICS_MAX, DiagnosticCode, Diagnostics, SourceText};
 use super::file::File;
 use super::nearest::nearest;
 use serde::Deserialize;
@@ -12,22 +12,22 @@ use toml::de::{DeTable, DeValue, Deserializer};
 const FILE_BYTES_MAX: usize = 1 << 20;
 
 /// The part that could be read.
-pub struct Shape {
+pub struct ParsedFile {
     pub file: File,
     /// Whether everything could be read. If not, the rest is only good for finding more errors, and what is absent
     /// from it may have been there.
     pub whole: bool,
 }
 
-pub fn read(source: Source<'_>, found: &mut Diagnostics) -> Shape {
-    let nothing = Shape { file: File::default(), whole: false };
+pub fn read(source: SourceText<'_>, found: &mut Diagnostics) -> ParsedFile {
+    let nothing = ParsedFile { file: File::default(), whole: false };
     if source.text.len() > FILE_BYTES_MAX {
-        found.error(source, 0..0, Code::TomlSyntax, "a policy file has at most 1 MiB");
+        found.error(source, 0..0, DiagnosticCode::TomlSyntax, "a policy file has at most 1 MiB", "");
         return nothing;
     }
     let (mut root, errors) = DeTable::parse_recoverable(source.text);
     for error in errors.iter().take(DIAGNOSTICS_MAX) {
-        found.error(source, error.span().unwrap_or(0..0), Code::TomlSyntax, error.message());
+        found.error(source, error.span().unwrap_or(0..0), DiagnosticCode::TomlSyntax, error.message(), "");
     }
     if !errors.is_empty() {
         // The meaning of a broken line is a guess; findings about guesses would mislead.
@@ -36,7 +36,7 @@ pub fn read(source: Source<'_>, found: &mut Diagnostics) -> Shape {
     // The deserializer stops at its first error. Taking the offending entry out and reading again finds the next.
     for removed in 0..DIAGNOSTICS_MAX {
         let error = match File::deserialize(Deserializer::from(root.clone())) {
-            Ok(file) => return Shape { file, whole: removed == 0 },
+            Ok(file) => return ParsedFile { file, whole: removed == 0 },
             Err(error) => error,
         };
         let span = error.span().unwrap_or(0..0);
@@ -48,7 +48,7 @@ pub fn read(source: Source<'_>, found: &mut Diagnostics) -> Shape {
     nothing
 }
 
-fn report(source: Source<'_>, span: Range<usize>, message: &str, found: &mut Diagnostics) {
+fn report(source: SourceText<'_>, span: Range<usize>, message: &str, found: &mut Diagnostics) {
     let mut quoted = message.split('`').skip(1).step_by(2);
     let given = quoted.next().unwrap_or_default();
     let known: Vec<&str> = quoted.collect();
@@ -57,13 +57,15 @@ fn report(source: Source<'_>, span: Range<usize>, message: &str, found: &mut Dia
         None => format!("known here: {}", known.join(", ")),
     };
     if message.starts_with("unknown field") {
-        found.error_help(source, span, Code::UnknownKey, format!("unknown key `{given}`"), suggestion);
+        found.error(source, span, DiagnosticCode::UnknownKey, format!("unknown key `{given}`"), suggestion);
     } else if message.starts_with("unknown variant") {
-        found.error_help(source, span, Code::UnknownWord, format!("unknown word `{given}`"), suggestion);
+        found.error(source, span, DiagnosticCode::UnknownWord, format!("unknown word `{given}`"), suggestion);
     } else {
         // The deserializer speaks of Rust's types.
-        let message = message.replace("expected i64", "expected a whole number");
-        found.error(source, span, Code::WrongType, message);
+        let message = message
+            .replace("expected i64", "expected a whole number")
+            .replace("expected f64", "expected a number");
+        found.error(source, span, DiagnosticCode::WrongType, message, "");
     }
 }
 

@@ -2,13 +2,11 @@
 
 use crate::class::{Class, Tier};
 use crate::digest::Digest;
-use crate::effect::Effect;
 use crate::identity::Sorting;
-use crate::intent::WINDOW_NAMED;
-use crate::json::{Json, Path, Step};
+use crate::json::{Json, Path, PathStep};
 use crate::policy::expression::{EvalError, Expression, Template};
-use crate::policy::file::KeyForm;
-use crate::policy::graphql::{self, Asked};
+use crate::policy::graphql::{self, GraphqlRequest};
+use crate::undo::BodyForm;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -16,10 +14,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// How long a delivered success answers repeats where nothing else is said (DESIGN: window).
+pub const WINDOW_NAMED: Duration = Duration::from_secs(24 * 3600);
+/// The same without a run, a rule's key or a live connection to tie the calls together.
+pub const WINDOW_UNNAMED: Duration = Duration::from_secs(3600);
+
 /// The effective rule for one action with its arguments. There always is one: the defaults are a rule too.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    pub origin: Origin,
+    pub origin: RuleOrigin,
     pub class: Class,
     /// Why it has that class, for `semel policy explain`.
     pub class_because: Cow<'static, str>,
@@ -47,8 +50,8 @@ pub struct Rule {
     pub own_key: Option<Inject>,
     pub probe: Option<Probe>,
     pub confirm: Option<Confirm>,
-    pub undo: Option<Call>,
-    pub dry_run: Option<DryRun>,
+    pub undo: Option<RuleCall>,
+    pub dry_run: Option<DryRunOption>,
     /// How an answer that looks like a success is read for a refusal.
     pub refused: Option<RefusedIf>,
     /// Exit codes that mean a refusal: certainly not applied.
@@ -57,14 +60,14 @@ pub struct Rule {
 
 impl Rule {
     /// The word for the effect, where it is the same whatever the reply.
-    pub fn effect_word(&self) -> Option<crate::answer::EffectWord> {
+    pub fn effect_word(&self) -> Option<crate::effect_word::EffectWord> {
         match &self.effect {
             Some(EffectWording::Word(word)) => Some(*word),
             Some(EffectWording::Expression(_)) | None => None,
         }
     }
 
-    /// What can be promised. A key that we send counts before a probe: it holds without a second question.
+    /// The promise. A key that we send counts before a probe: it holds without a second question.
     pub fn tier(&self) -> Tier {
         if self.inject.is_some() {
             Tier::Keyed
@@ -127,12 +130,16 @@ impl Rule {
 
     /// Whether an answer that looks like a success says no: some APIs answer 200 to everything, and refuse in the body.
     /// An error means that nobody can say. `reply` is read only if the rule asks.
-    pub fn refuses(&self, asked: &Asked, reply: impl FnOnce() -> Json) -> Result<bool, Unclear> {
+    pub fn refuses(
+        &self,
+        asked: &GraphqlRequest,
+        reply: impl FnOnce() -> Json,
+    ) -> Result<bool, UnclearReply> {
         match &self.refused {
             Some(RefusedIf::Expression(refused)) => Ok(refused.eval_bool(&[("reply", &reply())])?),
             Some(RefusedIf::Graphql) => Ok(graphql::refuses(asked, &reply())?),
             Some(RefusedIf::PerhapsGraphql) => match graphql::refuses(asked, &reply()) {
-                Err(graphql::Unclear::NoAnswer) => Ok(false),
+                Err(graphql::GraphqlUnclear::NoAnswer) => Ok(false),
                 refuses => Ok(refuses?),
             },
             None => Ok(false),
@@ -140,7 +147,7 @@ impl Rule {
     }
 
     /// Whether the body of an answer whose status refuses shows that something may have been carried out all the same.
-    pub fn contradicts_refusal(&self, asked: &Asked, reply: impl FnOnce() -> Json) -> bool {
+    pub fn contradicts_refusal(&self, asked: &GraphqlRequest, reply: impl FnOnce() -> Json) -> bool {
         match &self.refused {
             Some(RefusedIf::Graphql | RefusedIf::PerhapsGraphql) => {
                 graphql::contradicts_refusal(asked, &reply())
@@ -150,7 +157,7 @@ impl Rule {
     }
 }
 
-/// What an answer that looks like a success is read for.
+/// How an answer that looks like a success is read for a refusal.
 #[derive(Debug, Clone)]
 pub enum RefusedIf {
     /// CEL over `reply`.
@@ -176,15 +183,15 @@ impl RefusedIf {
 
 /// Nobody can say whether an answer refuses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unclear {
+pub enum UnclearReply {
     #[error(transparent)]
     Expression(#[from] EvalError),
     #[error(transparent)]
-    Graphql(#[from] graphql::Unclear),
+    Graphql(#[from] graphql::GraphqlUnclear),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum RuleOrigin {
     /// A rule of a file: `line` counts from 1.
     File {
         path: PathBuf,
@@ -200,7 +207,7 @@ pub enum Origin {
 
 #[derive(Debug, Clone)]
 pub enum EffectWording {
-    Word(crate::answer::EffectWord),
+    Word(crate::effect_word::EffectWord),
     /// CEL over `reply` that yields one of the words.
     Expression(Expression),
 }
@@ -236,7 +243,7 @@ pub enum Again {
     Never,
 }
 
-/// Who may decide about a doubt.
+/// Who decides about a doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Rulings {
@@ -257,7 +264,7 @@ pub enum Failure {
     InDoubt,
 }
 
-/// What a result counts as that only tells of an error and is not marked as one.
+/// The reading of a result that only tells of an error and is not marked as one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unmarked {
@@ -268,7 +275,7 @@ pub enum Unmarked {
     Trust,
 }
 
-/// What becomes of a generation that nobody reads any more.
+/// The end of a generation that nobody reads any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnDisconnect {
@@ -344,6 +351,19 @@ impl Inject {
     }
 }
 
+/// How a key that goes upstream is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyForm {
+    /// `semel_` and hexadecimal digits.
+    #[default]
+    Text,
+    /// Hexadecimal digits alone.
+    Hex,
+    /// A UUID of version 4.
+    Uuid,
+}
+
 impl KeyForm {
     pub fn write(self, effect: Digest) -> String {
         let hex = effect.to_string();
@@ -361,7 +381,7 @@ impl KeyForm {
 
 /// One call of a tool, as a rule writes it.
 #[derive(Debug, Clone)]
-pub enum Call {
+pub enum RuleCall {
     /// `tool` is `server/tool` as written, or `./tool`; [`server_and_tool`] tells which server is meant.
     Mcp {
         tool: String,
@@ -371,56 +391,48 @@ pub enum Call {
         method: String,
         url: Template,
         /// Of an undo alone: questions have none.
-        body: Option<Body>,
+        body: Option<CallBody>,
     },
     Command {
         argv: Vec<Template>,
     },
 }
 
-impl Call {
+impl RuleCall {
     /// Whom it calls, in a few words and without what is filled in.
     pub fn name(&self, action: &str) -> String {
         match self {
-            Call::Mcp { tool, .. } => match server_and_tool(tool, action) {
+            RuleCall::Mcp { tool, .. } => match server_and_tool(tool, action) {
                 Some((server, tool)) => format!("{server}/{tool}"),
                 None => tool.clone(),
             },
-            Call::Http { method, url, .. } => {
+            RuleCall::Http { method, url, .. } => {
                 let url = url.outline();
                 let url = url.split(['?', '#']).next().unwrap_or_default();
                 format!("{method} {url}")
             }
-            Call::Command { argv } => argv.first().map(Template::outline).unwrap_or_default(),
+            RuleCall::Command { argv } => argv.first().map(Template::outline).unwrap_or_default(),
         }
     }
 
-    /// What is filled in.
+    /// The parts that are filled in.
     fn templates(&self) -> Vec<&Template> {
         match self {
-            Call::Mcp { args, .. } => args.iter().map(|(_, template)| template).collect(),
-            Call::Http { url, body, .. } => {
+            RuleCall::Mcp { args, .. } => args.iter().map(|(_, template)| template).collect(),
+            RuleCall::Http { url, body, .. } => {
                 let body = body.iter().flat_map(|body| body.members.iter().map(|(_, template)| template));
                 body.chain([url]).collect()
             }
-            Call::Command { argv } => argv.iter().collect(),
+            RuleCall::Command { argv } => argv.iter().collect(),
         }
     }
 }
 
-/// What a request sends along.
+/// The body of a request.
 #[derive(Debug, Clone)]
-pub struct Body {
-    pub form: Form,
+pub struct CallBody {
+    pub form: BodyForm,
     pub members: Vec<(String, Template)>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Form {
-    Json,
-    /// As a web page sends its fields.
-    Urlencoded,
 }
 
 /// The server and the tool that `server/tool` or `./tool` names for an action. `./tool` is a tool of the action's own
@@ -441,7 +453,7 @@ pub const SAME_SERVER: &str = ".";
 /// Did it happen?
 #[derive(Debug, Clone)]
 pub struct Probe {
-    pub call: Call,
+    pub call: RuleCall,
     /// CEL over `resp`, `status`, `args`/`argv`, `attempt`. Without one a command's exit code answers: 0 yes, 1 no,
     /// else unknown.
     pub found: Option<Expression>,
@@ -455,29 +467,29 @@ pub struct Probe {
 impl Probe {
     /// Whether a yes can only speak of this effect. One that does not ask when may have found an earlier effect of the
     /// same record.
-    pub fn tells_apart(&self, effect: &Effect) -> bool {
+    pub fn tells_apart(&self, occurrence: u32) -> bool {
         let asks_when =
-            |place: &&Path| matches!(place.steps().first(), Some(Step::Member(name)) if name == ATTEMPT);
-        effect.occurrence.number == 1
+            |place: &&Path| matches!(place.steps().first(), Some(PathStep::Member(name)) if name == ATTEMPT);
+        occurrence == 1
             || self.found.iter().any(|found| found.variables().any(|name| name == ATTEMPT))
             || self.call.templates().iter().any(|template| template.places().iter().any(asks_when))
     }
 }
 
-/// What a question may say of the attempt that it is about.
+/// The name by which a question speaks of the attempt that it is about.
 const ATTEMPT: &str = "attempt";
 
 /// It said yes: is it true?
 #[derive(Debug, Clone)]
 pub struct Confirm {
-    pub call: Call,
+    pub call: RuleCall,
     pub ok: Expression,
     pub within: Duration,
 }
 
 /// How the tool is asked for its own dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DryRun {
+pub enum DryRunOption {
     Flag(String),
     Arg(String, String),
     Header(String, String),
@@ -524,7 +536,7 @@ mod tests {
         rule.class = Class::Convergent;
         assert_eq!(rule.tier(), Tier::Convergent);
         rule.probe = Some(Probe {
-            call: Call::Command { argv: Vec::new() },
+            call: RuleCall::Command { argv: Vec::new() },
             found: None,
             reply: None,
             quiet: Duration::ZERO,

@@ -1,7 +1,7 @@
 //! Choosing the rule for one call: the first that matches, completed by the defaults.
 
-use super::build::{BECAUSE_OF_RULE, Condition, RuleEntry};
-use super::rule::{Again, Origin, Rule};
+use super::compile::{BECAUSE_OF_RULE, RuleCondition, RuleEntry};
+use super::rule::{Again, Rule, RuleOrigin};
 use super::{ActionFacts, Mode, Policy};
 use crate::class::Class;
 use crate::effect::Facts;
@@ -16,7 +16,7 @@ const PARTS: [&str; 3] = ["query", "body", "headers"];
 
 /// How one rule fared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tried {
+pub enum MatchResult {
     Matched,
     /// `match` does not cover the action.
     OtherAction,
@@ -34,32 +34,34 @@ impl Policy {
     pub(super) fn select(
         &self,
         facts: &ActionFacts<'_>,
-        trace: &mut dyn FnMut(&RuleEntry, Tried),
+        trace: &mut dyn FnMut(&RuleEntry, MatchResult),
     ) -> Arc<Rule> {
         let name = matched_name(facts);
         let mut undecided: Option<Rule> = None;
         for entry in &self.rules {
             if !entry.pattern.matches(&name) {
-                trace(entry, Tried::OtherAction);
+                trace(entry, MatchResult::OtherAction);
                 continue;
             }
             let tried = entry.holds(facts);
             trace(entry, tried.clone());
             match (tried, undecided.take()) {
-                (Tried::Matched, None) => return self.complete(entry, facts),
-                (Tried::Matched, Some(careful)) => {
+                (MatchResult::Matched, None) => return self.complete(entry, facts),
+                (MatchResult::Matched, Some(careful)) => {
                     return Arc::new(careful.restricted_by(&self.complete(entry, facts)));
                 }
-                (Tried::Undecided { why }, None) => undecided = Some(self.undecided(entry, &why, facts)),
-                (Tried::Undecided { .. }, Some(careful)) => {
+                (MatchResult::Undecided { why }, None) => {
+                    undecided = Some(self.undecided(entry, &why, facts))
+                }
+                (MatchResult::Undecided { .. }, Some(careful)) => {
                     undecided = Some(careful.restricted_by(&self.complete(entry, facts)));
                 }
-                (Tried::OtherAction | Tried::OtherArguments { .. }, so_far) => undecided = so_far,
+                (MatchResult::OtherAction | MatchResult::OtherArguments { .. }, so_far) => undecided = so_far,
             }
         }
         Arc::new(undecided.unwrap_or_else(|| {
             let (class, because) = self.class(None, facts);
-            self.defaults.rule(Origin::Default, class, because)
+            self.defaults.rule(RuleOrigin::Default, class, because)
         }))
     }
 
@@ -95,7 +97,7 @@ impl Policy {
         never.then(|| format!("{} says again = \"never\", so no call runs once more", rule.origin))
     }
 
-    /// Nobody knows whether the rule applies, so neither its leave nor its identity is used: all arguments
+    /// Nobody knows whether the rule applies, so neither its permissions nor its identity is used: all arguments
     /// count, and a repeat is never blind. What it forbids stays forbidden.
     fn undecided(&self, entry: &RuleEntry, why: &str, facts: &ActionFacts<'_>) -> Rule {
         let (class, because) = match facts.class_override {
@@ -156,21 +158,21 @@ fn matched_name<'a>(facts: &ActionFacts<'a>) -> Cow<'a, str> {
 }
 
 impl RuleEntry {
-    fn holds(&self, facts: &ActionFacts<'_>) -> Tried {
+    fn holds(&self, facts: &ActionFacts<'_>) -> MatchResult {
         match &self.when {
-            None => Tried::Matched,
-            Some(Condition::Equal(pairs)) => {
+            None => MatchResult::Matched,
+            Some(RuleCondition::Equal(pairs)) => {
                 let differs = pairs.iter().find(|(path, expected)| {
                     !path.find(facts.arguments).iter().any(|(_, value)| *value == expected)
                 });
                 match differs {
-                    None => Tried::Matched,
-                    Some((path, expected)) => {
-                        Tried::OtherArguments { condition: format!("{path} = {}", expected.canonical()) }
-                    }
+                    None => MatchResult::Matched,
+                    Some((path, expected)) => MatchResult::OtherArguments {
+                        condition: format!("{path} = {}", expected.canonical()),
+                    },
                 }
             }
-            Some(Condition::Expression(expression)) => {
+            Some(RuleCondition::Expression(expression)) => {
                 let action = Json::str(facts.action);
                 let mut variables = vec![("action", &action)];
                 variables.extend(facts.arguments.as_object().into_iter().flat_map(|object| object.iter()));
@@ -181,9 +183,9 @@ impl RuleEntry {
                     variables.extend(absent.map(|part| (*part, &empty)));
                 }
                 match expression.eval_bool(&variables) {
-                    Ok(true) => Tried::Matched,
-                    Ok(false) => Tried::OtherArguments { condition: expression.source().to_owned() },
-                    Err(error) => Tried::Undecided { why: error.to_string() },
+                    Ok(true) => MatchResult::Matched,
+                    Ok(false) => MatchResult::OtherArguments { condition: expression.source().to_owned() },
+                    Err(error) => MatchResult::Undecided { why: error.to_string() },
                 }
             }
         }

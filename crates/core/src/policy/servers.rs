@@ -14,7 +14,7 @@ pub struct McpServer {
     /// The file and line that say so.
     pub path: PathBuf,
     pub line: usize,
-    pub reach: Reach,
+    pub reach: McpEndpoint,
     pub trusted: Option<bool>,
     pub decorate: Option<bool>,
     pub own_tools: Option<bool>,
@@ -24,7 +24,7 @@ pub struct McpServer {
 
 /// The way to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reach {
+pub enum McpEndpoint {
     Command {
         /// Never empty.
         argv: Vec<String>,
@@ -53,13 +53,13 @@ pub struct Serve {
     pub metrics: Option<MetricsFor>,
     /// As it is written; whether it may be asked is the client's matter.
     pub otlp: Option<String>,
-    pub webhook: Option<Webhook>,
+    pub webhook: Option<WebhookSettings>,
     pub grace: Option<Duration>,
 }
 
 /// `[serve.webhook]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Webhook {
+pub struct WebhookSettings {
     pub url: String,
     pub secret_env: Option<String>,
     pub private: bool,

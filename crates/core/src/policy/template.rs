@@ -1,17 +1,17 @@
 //! Texts with places: `https://x/{reply.id}`. `{{` and `}}` stand for the braces themselves.
 
-use crate::json::{Json, Path, Step};
+use crate::json::{Json, Path, PathStep};
 use std::fmt;
 
 /// Longer texts than this are not URLs or arguments that a person wrote.
 const TEMPLATE_CHARS_MAX: usize = 4_000;
 
 #[derive(Debug, Clone)]
-pub struct Template(Shape);
+pub struct Template(TemplateShape);
 
 #[derive(Debug, Clone)]
-enum Shape {
-    Text(Vec<Part>),
+enum TemplateShape {
+    Text(Vec<TemplatePart>),
     /// A number, a boolean: whatever a policy writes where no text stands.
     Literal(Json),
     List(Vec<Template>),
@@ -19,7 +19,7 @@ enum Shape {
 }
 
 #[derive(Debug, Clone)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Place(Path),
 }
@@ -39,11 +39,11 @@ pub enum Encoding {
 #[error("`{path}` {why}")]
 pub struct MissingPath {
     pub path: String,
-    pub why: Why,
+    pub why: FillProblem,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum FillProblem {
     Absent,
     Several,
     /// Nothing at all in a URL would make another path or question of it: `/charges/` lists them all.
@@ -54,20 +54,20 @@ pub enum Why {
     Option,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for FillProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Why::Absent => "is not there",
-            Why::Several => "names more than one value",
-            Why::Empty => "is empty, which would change what the URL names",
-            Why::Dots => "makes a dot segment, which would change the path of the URL",
-            Why::Option => "begins with a dash, which would make it an option",
+            FillProblem::Absent => "is not there",
+            FillProblem::Several => "names more than one value",
+            FillProblem::Empty => "is empty, which would change what the URL names",
+            FillProblem::Dots => "makes a dot segment, which would change the path of the URL",
+            FillProblem::Option => "begins with a dash, which would make it an option",
         })
     }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ParseError {
+pub enum TemplateError {
     #[error("a template has at most {TEMPLATE_CHARS_MAX} characters")]
     TooLong,
     #[error("`{{` is not closed")]
@@ -79,9 +79,9 @@ pub enum ParseError {
 }
 
 impl Template {
-    pub fn parse(text: &str) -> Result<Template, ParseError> {
+    pub fn parse(text: &str) -> Result<Template, TemplateError> {
         if text.chars().count() > TEMPLATE_CHARS_MAX {
-            return Err(ParseError::TooLong);
+            return Err(TemplateError::TooLong);
         }
         let mut parts = Vec::new();
         let mut literal = String::new();
@@ -96,40 +96,40 @@ impl Template {
                 continue;
             }
             if brace == "}" {
-                return Err(ParseError::Close);
+                return Err(TemplateError::Close);
             }
-            let end = after.find('}').ok_or(ParseError::Open)?;
+            let end = after.find('}').ok_or(TemplateError::Open)?;
             let path = Path::parse(&after[..end])
-                .map_err(|why| ParseError::Path { path: after[..end].to_owned(), why: why.to_string() })?;
+                .map_err(|why| TemplateError::Path { path: after[..end].to_owned(), why: why.to_string() })?;
             if !literal.is_empty() {
-                parts.push(Part::Text(std::mem::take(&mut literal)));
+                parts.push(TemplatePart::Text(std::mem::take(&mut literal)));
             }
-            parts.push(Part::Place(path));
+            parts.push(TemplatePart::Place(path));
             rest = &after[end + 1..];
         }
         literal.push_str(rest);
         if !literal.is_empty() {
-            parts.push(Part::Text(literal));
+            parts.push(TemplatePart::Text(literal));
         }
-        Ok(Template(Shape::Text(parts)))
+        Ok(Template(TemplateShape::Text(parts)))
     }
 
     pub fn literal(value: Json) -> Template {
-        Template(Shape::Literal(value))
+        Template(TemplateShape::Literal(value))
     }
 
     pub fn list(items: Vec<Template>) -> Template {
-        Template(Shape::List(items))
+        Template(TemplateShape::List(items))
     }
 
     pub fn table(members: Vec<(String, Template)>) -> Template {
-        Template(Shape::Table(members))
+        Template(TemplateShape::Table(members))
     }
 
     /// An address at `host` with `prefix` before its path. `{path}` is whole as it is.
     pub fn below(&self, host: &str, prefix: &str) -> Template {
-        let Shape::Text(parts) = &self.0 else { return self.clone() };
-        let [Part::Text(beginning), rest @ ..] = parts.as_slice() else { return self.clone() };
+        let TemplateShape::Text(parts) = &self.0 else { return self.clone() };
+        let [TemplatePart::Text(beginning), rest @ ..] = parts.as_slice() else { return self.clone() };
         let path_at = beginning.find("://").and_then(|at| {
             let behind = beginning[at + 3..].strip_prefix(host)?;
             Some(beginning.len() - behind.len())
@@ -137,56 +137,57 @@ impl Template {
         let Some((origin, path)) = path_at.and_then(|at| beginning.split_at_checked(at)) else {
             return self.clone();
         };
-        let is_whole = path == "/" && matches!(rest, [Part::Place(place), ..] if is_request_path(place));
+        let is_whole =
+            path == "/" && matches!(rest, [TemplatePart::Place(place), ..] if is_request_path(place));
         // Another host may begin like this one.
         if is_whole || !(path.is_empty() && rest.is_empty() || path.starts_with(['/', '?'])) {
             return self.clone();
         }
-        let beginning = Part::Text(format!("{origin}{prefix}{path}"));
-        Template(Shape::Text([beginning].into_iter().chain(rest.iter().cloned()).collect()))
+        let beginning = TemplatePart::Text(format!("{origin}{prefix}{path}"));
+        Template(TemplateShape::Text([beginning].into_iter().chain(rest.iter().cloned()).collect()))
     }
 
     /// The places that it fills in, in order.
     pub fn places(&self) -> Vec<&Path> {
         match &self.0 {
-            Shape::Text(parts) => parts
+            TemplateShape::Text(parts) => parts
                 .iter()
                 .filter_map(|part| match part {
-                    Part::Place(path) => Some(path),
-                    Part::Text(_) => None,
+                    TemplatePart::Place(path) => Some(path),
+                    TemplatePart::Text(_) => None,
                 })
                 .collect(),
-            Shape::Literal(_) => Vec::new(),
-            Shape::List(items) => items.iter().flat_map(Template::places).collect(),
-            Shape::Table(members) => members.iter().flat_map(|(_, item)| item.places()).collect(),
+            TemplateShape::Literal(_) => Vec::new(),
+            TemplateShape::List(items) => items.iter().flat_map(Template::places).collect(),
+            TemplateShape::Table(members) => members.iter().flat_map(|(_, item)| item.places()).collect(),
         }
     }
 
     /// As text, for a URL, a header or an argument of a command.
     pub fn render(&self, root: &Json, encoding: Encoding) -> Result<String, MissingPath> {
-        let Shape::Text(parts) = &self.0 else {
+        let TemplateShape::Text(parts) = &self.0 else {
             return Ok(text_of(&self.value(root)?));
         };
         let mut out = String::new();
         for part in parts {
             match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Place(path) => {
+                TemplatePart::Text(text) => out.push_str(text),
+                TemplatePart::Place(path) => {
                     let text = text_of(single(path, root)?);
                     let refuse = |why| Err(MissingPath { path: path.to_string(), why });
                     match encoding {
-                        Encoding::Url if text.is_empty() => return refuse(Why::Empty),
+                        Encoding::Url if text.is_empty() => return refuse(FillProblem::Empty),
                         Encoding::Url if is_request_path(path) => {
                             let path = text.trim_start_matches('/');
                             if path.split('/').any(|segment| matches!(segment, "." | "..")) {
-                                return refuse(Why::Dots);
+                                return refuse(FillProblem::Dots);
                             }
                             out.push_str(&encoded_path(path));
                         }
-                        Encoding::Url if text == "." || text == ".." => return refuse(Why::Dots),
+                        Encoding::Url if text == "." || text == ".." => return refuse(FillProblem::Dots),
                         Encoding::Url => percent_encode(&text, &mut out),
                         Encoding::Argument if out.is_empty() && text.starts_with('-') => {
-                            return refuse(Why::Option);
+                            return refuse(FillProblem::Option);
                         }
                         Encoding::Argument | Encoding::Plain => out.push_str(&text),
                     }
@@ -202,7 +203,7 @@ impl Template {
         let url = self.render(root, Encoding::Url)?;
         let path = url.split(['?', '#']).next().unwrap_or_default();
         match path.split('/').skip(3).any(|segment| segment == "." || segment == "..") {
-            true => Err(MissingPath { path: self.to_string(), why: Why::Dots }),
+            true => Err(MissingPath { path: self.to_string(), why: FillProblem::Dots }),
             false => Ok(url),
         }
     }
@@ -210,15 +211,15 @@ impl Template {
     /// As JSON, for an argument of a tool: a template that is one place alone keeps the type of its value.
     pub fn value(&self, root: &Json) -> Result<Json, MissingPath> {
         match &self.0 {
-            Shape::Text(parts) => match parts.as_slice() {
-                [Part::Place(path)] => single(path, root).cloned(),
+            TemplateShape::Text(parts) => match parts.as_slice() {
+                [TemplatePart::Place(path)] => single(path, root).cloned(),
                 _ => self.render(root, Encoding::Plain).map(Json::String),
             },
-            Shape::Literal(json) => Ok(json.clone()),
-            Shape::List(items) => {
+            TemplateShape::Literal(json) => Ok(json.clone()),
+            TemplateShape::List(items) => {
                 items.iter().map(|item| item.value(root)).collect::<Result<_, _>>().map(Json::Array)
             }
-            Shape::Table(members) => members
+            TemplateShape::Table(members) => members
                 .iter()
                 .map(|(name, item)| Ok((name.clone(), item.value(root)?)))
                 .collect::<Result<_, _>>()
@@ -231,11 +232,11 @@ impl Template {
     /// The part that is the same for every call: `…` stands where something is filled in.
     pub fn outline(&self) -> String {
         match &self.0 {
-            Shape::Text(parts) => parts
+            TemplateShape::Text(parts) => parts
                 .iter()
                 .map(|part| match part {
-                    Part::Text(text) => text.as_str(),
-                    Part::Place(_) => "…",
+                    TemplatePart::Text(text) => text.as_str(),
+                    TemplatePart::Place(_) => "…",
                 })
                 .collect(),
             _ => self.to_string(),
@@ -247,16 +248,16 @@ impl fmt::Display for Template {
     /// As it was written.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Shape::Text(parts) => parts.iter().try_for_each(|part| match part {
-                Part::Text(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
-                Part::Place(path) => write!(f, "{{{path}}}"),
+            TemplateShape::Text(parts) => parts.iter().try_for_each(|part| match part {
+                TemplatePart::Text(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}")),
+                TemplatePart::Place(path) => write!(f, "{{{path}}}"),
             }),
-            Shape::Literal(json) => f.write_str(&json.canonical()),
-            Shape::List(items) => {
+            TemplateShape::Literal(json) => f.write_str(&json.canonical()),
+            TemplateShape::List(items) => {
                 let items: Vec<String> = items.iter().map(ToString::to_string).collect();
                 write!(f, "[{}]", items.join(", "))
             }
-            Shape::Table(members) => {
+            TemplateShape::Table(members) => {
                 let members: Vec<String> =
                     members.iter().map(|(name, item)| format!("{name} = {item}")).collect();
                 write!(f, "{{ {} }}", members.join(", "))
@@ -268,9 +269,9 @@ impl fmt::Display for Template {
 /// Null counts as absent: the word "null" inside a URL is an accident.
 fn single<'a>(path: &Path, root: &'a Json) -> Result<&'a Json, MissingPath> {
     match path.find(root).as_slice() {
-        [(_, Json::Null)] | [] => Err(MissingPath { path: path.to_string(), why: Why::Absent }),
+        [(_, Json::Null)] | [] => Err(MissingPath { path: path.to_string(), why: FillProblem::Absent }),
         [(_, value)] => Ok(value),
-        _ => Err(MissingPath { path: path.to_string(), why: Why::Several }),
+        _ => Err(MissingPath { path: path.to_string(), why: FillProblem::Several }),
     }
 }
 
@@ -284,7 +285,7 @@ fn text_of(value: &Json) -> String {
 /// `{path}` is where the request itself went: its slashes are slashes. What stands before it in the URL ends with the
 /// first of them.
 fn is_request_path(path: &Path) -> bool {
-    matches!(path.steps(), [Step::Member(root)] if root == "path")
+    matches!(path.steps(), [PathStep::Member(root)] if root == "path")
 }
 
 /// A path as `{path}` puts it into an address.
@@ -347,7 +348,7 @@ mod tests {
             Ok("https://x/repos/o/a%20b%3Fc/tags?q=repos/o/a%20b%3Fc".to_owned())
         );
         for dots in ["/repos/../o", "/.", ".."] {
-            assert!(matches!(render(dots), Err(MissingPath { why: Why::Dots, .. })), "{dots}");
+            assert!(matches!(render(dots), Err(MissingPath { why: FillProblem::Dots, .. })), "{dots}");
         }
     }
 
@@ -374,18 +375,18 @@ mod tests {
     #[test]
     fn what_is_missing_or_would_break_out_is_named() {
         let missing = |path: &str, why| Err(MissingPath { path: path.to_owned(), why });
-        assert_eq!(render("{args.other}", Encoding::Plain), missing("args.other", Why::Absent));
-        assert_eq!(render("{args.gone}", Encoding::Plain), missing("args.gone", Why::Absent));
-        assert_eq!(render("/a/{args.dots}/b", Encoding::Url), missing("args.dots", Why::Dots));
-        assert_eq!(render("/a/{args.none}", Encoding::Url), missing("args.none", Why::Empty));
-        assert_eq!(render("{args.flag}", Encoding::Argument), missing("args.flag", Why::Option));
+        assert_eq!(render("{args.other}", Encoding::Plain), missing("args.other", FillProblem::Absent));
+        assert_eq!(render("{args.gone}", Encoding::Plain), missing("args.gone", FillProblem::Absent));
+        assert_eq!(render("/a/{args.dots}/b", Encoding::Url), missing("args.dots", FillProblem::Dots));
+        assert_eq!(render("/a/{args.none}", Encoding::Url), missing("args.none", FillProblem::Empty));
+        assert_eq!(render("{args.flag}", Encoding::Argument), missing("args.flag", FillProblem::Option));
         assert_eq!(render("--of={args.flag}", Encoding::Argument), Ok("--of=--all".to_owned()));
     }
 
     #[test]
     fn unbalanced_braces_are_refused() {
-        assert_eq!(Template::parse("{args.a").unwrap_err(), ParseError::Open);
-        assert_eq!(Template::parse("a}").unwrap_err(), ParseError::Close);
-        assert!(matches!(Template::parse("{}").unwrap_err(), ParseError::Path { .. }));
+        assert_eq!(Template::parse("{args.a").unwrap_err(), TemplateError::Open);
+        assert_eq!(Template::parse("a}").unwrap_err(), TemplateError::Close);
+        assert!(matches!(Template::parse("{}").unwrap_err(), TemplateError::Path { .. }));
     }
 }

@@ -1,6 +1,6 @@
 //! The policy as a whole: files in, rules and findings out.
 
-use super::diagnostic::{Code, Severity};
+use super::diagnostic::{DiagnosticCode, Severity};
 use super::rule::*;
 use super::*;
 use crate::class::Tier;
@@ -89,7 +89,7 @@ fn findings(text: &str) -> String {
     }
 }
 
-fn codes(text: &str) -> Vec<(Code, usize)> {
+fn codes(text: &str) -> Vec<(DiagnosticCode, usize)> {
     let found = match load(text) {
         Ok(policy) => policy.warnings,
         Err(found) => found,
@@ -172,7 +172,7 @@ fn the_documented_example_loads_and_every_field_arrives() {
     assert_eq!(policy.mode, Mode::Guard);
     assert_eq!(policy.retention, Retention::default());
     let rule = rule_of(&policy, "mcp:billing/charge_card", r#"{"args": {}}"#);
-    assert_eq!(rule.origin, Origin::File { path: "semel.toml".into(), line: 8 });
+    assert_eq!(rule.origin, RuleOrigin::File { path: "semel.toml".into(), line: 8 });
     assert_eq!(rule.class, Class::Consequential);
     assert_eq!(rule.tier(), Tier::Keyed);
     assert!(matches!(rule.effect, Some(EffectWording::Word(crate::answer::EffectWord::Created))));
@@ -201,14 +201,14 @@ fn the_documented_example_loads_and_every_field_arrives() {
     assert_eq!((rule.window, rule.wait), (Some(Duration::from_secs(86_400)), Duration::from_secs(25)));
     let probe = rule.probe.expect("a probe");
     assert!(
-        matches!(&probe.call, Call::Mcp { tool, args } if tool == "billing/list_charges" && args.len() == 1)
+        matches!(&probe.call, RuleCall::Mcp { tool, args } if tool == "billing/list_charges" && args.len() == 1)
     );
     assert!(probe.found.is_some() && probe.reply.is_some() && !probe.before);
     assert_eq!(probe.quiet, Duration::from_secs(5));
     let confirm = rule.confirm.expect("a confirm");
-    assert!(matches!(&confirm.call, Call::Http { method, .. } if method == "GET"));
+    assert!(matches!(&confirm.call, RuleCall::Http { method, .. } if method == "GET"));
     assert_eq!(confirm.within, Duration::from_secs(120));
-    assert!(matches!(&rule.undo, Some(Call::Mcp { tool, .. }) if tool == "billing/refund"));
+    assert!(matches!(&rule.undo, Some(RuleCall::Mcp { tool, .. }) if tool == "billing/refund"));
 }
 
 #[test]
@@ -218,11 +218,11 @@ fn a_probe_can_name_the_server_of_the_action_itself() {
     };
     let policy = loaded(&rule("mcp:{work,home}/create"));
     let probe = rule_of(&policy, "mcp:home/create", "{}").probe.expect("a probe");
-    assert!(matches!(&probe.call, Call::Mcp { tool, .. } if tool == "./list"), "it is kept as written");
+    assert!(matches!(&probe.call, RuleCall::Mcp { tool, .. } if tool == "./list"), "it is kept as written");
     for elsewhere in ["fn:create", "{mcp,fn}:*", "*"] {
         let found = load(&rule(elsewhere)).expect_err(elsewhere);
         let first = found.iter().next().unwrap();
-        assert_eq!((first.code, first.line), (Code::BadCall, 4), "{elsewhere}\n{found}");
+        assert_eq!((first.code, first.line), (DiagnosticCode::BadCall, 4), "{elsewhere}\n{found}");
     }
 }
 
@@ -232,7 +232,7 @@ fn without_a_policy_every_action_still_has_a_rule() {
     let rule = rule_of(&policy, "mcp:github/create_issue", "{}");
     assert_eq!(
         (rule.origin.clone(), rule.class, rule.tier()),
-        (Origin::Default, Class::Consequential, Tier::Opaque)
+        (RuleOrigin::Default, Class::Consequential, Tier::Opaque)
     );
     assert_eq!(
         (rule.budget, rule.wait, rule.late_after),
@@ -299,8 +299,8 @@ key = ["args.kind"]
 #[test]
 fn a_key_that_a_call_cannot_carry_makes_it_no_safer() {
     let policy = loaded("[[rule]]\nmatch = \"cli:pay *\"\ninject = { header = \"K\", valid_for = \"1h\" }\n");
-    let codes: Vec<Code> = policy.warnings.iter().map(|warning| warning.code).collect();
-    assert_eq!(codes, [Code::WithoutEffect]);
+    let codes: Vec<DiagnosticCode> = policy.warnings.iter().map(|warning| warning.code).collect();
+    assert_eq!(codes, [DiagnosticCode::WithoutEffect]);
     let tier = |into: &str, action: &str| {
         let text = format!("[[rule]]\nmatch = \"*\"\ninject = {{ {into} = \"--k\", valid_for = \"1h\" }}\n");
         rule_of(&loaded(&text), action, "{}").tier()
@@ -419,7 +419,7 @@ fn an_http_api_has_defaults_and_every_fault_of_it_is_found() {
     ] {
         assert!(lends(secret), "{secret}");
     }
-    let keys = upstreams::Keys {
+    let keys = upstreams::KeyPolicy {
         stores: file::Stores::Successes,
         life: Some(Duration::from_secs(86_400)),
         drift_status: 400,
@@ -584,62 +584,74 @@ error[toml_syntax]: string values must be quoted, expected literal string
 fn faults_of_one_rule_are_named() {
     let rule = |lines: &str| format!("[[rule]]\nmatch = \"mcp:a/b\"\n{lines}\n");
     let table = [
-        ("key = [\"args.a\"]\nvolatile = [\"args.a\"]", Code::ConflictingPaths, 4),
-        ("content = [\"args.a\"]\nvolatile = ['args[\"a\"]']", Code::ConflictingPaths, 4),
-        ("[rule.probe]\nfound = \"true\"", Code::BadCall, 3),
-        ("[rule.probe]\ncmd = [\"x\"]\nmcp = \"a/b\"\nfound = \"true\"", Code::BadCall, 3),
-        ("[rule.probe]\nmcp = \"a/b\"", Code::BadCall, 3),
-        ("[rule.probe]\nmcp = \"list\"\nfound = \"true\"", Code::BadCall, 4),
-        ("[rule.probe]\nmcp = \"../list\"\nfound = \"true\"", Code::BadCall, 4),
-        ("[rule.probe]\nmcp = \"./\"\nfound = \"true\"", Code::BadCall, 4),
-        ("[rule.probe]\nhttp = \"POST https://x/y\"\nfound = \"true\"", Code::BadCall, 4),
-        ("[rule.probe]\nhttp = \"GET https://{args.host}/y\"\nfound = \"true\"", Code::BadCall, 4),
-        ("[rule.probe]\nhttp = \"x/y\"\nfound = \"true\"", Code::BadCall, 4),
-        ("[rule.probe]\ncmd = [\"{args.program}\"]", Code::BadCall, 4),
-        ("[rule.probe]\ncmd = []", Code::BadCall, 4),
-        ("[rule.probe]\ncmd = [\"x\", \"{args.a\"]", Code::BadTemplate, 4),
-        ("[rule.probe]\ncmd = [\"x\", \"{arg.a}\"]", Code::BadTemplate, 4),
-        ("[rule.probe]\ncmd = [\"x\"]\nfound = \"respo.exit == 0\"", Code::BadExpression, 5),
-        ("[rule.confirm]\ncmd = [\"x\"]", Code::BadCall, 3),
-        ("refused = \"resp.ok\"", Code::BadExpression, 3),
-        ("[rule.undo]", Code::BadCall, 3),
-        ("[rule.undo]\ncmd = [\"x\"]\nbody = { a = 1 }", Code::BadCall, 5),
-        ("[rule.undo]\nhttp = \"GET https://x/y\"\nbody = { a = 1 }", Code::BadCall, 5),
-        ("[rule.undo]\nhttp = \"POST https://x/y\"\nbody = { a = 1 }\nform = { a = 1 }", Code::BadCall, 6),
-        ("[rule.undo]\nhttp = \"POST https://x/y\"\nform = { a = \"{resp.id}\" }", Code::BadTemplate, 5),
-        ("[rule.probe]\nhttp = \"GET https://x/y#z\"\nfound = \"true\"", Code::BadCall, 4),
-        ("[rule.probe]\nhttp = \"GET https://x/{resp.id}\"\nfound = \"true\"", Code::BadTemplate, 4),
-        ("[rule.probe]\ncmd = [\"x\", \"{reply.id}\"]", Code::BadTemplate, 4),
-        ("inject = { valid_for = \"1d\" }", Code::BadInject, 3),
-        ("inject = { header = \"a\", arg = \"b\" }", Code::BadInject, 3),
-        ("inject = { header = \"A: b\", valid_for = \"1d\" }", Code::BadInject, 3),
-        ("inject = { flag = \"key\", valid_for = \"1d\" }", Code::BadInject, 3),
-        ("inject = { heeder = \"x\" }", Code::UnknownKey, 3),
-        ("dry_run = { flag = \"dry\" }", Code::BadDryRun, 3),
-        ("effect = \"create\"", Code::BadEffect, 3),
-        ("effect = \"unknown\"", Code::BadEffect, 3),
-        ("budget = -1", Code::BadBudget, 3),
-        ("window = \"0s\"", Code::BadDuration, 3),
-        ("timeout = 30", Code::WrongType, 3),
-        ("refused_exit = [0]", Code::BadExitCode, 3),
-        ("when = {}", Code::BadWhen, 3),
-        ("when = \"\"", Code::BadExpression, 3),
-        ("when = 5", Code::WrongType, 3),
-        ("normalize = { \"args.a\" = [\"trimm\"] }", Code::UnknownWord, 3),
-        ("again = \"nobody\"", Code::UnknownWord, 3),
+        ("key = [\"args.a\"]\nvolatile = [\"args.a\"]", DiagnosticCode::ConflictingPaths, 4),
+        ("content = [\"args.a\"]\nvolatile = ['args[\"a\"]']", DiagnosticCode::ConflictingPaths, 4),
+        ("[rule.probe]\nfound = \"true\"", DiagnosticCode::BadCall, 3),
+        ("[rule.probe]\ncmd = [\"x\"]\nmcp = \"a/b\"\nfound = \"true\"", DiagnosticCode::BadCall, 3),
+        ("[rule.probe]\nmcp = \"a/b\"", DiagnosticCode::BadCall, 3),
+        ("[rule.probe]\nmcp = \"list\"\nfound = \"true\"", DiagnosticCode::BadCall, 4),
+        ("[rule.probe]\nmcp = \"../list\"\nfound = \"true\"", DiagnosticCode::BadCall, 4),
+        ("[rule.probe]\nmcp = \"./\"\nfound = \"true\"", DiagnosticCode::BadCall, 4),
+        ("[rule.probe]\nhttp = \"POST https://x/y\"\nfound = \"true\"", DiagnosticCode::BadCall, 4),
+        ("[rule.probe]\nhttp = \"GET https://{args.host}/y\"\nfound = \"true\"", DiagnosticCode::BadCall, 4),
+        ("[rule.probe]\nhttp = \"x/y\"\nfound = \"true\"", DiagnosticCode::BadCall, 4),
+        ("[rule.probe]\ncmd = [\"{args.program}\"]", DiagnosticCode::BadCall, 4),
+        ("[rule.probe]\ncmd = []", DiagnosticCode::BadCall, 4),
+        ("[rule.probe]\ncmd = [\"x\", \"{args.a\"]", DiagnosticCode::BadTemplate, 4),
+        ("[rule.probe]\ncmd = [\"x\", \"{arg.a}\"]", DiagnosticCode::BadTemplate, 4),
+        ("[rule.probe]\ncmd = [\"x\"]\nfound = \"respo.exit == 0\"", DiagnosticCode::BadExpression, 5),
+        ("[rule.confirm]\ncmd = [\"x\"]", DiagnosticCode::BadCall, 3),
+        ("refused = \"resp.ok\"", DiagnosticCode::BadExpression, 3),
+        ("[rule.undo]", DiagnosticCode::BadCall, 3),
+        ("[rule.undo]\ncmd = [\"x\"]\nbody = { a = 1 }", DiagnosticCode::BadCall, 5),
+        ("[rule.undo]\nhttp = \"GET https://x/y\"\nbody = { a = 1 }", DiagnosticCode::BadCall, 5),
+        (
+            "[rule.undo]\nhttp = \"POST https://x/y\"\nbody = { a = 1 }\nform = { a = 1 }",
+            DiagnosticCode::BadCall,
+            6,
+        ),
+        (
+            "[rule.undo]\nhttp = \"POST https://x/y\"\nform = { a = \"{resp.id}\" }",
+            DiagnosticCode::BadTemplate,
+            5,
+        ),
+        ("[rule.probe]\nhttp = \"GET https://x/y#z\"\nfound = \"true\"", DiagnosticCode::BadCall, 4),
+        (
+            "[rule.probe]\nhttp = \"GET https://x/{resp.id}\"\nfound = \"true\"",
+            DiagnosticCode::BadTemplate,
+            4,
+        ),
+        ("[rule.probe]\ncmd = [\"x\", \"{reply.id}\"]", DiagnosticCode::BadTemplate, 4),
+        ("inject = { valid_for = \"1d\" }", DiagnosticCode::BadInject, 3),
+        ("inject = { header = \"a\", arg = \"b\" }", DiagnosticCode::BadInject, 3),
+        ("inject = { header = \"A: b\", valid_for = \"1d\" }", DiagnosticCode::BadInject, 3),
+        ("inject = { flag = \"key\", valid_for = \"1d\" }", DiagnosticCode::BadInject, 3),
+        ("inject = { heeder = \"x\" }", DiagnosticCode::UnknownKey, 3),
+        ("dry_run = { flag = \"dry\" }", DiagnosticCode::BadDryRun, 3),
+        ("effect = \"create\"", DiagnosticCode::BadEffect, 3),
+        ("effect = \"unknown\"", DiagnosticCode::BadEffect, 3),
+        ("budget = -1", DiagnosticCode::BadBudget, 3),
+        ("window = \"0s\"", DiagnosticCode::BadDuration, 3),
+        ("timeout = 30", DiagnosticCode::WrongType, 3),
+        ("refused_exit = [0]", DiagnosticCode::BadExitCode, 3),
+        ("when = {}", DiagnosticCode::BadWhen, 3),
+        ("when = \"\"", DiagnosticCode::BadExpression, 3),
+        ("when = 5", DiagnosticCode::WrongType, 3),
+        ("normalize = { \"args.a\" = [\"trimm\"] }", DiagnosticCode::UnknownWord, 3),
+        ("again = \"nobody\"", DiagnosticCode::UnknownWord, 3),
     ];
     for (lines, code, line) in table {
         let found = load(&rule(lines)).expect_err(lines);
         let first = found.iter().find(|finding| finding.severity == Severity::Error).unwrap();
         assert_eq!((first.code, first.line), (code, line), "{lines}\n{found}");
     }
-    assert_eq!(codes("version = 1\n[[rule]]\nclass = \"act\"\n"), [(Code::MissingMatch, 2)]);
-    assert_eq!(codes("[[rule]]\nmatch = \"\"\n"), [(Code::BadMatch, 2)]);
-    assert_eq!(codes("[[rule]]\nmatch = \"mpc:a/b\"\n"), [(Code::BadMatch, 2)]);
-    assert_eq!(codes("rule = 3\n"), [(Code::WrongType, 1)]);
+    assert_eq!(codes("version = 1\n[[rule]]\nclass = \"act\"\n"), [(DiagnosticCode::MissingMatch, 2)]);
+    assert_eq!(codes("[[rule]]\nmatch = \"\"\n"), [(DiagnosticCode::BadMatch, 2)]);
+    assert_eq!(codes("[[rule]]\nmatch = \"mpc:a/b\"\n"), [(DiagnosticCode::BadMatch, 2)]);
+    assert_eq!(codes("rule = 3\n"), [(DiagnosticCode::WrongType, 1)]);
     assert_eq!(
         codes("[defaults]\nbudjet = 3\nwait = \"x\"\n"),
-        [(Code::UnknownKey, 2), (Code::BadDuration, 3)]
+        [(DiagnosticCode::UnknownKey, 2), (DiagnosticCode::BadDuration, 3)]
     );
 }
 
@@ -704,13 +716,13 @@ secret = ["reply.pin"]
     assert_eq!(
         found,
         [
-            (Code::Unprobed, 3),
-            (Code::VolatileKey, 5),
-            (Code::UnknownRoot, 5),
-            (Code::Shadowed, 7),
-            (Code::KeyWithoutEnd, 8),
-            (Code::WithoutEffect, 10),
-            (Code::WithoutEffect, 14),
+            (DiagnosticCode::Unprobed, 3),
+            (DiagnosticCode::VolatileKey, 5),
+            (DiagnosticCode::UnknownRoot, 5),
+            (DiagnosticCode::Shadowed, 7),
+            (DiagnosticCode::KeyWithoutEnd, 8),
+            (DiagnosticCode::WithoutEffect, 10),
+            (DiagnosticCode::WithoutEffect, 14),
         ]
     );
     assert!(policy.warnings.iter().last().unwrap().message.contains("`refused`, `effect` does nothing here"));
@@ -736,7 +748,12 @@ key = ["argv[1]"]
     let found: Vec<_> = policy.warnings.iter().map(|finding| (finding.code, finding.line)).collect();
     assert_eq!(
         found,
-        [(Code::NeverMatches, 3), (Code::UnknownRoot, 4), (Code::UnknownRoot, 4), (Code::Shadowed, 8)]
+        [
+            (DiagnosticCode::NeverMatches, 3),
+            (DiagnosticCode::UnknownRoot, 4),
+            (DiagnosticCode::UnknownRoot, 4),
+            (DiagnosticCode::Shadowed, 8)
+        ]
     );
     let helps: Vec<_> = policy.warnings.iter().filter_map(|finding| finding.help.as_deref()).collect();
     assert_eq!(helps[..2], ["such as \"cli:charge.sh *\"", "did you mean `argv`?"], "{helps:?}");
@@ -1099,9 +1116,11 @@ tools = false
     assert_eq!(policy.serve.listen, "[::1]:7000".parse().ok());
     let billing = &policy.mcp["billing"];
     assert_eq!((billing.line, billing.trusted), (6, Some(true)));
-    let servers::Reach::Command { argv, env, cwd } = &billing.reach else { panic!("{billing:?}") };
+    let servers::McpEndpoint::Command { argv, env, cwd } = &billing.reach else { panic!("{billing:?}") };
     assert_eq!((argv.len(), env.len(), cwd.as_deref()), (2, 1, Some(Path::new("/etc/tools"))));
-    let servers::Reach::Url { headers_env, private, .. } = &policy.mcp["github"].reach else { panic!() };
+    let servers::McpEndpoint::Url { headers_env, private, .. } = &policy.mcp["github"].reach else {
+        panic!()
+    };
     assert_eq!((headers_env[0].1.as_str(), *private), ("GITHUB_TOKEN", false));
 }
 

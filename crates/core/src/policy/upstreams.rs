@@ -27,7 +27,7 @@ pub struct HttpApi {
     pub headers_env: Vec<(String, String)>,
     pub private: bool,
     pub run: Option<String>,
-    pub keys: Keys,
+    pub keys: KeyPolicy,
 }
 
 impl HttpApi {
@@ -80,7 +80,7 @@ pub const CREDENTIALS: [&str; 4] = ["authorization", "x-api-key", "api-key", "x-
 
 /// The promise that an idempotency key gives a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Keys {
+pub struct KeyPolicy {
     /// The header in which clients send it.
     pub header: String,
     /// A regular expression that a whole key must match.
@@ -97,9 +97,9 @@ pub struct Keys {
 /// The name that the standard's draft gives it.
 pub const KEY_HEADER: &str = "Idempotency-Key";
 
-impl Default for Keys {
+impl Default for KeyPolicy {
     fn default() -> Self {
-        Keys {
+        KeyPolicy {
             header: KEY_HEADER.to_owned(),
             pattern: None,
             required: false,
@@ -121,36 +121,5 @@ pub struct Preset {
     pub speaks: Speaks,
     pub helps: Helps,
     pub note: String,
-    pub keys: KeyChoices,
-}
-
-/// The same as [`Keys`], where silence is still open.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct KeyChoices {
-    pub header: Option<String>,
-    pub pattern: Option<String>,
-    pub required: Option<bool>,
-    pub stores: Option<Stores>,
-    pub server_error: Option<ServerError>,
-    pub drift_status: Option<u16>,
-    pub in_flight_status: Option<u16>,
-    pub life: Option<Duration>,
-}
-
-impl KeyChoices {
-    /// These, the others' where these are silent, and the defaults where both are.
-    pub fn complete(self, others: KeyChoices) -> Keys {
-        let otherwise = Keys::default();
-        Keys {
-            header: self.header.or(others.header).unwrap_or(otherwise.header),
-            pattern: self.pattern.or(others.pattern),
-            required: self.required.or(others.required).unwrap_or(otherwise.required),
-            stores: self.stores.or(others.stores).unwrap_or(otherwise.stores),
-            server_error: self.server_error.or(others.server_error).unwrap_or(otherwise.server_error),
-            drift_status: self.drift_status.or(others.drift_status).unwrap_or(otherwise.drift_status),
-            in_flight_status: (self.in_flight_status.or(others.in_flight_status))
-                .unwrap_or(otherwise.in_flight_status),
-            life: self.life.or(others.life),
-        }
-    }
+    pub keys: KeyPolicy,
 }

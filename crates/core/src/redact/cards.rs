@@ -3,7 +3,7 @@
 //! A number counts if an issuer could have given it out and its check digit is right. Of the long numbers that are no
 //! cards (ids, moments in time) one in fifty or so passes both; its text is then hidden from people, and nothing else.
 
-use super::REDACTED;
+use super::names::REDACTED;
 use regex::{Captures, Regex};
 use std::sync::LazyLock;
 

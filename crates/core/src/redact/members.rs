@@ -1,7 +1,7 @@
 //! Members of JSON whose names say that they are secret, in JSON and inside other text: `log {"password": "…"} end`,
 //! JSON that was cut off, JSON that is none by the letter.
 
-use super::{REDACTED, is_secret_name};
+use super::names::{REDACTED, is_secret_name};
 use std::ops::Range;
 
 /// A longer one is no name.

@@ -4,6 +4,9 @@ use crate::words::words;
 use regex::Regex;
 use std::sync::LazyLock;
 
+/// Stands where a secret stood.
+pub const REDACTED: &str = "[redacted]";
+
 /// Over the words of a name in lower case, joined by spaces. `token` has no plural on purpose: `max_tokens` is a
 /// setting. `pwd` alone is a directory; at the end of `MYSQL_PWD` it is a password.
 const SECRET_NAME: &str = concat!(

@@ -1,11 +1,11 @@
 //! Secrets inside text and on command lines, as tables of patterns.
 
-use super::{REDACTED, is_secret_name};
+use super::names::{REDACTED, is_secret_name};
 use regex::Regex;
 use std::sync::LazyLock;
 
 /// One way of writing a secret.
-pub struct Pattern {
+pub struct SecretPattern {
     /// Stands before the secret. Its group `name`, if it has one, must be the name of a secret.
     before: Regex,
     /// The secret, where `before` ends: the first group, or all of it. It is looked for only behind a secret name and
@@ -14,7 +14,7 @@ pub struct Pattern {
 }
 
 /// Neither of these reaches over a quote, so that JSON stays JSON.
-pub static TOKENS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+pub static TOKENS: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
     compile(&[
         // `https://user:pass@host`
         (r#"://[^/?#"'\s:]*:"#, r#"([^/?#"'\s]*)@"#),
@@ -28,7 +28,7 @@ pub static TOKENS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
 const WORD: &str = r#"["'`]+(.+?)(?:["'`]+\s|["'`]*(?m:$))|([^\s"'`]\S*?)["'`]*(?:\s|$)"#;
 
 /// In a text of any kind, also one that is a script for a shell.
-pub static IN_TEXT: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+pub static IN_TEXT: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
     compile(&[
         // `?api_key=x&…`
         (r#"[?&](?<name>[^=?&#"'\s]+)="#, r#"["']*([^&#"'\s]+)"#),
@@ -46,7 +46,7 @@ pub static IN_TEXT: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
 const ALL: &str = "(?s:.+)";
 
 /// In `program NUL word NUL word`, where the last word may be a secret.
-static ON_COMMAND_LINE: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+static ON_COMMAND_LINE: LazyLock<Vec<SecretPattern>> = LazyLock::new(|| {
     compile(&[
         // `--token x`
         (r"\x00(?<name>-[^\x00=:\s]*)\x00", ALL),
@@ -65,16 +65,16 @@ static ON_COMMAND_LINE: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
     ])
 });
 
-fn compile(table: &[(&str, &str)]) -> Vec<Pattern> {
+fn compile(table: &[(&str, &str)]) -> Vec<SecretPattern> {
     let regex = |pattern: &str| Regex::new(pattern).expect("every pattern is tested");
-    let row = |(before, secret): &(&str, &str)| Pattern {
+    let row = |(before, secret): &(&str, &str)| SecretPattern {
         before: regex(before),
         secret: regex(&format!(r"\A(?:{secret})")),
     };
     table.iter().map(row).collect()
 }
 
-impl Pattern {
+impl SecretPattern {
     /// The text without such secrets. `None`: there are none, as in most texts.
     pub fn hide(&self, text: &str) -> Option<String> {
         let mut shown = String::new();
@@ -108,7 +108,7 @@ fn is_secret_flag(text: &str) -> bool {
 }
 
 /// The text without what any of the patterns finds.
-pub fn hide_all<'a>(patterns: impl IntoIterator<Item = &'a Pattern>, text: &str) -> Option<String> {
+pub fn hide_all<'a>(patterns: impl IntoIterator<Item = &'a SecretPattern>, text: &str) -> Option<String> {
     patterns
         .into_iter()
         .fold(None, |shown: Option<String>, pattern| pattern.hide(shown.as_deref().unwrap_or(text)).or(shown))

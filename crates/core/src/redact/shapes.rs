@@ -1,6 +1,6 @@
 //! Secrets that are known by their shape: keys and tokens whose makers begin them all alike, so that leaks are found.
 
-use super::REDACTED;
+use super::names::REDACTED;
 use regex::{NoExpand, Regex};
 use std::borrow::Cow;
 use std::sync::LazyLock;

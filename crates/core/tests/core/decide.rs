@@ -4,12 +4,12 @@ use crate::scene::*;
 use semel_core::class::{Class, Tier};
 use semel_core::decide::{Claiming, Decision, Past, Refusal, Replay, SentBefore, Situation, decide};
 use semel_core::effect::{
-    Before, CallMark, Doubt, Effect, Evidence, InDoubt, NotAppliedWhy, Reply, State, Verdict,
+    CallMark, Doubt, Effect, Evidence, InDoubt, NotAppliedWhy, PreviousSuccess, Reply, State, Verdict,
 };
 use semel_core::ids::{AttemptNo, IdempotencyKey};
 use semel_core::intent::{Ask, AskedBy, Intent, NamedBy};
 use semel_core::json::Json;
-use semel_core::policy::rule::{Again, Call, Inject, InjectInto, Probe, Rule};
+use semel_core::policy::rule::{Again, Inject, InjectInto, Probe, Rule, RuleCall};
 use semel_core::policy::{ActionFacts, Policy};
 use semel_core::time::{At, Uptime};
 use std::sync::Arc;
@@ -156,7 +156,7 @@ impl Scene {
         effect.attempts[0].call_id = Some(CALL.into());
         let (intent, drifted) = (intent(&rule, &arguments(1)), intent(&rule, &arguments(2)));
         effect.occurrence.calls = vec![(1, CallMark::of(EARLIER_CALL, &intent.marks))];
-        effect.occurrence.before = Some(Before { number: 2, delivered_at: DELIVERED, uptime: None });
+        effect.occurrence.before = Some(PreviousSuccess { number: 2, delivered_at: DELIVERED, uptime: None });
         Scene { intent, drifted, rule, effect }
     }
 
@@ -170,7 +170,7 @@ impl Scene {
         };
         rule.budget = u32::from(case.budget_left);
         let probe = || Probe {
-            call: Call::Command { argv: Vec::new() },
+            call: RuleCall::Command { argv: Vec::new() },
             found: None,
             reply: None,
             quiet: QUIET,
@@ -616,7 +616,7 @@ fn what_a_person_released_happens_once_more_and_is_still_what_it_was() {
             scene.rule.class = Class::Consequential;
             scene.effect.state = applied(Evidence::Reported, Some(1));
             scene.effect.delivered_at = Some(late());
-            scene.effect.released = Some(ruling());
+            scene.effect.repeat_permitted = Some(ruling());
             change(scene);
             true
         })
@@ -624,7 +624,7 @@ fn what_a_person_released_happens_once_more_and_is_still_what_it_was() {
     let next = |reason| Decision::Claim(Claiming::NextEffect { reason, possible_repeat: false });
     assert_eq!(with(&|_| {}), next(None));
     assert_eq!(with(&|scene| scene.intent.again = Some(reason("new"))), next(Some(reason("new"))));
-    assert_eq!(with(&|scene| scene.effect.released = None), Decision::Replay(Replay::Repeat));
+    assert_eq!(with(&|scene| scene.effect.repeat_permitted = None), Decision::Replay(Replay::Repeat));
     // Who has not seen its answer gets that first; a transport's second sending is no second wish.
     assert_eq!(with(&|scene| scene.effect.delivered_at = None), Decision::Replay(Replay::Undelivered));
     let reissued = with(&|scene| {

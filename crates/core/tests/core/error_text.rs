@@ -1,20 +1,20 @@
 //! Error texts and their readings, as tables. Most of them come from real servers.
 
 use semel_core::json::parse;
-use semel_core::judgement::error_text::{Says, is_about_arguments, is_failure, lost, read};
+use semel_core::judgement::error_text::{ErrorReading, is_about_arguments, is_failure, lost, read};
 use semel_core::judgement::failure::{FailureMeaning, weigh};
 
 const IN_DOUBT: &str = include_str!("error_texts_in_doubt.txt");
 
-fn is_doubt(says: &Says) -> bool {
-    matches!(says, Says::Lost(_) | Says::Done(_))
+fn is_doubt(says: &ErrorReading) -> bool {
+    matches!(says, ErrorReading::Lost(_) | ErrorReading::Done(_))
 }
 
 #[test]
 fn no_error_behind_which_something_may_have_happened_is_a_refusal() {
     let texts = IN_DOUBT.lines().filter(|line| !line.starts_with("# "));
     let texts = texts.map(|line| line.replace("\\n", "\n").replace("\\t", "\t").replace("\\r", "\r"));
-    let refused: Vec<_> = texts.filter(|text| read(text) == Says::Refused).collect();
+    let refused: Vec<_> = texts.filter(|text| read(text) == ErrorReading::Refused).collect();
     assert!(refused.is_empty(), "{refused:#?}");
 }
 
@@ -40,7 +40,7 @@ fn a_plain_refusal_is_one() {
         r#"{"error":{"type":"API_ERROR","message":"no","details":{"status":401}}}"#,
         r#"Failed to x: {"statusCode":422,"name":"validation_error","message":"Invalid `from`"}"#,
     ] {
-        assert_eq!(read(text), Says::Refused, "{text}");
+        assert_eq!(read(text), ErrorReading::Refused, "{text}");
     }
 }
 
@@ -94,29 +94,29 @@ fn an_error_that_says_nothing_of_these_is_left_to_what_is_at_stake() {
         "7",
         "could not invalidate the cache",
     ] {
-        assert_eq!(read(text), Says::Nothing, "{text}");
+        assert_eq!(read(text), ErrorReading::Nothing, "{text}");
     }
     for text in ["Import stopped after 400 rows", "Error: 404 rows failed", "gave up (404 rows)"] {
-        assert_eq!(read(text), Says::Nothing, "{text}");
+        assert_eq!(read(text), ErrorReading::Nothing, "{text}");
     }
-    assert_eq!(weigh(&Says::Nothing, true), FailureMeaning::InDoubt);
-    assert_eq!(weigh(&Says::Nothing, false), FailureMeaning::Reported);
+    assert_eq!(weigh(&ErrorReading::Nothing, true), FailureMeaning::InDoubt);
+    assert_eq!(weigh(&ErrorReading::Nothing, false), FailureMeaning::Reported);
     for once in [true, false] {
-        assert_eq!(weigh(&Says::Refused, once), FailureMeaning::Refused);
-        assert_eq!(weigh(&Says::Lost("timeout".into()), once), FailureMeaning::InDoubt);
-        assert_eq!(weigh(&Says::Done("sent".into()), once), FailureMeaning::InDoubt);
+        assert_eq!(weigh(&ErrorReading::Refused, once), FailureMeaning::Refused);
+        assert_eq!(weigh(&ErrorReading::Lost("timeout".into()), once), FailureMeaning::InDoubt);
+        assert_eq!(weigh(&ErrorReading::Done("sent".into()), once), FailureMeaning::InDoubt);
     }
 }
 
 #[test]
 fn parts_of_an_error_are_a_doubt_if_one_of_them_is() {
-    let begun = || Says::Done("created".into());
+    let begun = || ErrorReading::Done("created".into());
     for (one, other, both) in [
-        (Says::Refused, begun(), begun()),
-        (begun(), Says::Refused, begun()),
-        (Says::Refused, Says::Nothing, Says::Refused),
-        (Says::Nothing, Says::Refused, Says::Refused),
-        (Says::Nothing, Says::Nothing, Says::Nothing),
+        (ErrorReading::Refused, begun(), begun()),
+        (begun(), ErrorReading::Refused, begun()),
+        (ErrorReading::Refused, ErrorReading::Nothing, ErrorReading::Refused),
+        (ErrorReading::Nothing, ErrorReading::Refused, ErrorReading::Refused),
+        (ErrorReading::Nothing, ErrorReading::Nothing, ErrorReading::Nothing),
     ] {
         assert_eq!(one.and(other), both);
     }

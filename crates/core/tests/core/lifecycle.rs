@@ -94,7 +94,7 @@ fn event(row: &str, effect: &Effect) -> Event {
         "refuted" => Event::Refuted { what: "404".into(), at: late() },
         "delivered" => Event::Delivered { at: late() },
         "undone" => Event::Undone(Undone { by: EffectId(7), at: late() }),
-        "released" => Event::Released { ruling: ruling() },
+        "released" => Event::RepeatPermitted { ruling: ruling() },
         "adopted" => Event::Adopted { reason: reason("once more") },
         "forgotten" => Event::Forgotten { at: late(), epoch: 1 },
         other => panic!("no event for the row {other:?}"),

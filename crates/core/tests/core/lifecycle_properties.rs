@@ -79,7 +79,7 @@ fn event(choice: &Choice, effect: &Effect, now: At) -> Event {
         Choice::Confirm => Event::Confirmed,
         Choice::Refute => Event::Refuted { what: "404".into(), at: now },
         Choice::Deliver => Event::Delivered { at: now },
-        Choice::Release => Event::Released { ruling },
+        Choice::Release => Event::RepeatPermitted { ruling },
         Choice::Adopt => Event::Adopted { reason: ruling.reason },
         Choice::Forget => Event::Forgotten { at: now, epoch: effect.epoch + 1 },
     }

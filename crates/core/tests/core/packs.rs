@@ -2,8 +2,8 @@
 //! `cargo xtask packs` asks the servers again.
 
 use semel_core::class::{Class, Tier};
-use semel_core::json::{Json, Path, Step, parse};
-use semel_core::policy::rule::{Call, Inject, InjectInto, Origin, Rule, Rulings};
+use semel_core::json::{Json, Path, PathStep, parse};
+use semel_core::policy::rule::{Inject, InjectInto, Rule, RuleCall, RuleOrigin, Rulings};
 use semel_core::policy::{ActionFacts, Annotations, Policy, PolicyFile};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, LazyLock};
@@ -132,7 +132,7 @@ fn rules(policy: &Policy, tool: &Tool) -> Vec<(&'static str, Rule)> {
 /// The argument that a path begins in: `text` of `args.text`.
 fn argument(path: &Path) -> Option<&str> {
     match path.steps() {
-        [Step::Member(root), Step::Member(name), ..] if root == "args" => Some(name),
+        [PathStep::Member(root), PathStep::Member(name), ..] if root == "args" => Some(name),
         _ => None,
     }
 }
@@ -193,7 +193,7 @@ fn every_probe_asks_a_read_of_the_same_server_with_arguments_that_it_takes() {
     for tool in &tools {
         for (call, rule) in rules(policy(&tool.pack), tool) {
             let Some(probe) = rule.probe else { continue };
-            let Call::Mcp { tool: asked, args } = &probe.call else {
+            let RuleCall::Mcp { tool: asked, args } = &probe.call else {
                 panic!("{}: a probe by MCP", tool.name)
             };
             let asked = asked.strip_prefix("./").unwrap_or_else(|| panic!("{asked} is of another server"));
@@ -251,7 +251,7 @@ fn every_change_is_covered_by_its_pack_or_left_to_its_name_on_purpose() {
     let (mut left, mut forgotten) = (BTreeSet::new(), Vec::new());
     for tool in &tools {
         for (call, rule) in rules(policy(&tool.pack), tool) {
-            if rule.class != Class::Read && rule.origin == Origin::Default {
+            if rule.class != Class::Read && rule.origin == RuleOrigin::Default {
                 let known = LEFT_TO_THE_NAME
                     .iter()
                     .any(|(pack, name, _)| (*pack, *name) == (tool.pack.as_str(), tool.name.as_str()));
@@ -341,9 +341,9 @@ fn servers_are_known_under_the_names_that_people_give_them() {
         let policy = policy(pack);
         for action in actions.split(' ') {
             let origin = rule(policy, action, "{}").origin;
-            assert!(matches!(&origin, Origin::Pack { name, .. } if name == pack), "{action}: {origin}");
+            assert!(matches!(&origin, RuleOrigin::Pack { name, .. } if name == pack), "{action}: {origin}");
             let other = action.replacen(action.split(['/', ':']).nth(1).unwrap_or_default(), "weather", 1);
-            assert_eq!(rule(policy, &other, "{}").origin, Origin::Default, "{other}");
+            assert_eq!(rule(policy, &other, "{}").origin, RuleOrigin::Default, "{other}");
         }
     }
 }

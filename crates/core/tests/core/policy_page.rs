@@ -21,7 +21,7 @@ const TABLES: [(&str, &str); 15] = [
     ("[serve]", "ServeTable"),
     ("[serve.webhook]", "WebhookTable"),
     ("[prices.\"MODEL\"]", "PriceTable"),
-    ("[retention]", "Retention"),
+    ("[retention]", "RetentionTable"),
 ];
 
 fn description<'a>(of: &'a Value, what: &str) -> &'a str {

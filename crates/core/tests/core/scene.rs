@@ -101,7 +101,7 @@ pub fn effect(state: State, verdicts: &[Verdict]) -> Effect {
         undo: None,
         undone: None,
         refusals: 0,
-        released: None,
+        repeat_permitted: None,
     }
 }
 

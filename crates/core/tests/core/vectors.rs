@@ -4,7 +4,7 @@ use semel_core::digest::{Digest, Secret};
 use semel_core::identity::{
     IntentDigest, IntentParts, Marks, Sorting, family_key, intent_key, outline_key, sort,
 };
-use semel_core::json::{Json, Path, Problem, parse};
+use semel_core::json::{Json, JsonProblem, Path, parse};
 use semel_core::normalise::Normaliser;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -39,21 +39,21 @@ impl From<WrittenSorting> for Sorting {
     }
 }
 
-fn word(problem: &Problem) -> &'static str {
+fn word(problem: &JsonProblem) -> &'static str {
     match problem {
-        Problem::TextTooLong => "TextTooLong",
-        Problem::NotUtf8 => "NotUtf8",
-        Problem::Ended { .. } => "Ended",
-        Problem::Unexpected { .. } => "Unexpected",
-        Problem::TrailingText => "TrailingText",
-        Problem::TooDeep => "TooDeep",
-        Problem::TooManyValues => "TooManyValues",
-        Problem::DuplicateMember(_) => "DuplicateMember",
-        Problem::ControlCharacter => "ControlCharacter",
-        Problem::BadEscape => "BadEscape",
-        Problem::LoneSurrogate => "LoneSurrogate",
-        Problem::BadNumber => "BadNumber",
-        Problem::NumberTooLong => "NumberTooLong",
+        JsonProblem::TextTooLong => "TextTooLong",
+        JsonProblem::NotUtf8 => "NotUtf8",
+        JsonProblem::Ended { .. } => "Ended",
+        JsonProblem::Unexpected { .. } => "Unexpected",
+        JsonProblem::TrailingText => "TrailingText",
+        JsonProblem::TooDeep => "TooDeep",
+        JsonProblem::TooManyValues => "TooManyValues",
+        JsonProblem::DuplicateMember(_) => "DuplicateMember",
+        JsonProblem::ControlCharacter => "ControlCharacter",
+        JsonProblem::BadEscape => "BadEscape",
+        JsonProblem::LoneSurrogate => "LoneSurrogate",
+        JsonProblem::BadNumber => "BadNumber",
+        JsonProblem::NumberTooLong => "NumberTooLong",
     }
 }
 

@@ -20,7 +20,7 @@ use semel_core::effect::Effect;
 use semel_core::ids::Run;
 use semel_core::intent::principal_mark;
 use semel_gate::clock::Clock;
-use semel_ledger::tokens::Scope;
+use semel_ledger::tokens::AccessScope;
 use serde::de::DeserializeOwned;
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ pub struct Asked {
 pub struct Who {
     pub tenant: String,
     pub principal: String,
-    pub scope: Scope,
+    pub scope: AccessScope,
     /// By which its own records are known.
     mark: Option<u64>,
 }
@@ -66,7 +66,7 @@ impl Who {
     }
 
     pub fn operates(&self) -> bool {
-        self.scope >= Scope::Operator
+        self.scope >= AccessScope::Operator
     }
 
     pub fn made(&self, effect: &Effect) -> bool {
@@ -82,7 +82,7 @@ impl Asked {
         request: Request<Body>,
     ) -> Result<Asked, Problem> {
         let (mut parts, body) = request.into_parts();
-        let Some(scope) = parts.extensions.get::<Scope>().copied() else {
+        let Some(scope) = parts.extensions.get::<AccessScope>().copied() else {
             return Err(Problem::new(StatusCode::UNAUTHORIZED, "a token of semel's own is needed"));
         };
         if scope < route.scope {

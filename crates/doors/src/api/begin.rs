@@ -21,7 +21,7 @@ use semel_core::json::{self, Json};
 use semel_core::policy::rule::{EffectWording, Rule};
 use semel_core::policy::{ActionFacts, Policy, duration};
 use semel_core::wording;
-use semel_gate::{Begun, GivenReply, Passed, Taken};
+use semel_gate::{BeginAnswer, ClaimHandle, GivenReply, Passed};
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -135,9 +135,9 @@ pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     }
     let nonce = wish.nonce(&who, gate.ledger.secret());
     match gate.begin(&intent, &rule, &mut client, nonce).await? {
-        Begun::Run(taken) => respond::json(&ToRun::with(&taken)),
-        Begun::Unrecorded => respond::json(&ToRun::unrecorded(&rule)),
-        Begun::Answered(mut passed) => {
+        BeginAnswer::Run(taken) => respond::json(&ToRun::with(&taken)),
+        BeginAnswer::Unrecorded => respond::json(&ToRun::unrecorded(&rule)),
+        BeginAnswer::Answered(mut passed) => {
             // Whoever asked before may have gone with its process.
             if let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(&rule, &mut passed)) {
                 let reply = match &passed.reply {
@@ -293,7 +293,7 @@ fn span(what: &str, text: Option<&str>, max: Duration) -> Result<Option<Duration
 }
 
 impl ToRun {
-    fn with(taken: &Taken) -> ToRun {
+    fn with(taken: &ClaimHandle) -> ToRun {
         ToRun {
             outcome: RunWord::Run,
             claim: Some(super::settle::claim_text(taken)),

@@ -17,7 +17,7 @@ use semel_core::policy::duration;
 use semel_core::time::At;
 use semel_gate::clock::Clock;
 use semel_ledger::journal::state_word;
-use semel_ledger::record::{Known, decode};
+use semel_ledger::record::{StoredEffect, decode};
 use semel_ledger::store::{Latest, PAGE_ROWS_MAX, Store};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -141,7 +141,7 @@ pub async fn page(api: &Api, who: &Who, filter: &Filter) -> Result<Listed, Probl
             before = Some(place);
             let key = row.key;
             looked_at += 1;
-            let Ok(Known { effect, .. }) = decode(row) else {
+            let Ok(StoredEffect { effect, .. }) = decode(row) else {
                 found.damaged += usize::from(who.operates());
                 continue;
             };

@@ -42,7 +42,7 @@ pub async fn effect(api: &Api, who: &Who, text: &str, now: At) -> Result<(Digest
 /// Only the newest effect of a record can be open, and so be changed by time.
 pub async fn as_it_is(api: &Api, key: Digest, effect: Effect, now: At) -> Result<Effect, Problem> {
     if !effect.is_open() {
-        return Ok(api.gate()?.ledger.as_known_since(effect).await?);
+        return Ok(api.gate()?.ledger.with_later_facts(effect).await?);
     }
     let newest = api.gate()?.ledger.observe(key, now).await?.newest.map(|known| known.effect.clone());
     Ok(newest.filter(|newest| newest.id == effect.id).unwrap_or(effect))

@@ -106,7 +106,7 @@ pub async fn probe(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         let detail = "was not found, but it may still be carried out; ask again later";
         return Err(about(detail).with("is_it_safe_to_retry", "wait"));
     };
-    let found = changed.found;
+    let found = changed.snapshot;
     let effect = found.effect().unwrap_or(&effect);
     respond::json(&EffectJson::read(&gate.ledger, key, effect).await?)
 }

@@ -10,7 +10,7 @@ use axum::response::Response;
 use http::{Method, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use semel_core::answer::{Answer, Code};
-use semel_ledger::tokens::Scope;
+use semel_ledger::tokens::AccessScope;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub struct Route {
     pub method: Method,
     pub path: &'static str,
     /// The least that a token must have.
-    pub scope: Scope,
+    pub scope: AccessScope,
     pub id: &'static str,
     pub summary: &'static str,
     pub query: Option<Form>,
@@ -96,7 +96,7 @@ macro_rules! answering {
 /// The parts of a row that most have in common.
 fn get(
     path: &'static str,
-    scope: Scope,
+    scope: AccessScope,
     id: &'static str,
     summary: &'static str,
     gives: Form,
@@ -123,7 +123,7 @@ fn get(
 
 fn post(
     path: &'static str,
-    scope: Scope,
+    scope: AccessScope,
     id: &'static str,
     summary: &'static str,
     body: Form,
@@ -148,7 +148,7 @@ const OF_A_RULING: &[StatusCode] =
 const OF_A_CALL: &[Code] = &Code::ALL;
 
 pub fn routes() -> Vec<Route> {
-    use Scope::{Admin, Agent, Operator};
+    use AccessScope::{Admin, Agent, Operator};
     vec![
         Route {
             refuses: MAY_BE_ABSENT,

@@ -22,8 +22,8 @@ use semel_core::policy::Rule;
 use semel_core::redact::redact;
 use semel_core::time::At;
 use semel_gate::clock::Clock;
-use semel_ledger::rulings::Verdict;
-use semel_ledger::{Changed, Error};
+use semel_ledger::rulings::RulingVerdict;
+use semel_ledger::{Error, RecordUpdate};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -68,11 +68,11 @@ pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
             let detail = "an effect that did not happen has no reply";
             return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail));
         }
-        (VerdictWord::NotApplied, None) => Verdict::NotApplied,
+        (VerdictWord::NotApplied, None) => RulingVerdict::NotApplied,
         (VerdictWord::Applied, reply) => {
             let rule = api.hall.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
             let reply = reply.map(|reply| read(&effect.facts.action, &rule, &reply)).transpose()?;
-            Verdict::Applied { reply }
+            RulingVerdict::Applied { reply }
         }
     };
     let ruling = ruling(&who, &resolve.reason, now)?;
@@ -101,7 +101,7 @@ pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     if let Some(why) = api.hall.policy.never_again(&effect.facts) {
         return Err(Problem::new(StatusCode::CONFLICT, why));
     }
-    let changed = gate.ledger.release(effect.id, ruling).await;
+    let changed = gate.ledger.permit_repeat(effect.id, ruling).await;
     let why = "only an applied effect can be repeated";
     told(&api, changed.map_err(|error| refused(error, effect.id, why))?).await
 }
@@ -152,8 +152,8 @@ pub fn kept(reply: &[u8], rule: &Rule) -> Result<Vec<u8>, String> {
     Ok(if clean == value { reply.to_vec() } else { clean.canonical().into_bytes() })
 }
 
-async fn told(api: &Api, changed: Changed) -> Result<Response, Problem> {
-    let found = changed.found;
+async fn told(api: &Api, changed: RecordUpdate) -> Result<Response, Problem> {
+    let found = changed.snapshot;
     let effect = found.effect().ok_or_else(|| Problem::not_found("such effect"))?;
     respond::json(&EffectJson::read(&api.gate()?.ledger, found.key, effect).await?)
 }

@@ -16,7 +16,7 @@ use semel_core::effect::State;
 use semel_core::ids::{Reason, Run};
 use semel_core::intent::run_key;
 use semel_gate::clock::Clock;
-use semel_ledger::record::{Known, decode};
+use semel_ledger::record::{StoredEffect, decode};
 use semel_ledger::store::{Cursor, Latest, PAGE_ROWS_MAX, Store};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
@@ -73,7 +73,7 @@ pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         for (place, row) in page.items {
             before = Some(place);
             looked_at += 1;
-            let Ok(Known { effect, .. }) = decode(row) else {
+            let Ok(StoredEffect { effect, .. }) = decode(row) else {
                 damaged += usize::from(asked.who.operates());
                 continue;
             };
@@ -292,7 +292,7 @@ pub async fn cancel(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     })
 }
 
-async fn shown(api: &Api, effects: &[Known]) -> Result<Vec<EffectJson>, Problem> {
+async fn shown(api: &Api, effects: &[StoredEffect]) -> Result<Vec<EffectJson>, Problem> {
     let gate = api.gate()?;
     let mut shown = Vec::with_capacity(effects.len());
     for known in effects {

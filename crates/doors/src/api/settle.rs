@@ -19,10 +19,11 @@ use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
 use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
+use semel_core::policy::undo::UndoInputs;
 use semel_core::redact::REDACTED;
-use semel_core::undo::{Filling, Undo};
+use semel_core::undo::Undo;
 use semel_gate::upstream::Sent;
-use semel_gate::{GivenReply, Settled, Settlement, Taken};
+use semel_gate::{ClaimHandle, GivenReply, SettleAnswer, Settlement};
 use semel_ledger::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -119,8 +120,8 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     });
     let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "settling failed; send it again");
     match settled.await.map_err(failed)?? {
-        Settled::NoSuchClaim => Err(unknown()),
-        Settled::Otherwise(effect) => {
+        SettleAnswer::NoSuchClaim => Err(unknown()),
+        SettleAnswer::Otherwise(effect) => {
             let (id, word) = (effect.id, effect.state.word());
             let detail = match &effect.state {
                 State::NotApplied(_) => format!("{id} was reported as done before, and was disproved since"),
@@ -128,7 +129,7 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
             };
             Err(Problem::new(StatusCode::CONFLICT, detail).with("effect_id", effect.id.to_string()))
         }
-        Settled::Recorded(mut passed) => {
+        SettleAnswer::Recorded(mut passed) => {
             if let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(&rule, &mut passed)) {
                 let (confirm, action) = (confirm.clone(), known.effect.facts.action.clone());
                 // Its arguments are not kept; a question that needs them stays unanswered.
@@ -190,7 +191,7 @@ pub fn undo_of(rule: &Rule, action: &str, reply: Option<&[u8]>) -> Option<Undo> 
     let undo = rule.undo.as_ref()?;
     let places = Json::object([("reply", reply_of(reply))]);
     let secret = &rule.sorting.secret;
-    Some(Undo::fill_in(undo, &Filling { action, places: &places, secret, cwd: "/" }))
+    Some(Undo::fill_in(undo, &UndoInputs { action, places: &places, secret, cwd: "/" }))
 }
 
 /// The call was made, so nothing may be said that sounds as if it was not.
@@ -205,7 +206,7 @@ pub fn reply_of(reply: Option<&[u8]>) -> Json {
 }
 
 /// What a client takes away: it names the attempt, and is of use to its own principal alone.
-pub fn claim_text(taken: &Taken) -> String {
+pub fn claim_text(taken: &ClaimHandle) -> String {
     let id = taken.effect.to_string();
     format!("cl_{}_{}_{:032x}", id.trim_start_matches("ef_"), taken.attempt, taken.nonce.0)
 }

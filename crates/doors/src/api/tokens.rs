@@ -8,7 +8,7 @@ use axum::response::Response;
 use schemars::JsonSchema;
 use semel_core::policy::duration;
 use semel_gate::clock::Clock;
-use semel_ledger::tokens::{Kept, NewToken, Scope};
+use semel_ledger::tokens::{AccessScope, StoredToken, TokenRequest};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -39,28 +39,28 @@ pub enum ScopeWord {
     Admin,
 }
 
-impl From<Scope> for ScopeWord {
-    fn from(scope: Scope) -> ScopeWord {
+impl From<AccessScope> for ScopeWord {
+    fn from(scope: AccessScope) -> ScopeWord {
         match scope {
-            Scope::Agent => ScopeWord::Agent,
-            Scope::Operator => ScopeWord::Operator,
-            Scope::Admin => ScopeWord::Admin,
+            AccessScope::Agent => ScopeWord::Agent,
+            AccessScope::Operator => ScopeWord::Operator,
+            AccessScope::Admin => ScopeWord::Admin,
         }
     }
 }
 
-impl From<ScopeWord> for Scope {
-    fn from(word: ScopeWord) -> Scope {
+impl From<ScopeWord> for AccessScope {
+    fn from(word: ScopeWord) -> AccessScope {
         match word {
-            ScopeWord::Agent => Scope::Agent,
-            ScopeWord::Operator => Scope::Operator,
-            ScopeWord::Admin => Scope::Admin,
+            ScopeWord::Agent => AccessScope::Agent,
+            ScopeWord::Operator => AccessScope::Operator,
+            ScopeWord::Admin => AccessScope::Admin,
         }
     }
 }
 
 impl TokenListed {
-    fn of(id: &str, kept: &Kept) -> TokenListed {
+    fn of(id: &str, kept: &StoredToken) -> TokenListed {
         TokenListed {
             id: id.to_owned(),
             scope: kept.scope.into(),
@@ -98,7 +98,7 @@ pub async fn make(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let expires = expires.map_err(|error| Problem::bad(format!("expires: {error}")))?;
     let expires_at = expires.map(|span| now.plus(span));
     // The tenant is the token's own, whatever anybody says.
-    let new = NewToken::new(&who.tenant, form.scope.into(), form.name.as_deref(), expires_at);
+    let new = TokenRequest::new(&who.tenant, form.scope.into(), form.name.as_deref(), expires_at);
     let made = gate.ledger.make_token(&new.map_err(|error| Problem::bad(error.to_string()))?, now).await?;
     respond::json(&TokenMade { listed: TokenListed::of(&made.id, &made.kept), token: made.text })
 }

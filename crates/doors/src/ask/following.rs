@@ -8,7 +8,7 @@ use http::HeaderMap;
 use semel_core::ids::EffectId;
 use semel_core::json::Json;
 use semel_core::policy::rule::Confirm;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -25,7 +25,7 @@ pub struct Followed {
 
 impl Following {
     /// `None`: somebody of this process does already.
-    pub fn begin(&self, done: &Found) -> Option<Followed> {
+    pub fn begin(&self, done: &RecordSnapshot) -> Option<Followed> {
         let id = done.effect()?.id;
         let new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
         new.then(|| Followed { id, of: self.clone() })
@@ -51,7 +51,7 @@ pub struct Question {
 }
 
 /// Begins to ask in the background, unless this process already does. Within a runtime.
-pub fn follow(hall: &Arc<Hall>, done: Found, question: Question) {
+pub fn follow(hall: &Arc<Hall>, done: RecordSnapshot, question: Question) {
     let Some(followed) = hall.following.begin(&done) else { return };
     let hall = Arc::clone(hall);
     tokio::spawn(async move {

@@ -21,7 +21,7 @@ pub use told::{Reply, Told};
 use crate::command::child::Signals;
 use heard::Heard;
 use semel_core::policy::Policy;
-use semel_core::policy::rule::{Call, Confirm, Probe};
+use semel_core::policy::rule::{Confirm, Probe, RuleCall};
 use std::future::Future;
 use std::time::Duration;
 
@@ -57,14 +57,14 @@ impl Asker<'_> {
         told::of_confirm(confirm, &self.matter, &heard)
     }
 
-    async fn hear(&self, call: &Call) -> Result<Heard, String> {
+    async fn hear(&self, call: &RuleCall) -> Result<Heard, String> {
         match call {
-            Call::Mcp { tool, args } => in_runtime(tool::ask(self, tool, args)).await?,
-            Call::Http { method, url, .. } => {
+            RuleCall::Mcp { tool, args } => in_runtime(tool::ask(self, tool, args)).await?,
+            RuleCall::Http { method, url, .. } => {
                 let url = url.render_url(&self.matter.places()).map_err(|missing| missing.to_string())?;
                 in_runtime(http::ask(method, &url, self)).await?
             }
-            Call::Command { argv } => command::ask(argv, self).await,
+            RuleCall::Command { argv } => command::ask(argv, self).await,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What a command's end means: one table, and which line of it applied.
 
-use semel_core::judgement::error_text::{self, Says};
+use semel_core::judgement::error_text::{self, ErrorReading};
 use semel_core::judgement::failure::{FailureMeaning, weigh};
 use semel_core::policy::rule::{Failure, Rule};
 use std::os::unix::process::ExitStatusExt;
@@ -236,11 +236,11 @@ pub fn read(
     let lost = |output: &[u8]| error_text::lost(&String::from_utf8_lossy(output));
     let end = &exit.stdout[exit.stdout.len().saturating_sub(STDOUT_READ_MAX)..];
     let says = match lost(exit.stderr).or_else(|| lost(end)) {
-        Some(phrase) => Says::Lost(phrase.to_owned()),
-        None => Says::Nothing,
+        Some(phrase) => ErrorReading::Lost(phrase.to_owned()),
+        None => ErrorReading::Nothing,
     };
     match (weigh(&says, must_happen_once), says) {
-        (FailureMeaning::InDoubt, Says::Lost(phrase)) => {
+        (FailureMeaning::InDoubt, ErrorReading::Lost(phrase)) => {
             ambiguous(format!("exit {code}, and its output says \"{phrase}\""))
         }
         (FailureMeaning::InDoubt, _) => ambiguous(format!(

@@ -3,7 +3,7 @@
 use super::form::says_only_usage;
 use super::live::{Ended, Next, Reader};
 use super::meter::Meter;
-use super::usage::Tokens;
+use super::usage::TokenUsage;
 use crate::hall::Hall;
 use crate::http::server::on_sent::OnSent;
 use bytes::Bytes;
@@ -59,7 +59,7 @@ impl Following {
         Following { hides_usage, ..self }
     }
 
-    fn saves(&mut self, cost: Option<Tokens>) {
+    fn saves(&mut self, cost: Option<TokenUsage>) {
         if let (Some(meter), Some(cost)) = (self.saves.take(), cost) {
             meter.saved(&self.hall, cost);
         }

@@ -1,6 +1,6 @@
 //! An answer while it comes: all of it from its first byte, for as many readers as want it, each at its own pace.
 
-use super::usage::Tokens;
+use super::usage::TokenUsage;
 use crate::delivery::Delivery;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -125,7 +125,7 @@ pub enum Form {
 #[derive(Debug, Clone)]
 pub enum Ended {
     /// It is settled, and this is marked once it has reached somebody.
-    Answer { delivery: Option<Delivery>, cost: Option<Tokens> },
+    Answer { delivery: Option<Delivery>, cost: Option<TokenUsage> },
     /// The upstream said all that it had to say, and it is no answer: an error is passed on whole.
     Error,
     /// An error in the middle of a stream is passed on too; what may follow it is not waited for.
@@ -142,7 +142,7 @@ pub enum Next {
     Terminal {
         piece: Bytes,
         delivery: Option<Delivery>,
-        cost: Option<Tokens>,
+        cost: Option<TokenUsage>,
     },
     End(Ended),
     /// It was too slow for an answer that is too long to keep.

@@ -20,7 +20,7 @@ use semel_core::effect::STORM;
 use semel_core::ids::EffectId;
 use semel_core::wording;
 use semel_gate::{GivenReply, Passed};
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -89,7 +89,12 @@ fn passes_error(call: &Call, answer: &Answer, attached: &Attached) -> bool {
 }
 
 /// An answer from the record, in the form that is asked for.
-fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option<Found>) -> Response {
+fn recorded(
+    call: &Call,
+    recording: Recording,
+    answer: &Answer,
+    delivery: Option<RecordSnapshot>,
+) -> Response {
     let Recording { head, body } = recording;
     let wanted = call.asked.form;
     let api = call.asked.api;
@@ -102,8 +107,9 @@ fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option
         true => match form::converted(api, wanted, &body, call.asked.include_usage) {
             Some(converted) => (converted, wanted),
             None => {
-                let is_new =
-                    |found: &Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
+                let is_new = |found: &RecordSnapshot| {
+                    found.effect().is_some_and(|effect| effect.delivered_at.is_none())
+                };
                 return inconvertible(answer, wanted, delivery.as_ref().is_some_and(is_new));
             }
         },

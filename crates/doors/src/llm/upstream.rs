@@ -8,7 +8,7 @@ use super::live::{Ended, Form, Live};
 use super::meter::Meter;
 use super::read::{self, Came};
 use super::stop::{Stop, stops};
-use super::usage::{self, Tokens};
+use super::usage::{self, TokenUsage};
 use crate::delivery::Delivery;
 use crate::hall::Hall;
 use crate::http::client::{Client, Failed, Incoming, Prepared};
@@ -53,7 +53,7 @@ pub struct Model<'a> {
     /// It was ended because its run was cancelled.
     pub cancelled: bool,
     /// What it took, as it is counted.
-    pub used: Option<Tokens>,
+    pub used: Option<TokenUsage>,
 }
 
 /// The answer of an attempt of this call's own. If nobody says how it ended, it broke off.
@@ -62,7 +62,7 @@ pub struct Own {
     live: Arc<Live>,
     /// How it ends for its readers, unless it turns out to be the answer.
     otherwise: Ended,
-    cost: Option<Tokens>,
+    cost: Option<TokenUsage>,
     status: Option<StatusCode>,
 }
 
@@ -152,7 +152,7 @@ impl Model<'_> {
             (Some(cost), _) => cost,
             // What was generated is paid for, whether it came whole or not.
             (None, Came::Failed { .. } | Came::Broken(_)) => self.so_far(live),
-            (None, Came::Whole) => Tokens::default(),
+            (None, Came::Whole) => TokenUsage::default(),
         };
         self.uses(used);
         if let Some(own) = &mut self.own {
@@ -168,12 +168,12 @@ impl Model<'_> {
         read
     }
 
-    fn uses(&mut self, used: Tokens) {
+    fn uses(&mut self, used: TokenUsage) {
         self.meter.used(self.hall, used);
-        self.used = (used != Tokens::default()).then_some(used);
+        self.used = (used != TokenUsage::default()).then_some(used);
     }
 
-    fn so_far(&self, live: &Live) -> Tokens {
+    fn so_far(&self, live: &Live) -> TokenUsage {
         let (form, pieces) = live.so_far();
         usage::so_far(self.api, form, &pieces)
     }
@@ -182,7 +182,7 @@ impl Model<'_> {
     async fn stopped(&mut self, stop: Stop, sending: &Sending<'_>, live: &Live) -> Outcome {
         let used = self.so_far(live);
         self.uses(used);
-        let Tokens { input, output, .. } = used;
+        let TokenUsage { input, output, .. } = used;
         self.cancelled = stop == Stop::Cancelled;
         let why = match stop {
             Stop::Cancelled => "its run was cancelled",

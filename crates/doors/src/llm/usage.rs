@@ -5,7 +5,7 @@ use super::form::data_events;
 use super::live::Form;
 use crate::http::sse::Parser;
 use bytes::Bytes;
-pub use semel_core::policy::prices::Tokens;
+pub use semel_core::policy::prices::TokenUsage;
 use serde_json::Value;
 
 /// Counts stand in the first or in one of the last events of a stream.
@@ -14,11 +14,11 @@ const LAST: usize = 8;
 
 /// What a whole answer cost. A stream of a chat says so only if its client has asked, and is else counted by its
 /// events. `None`: nothing is known.
-pub fn of(api: Api, form: Form, pieces: &[Bytes]) -> Option<Tokens> {
+pub fn of(api: Api, form: Form, pieces: &[Bytes]) -> Option<TokenUsage> {
     said(api, form, pieces).or_else(|| Some(so_far(api, form, pieces)).filter(|tokens| tokens.output > 0))
 }
 
-fn said(api: Api, form: Form, pieces: &[Bytes]) -> Option<Tokens> {
+fn said(api: Api, form: Form, pieces: &[Bytes]) -> Option<TokenUsage> {
     let mut tokens = None;
     let mut add = |data: &[u8]| {
         let Ok(said) = serde_json::from_slice::<Value>(data) else { return };
@@ -45,7 +45,7 @@ fn said(api: Api, form: Form, pieces: &[Bytes]) -> Option<Tokens> {
 }
 
 /// The same of an answer in one piece.
-pub fn of_whole(api: Api, form: Form, body: &Bytes) -> Option<Tokens> {
+pub fn of_whole(api: Api, form: Form, body: &Bytes) -> Option<TokenUsage> {
     match form {
         Form::Document => of(api, form, std::slice::from_ref(body)),
         Form::Events => {
@@ -60,17 +60,17 @@ pub fn of_whole(api: Api, form: Form, body: &Bytes) -> Option<Tokens> {
 
 /// What a generation that was ended had cost until then: what the API has said, and about a token for each event. What
 /// was sent is not guessed.
-pub fn so_far(api: Api, form: Form, pieces: &[Bytes]) -> Tokens {
+pub fn so_far(api: Api, form: Form, pieces: &[Bytes]) -> TokenUsage {
     let said = said(api, form, pieces).unwrap_or_default();
     let events = match form {
         Form::Document => 0,
         Form::Events => pieces.iter().filter(|piece| contains(piece, b"delta")).count() as u64,
     };
-    Tokens { output: said.output.max(events), ..said }
+    TokenUsage { output: said.output.max(events), ..said }
 }
 
 /// Later counts are totals, and take the place of earlier ones.
-fn counted(api: Api, usage: &Value, tokens: &mut Tokens) {
+fn counted(api: Api, usage: &Value, tokens: &mut TokenUsage) {
     let count = |name: &str| usage[name].as_u64();
     let ([input, output], details) = match api {
         Api::Chat => (["prompt_tokens", "completion_tokens"], &usage["prompt_tokens_details"]),
@@ -110,8 +110,8 @@ mod tests {
         texts.iter().map(|text| Bytes::from(format!("data: {text}\n\n"))).collect()
     }
 
-    fn took(input: u64, output: u64) -> Tokens {
-        Tokens { input: Some(input), output, ..Tokens::default() }
+    fn took(input: u64, output: u64) -> TokenUsage {
+        TokenUsage { input: Some(input), output, ..TokenUsage::default() }
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
             r#"{"choices":[{"delta":{"content":"b"}}]}"#,
             "[DONE]",
         ]);
-        assert_eq!(of(Api::Chat, Form::Events, &silent), Some(Tokens { input: None, ..took(0, 2) }));
+        assert_eq!(of(Api::Chat, Form::Events, &silent), Some(TokenUsage { input: None, ..took(0, 2) }));
         let comment = Bytes::from_static(b": still here\n\n");
         let kept_open =
             [vec![comment.clone(); 3], chat[..2].to_vec(), vec![comment; 9], chat[2..].to_vec()].concat();
@@ -142,7 +142,7 @@ mod tests {
             r#"{"type":"response.completed","response":{"usage":{"input_tokens":9,"output_tokens":5}}}"#,
         ]);
         assert_eq!(of(Api::Responses, Form::Events, &responses), Some(took(9, 5)));
-        let cached = |output| Tokens { cache_read: 100, ..took(109, output) };
+        let cached = |output| TokenUsage { cache_read: 100, ..took(109, output) };
         let mut messages = pieces(&[
             r#"{"message":{"usage":{"input_tokens":9,"cache_read_input_tokens":100,"output_tokens":1}}}"#,
         ]);
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn what_a_cache_took_part_in_is_input_and_counted_apart() {
-        let used = Tokens { input: Some(1_030), cache_read: 1_000, cache_write: 20, output: 5 };
+        let used = TokenUsage { input: Some(1_030), cache_read: 1_000, cache_write: 20, output: 5 };
         let said = [
             (
                 Api::Chat,

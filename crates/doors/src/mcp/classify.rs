@@ -4,7 +4,7 @@ use super::message::{Message, text};
 use super::word::structure;
 use crate::wire::members::{Members, NotMembers};
 use semel_core::json::{self, Json};
-use semel_core::judgement::error_text::{self, Says};
+use semel_core::judgement::error_text::{self, ErrorReading};
 use semel_core::judgement::failure::{FailureMeaning, weigh};
 use semel_core::policy::graphql;
 use semel_core::policy::rule::{Failure, Rule, Unmarked};
@@ -100,7 +100,7 @@ fn error(body: &str, by: By<'_>) -> Reading {
     // The protocol has details of its own there.
     let data = members.get("data").filter(|data| turned_away.is_none() && data.len() <= READ_BYTES_MAX);
     let data = data.and_then(|data| json::parse(data).ok()).as_ref().map(error_text::read_value);
-    let says = error_text::read(&message).and(data.unwrap_or(Says::Nothing));
+    let says = error_text::read(&message).and(data.unwrap_or(ErrorReading::Nothing));
     failed(&message, says, turned_away, by)
 }
 
@@ -140,7 +140,7 @@ fn result(body: &str, by: By<'_>) -> Reading {
     if members.get("content").is_none() && members.get("structuredContent").is_none() {
         return reading(Meaning::Ambiguous, "the result has no content");
     }
-    match rule.refuses(&graphql::Asked::Unknown, || super::word::value(&members)) {
+    match rule.refuses(&graphql::GraphqlRequest::Unknown, || super::word::value(&members)) {
         Ok(false) => {}
         Ok(true) if rule.failure == Failure::InDoubt => return ambiguous_by_rule(&words(&members)),
         Ok(true) => return reading(Meaning::Refused, short(&words(&members))),
@@ -181,20 +181,22 @@ fn wrapped(structure: &Json) -> Option<&Json> {
     structure.as_object().filter(|members| members.len() == 1)?.get("result")
 }
 
-fn of_structure(structure: &Json) -> Says {
+fn of_structure(structure: &Json) -> ErrorReading {
     let of_block = |block: &Json| match block.get("text").and_then(Json::as_str) {
         Some(text) => error_text::read(text),
         None => error_text::read_value(block),
     };
     match wrapped(structure) {
         Some(Json::String(text)) => error_text::read(text),
-        Some(Json::Array(blocks)) => blocks.iter().map(of_block).fold(Says::Nothing, Says::and),
+        Some(Json::Array(blocks)) => {
+            blocks.iter().map(of_block).fold(ErrorReading::Nothing, ErrorReading::and)
+        }
         inner => error_text::read_value(inner.unwrap_or(structure)),
     }
 }
 
 /// An error: the rule decides, then its form, then its words and what stands beside them, then the class.
-fn failed(words: &str, says: Says, turned_away: Option<i64>, by: By<'_>) -> Reading {
+fn failed(words: &str, says: ErrorReading, turned_away: Option<i64>, by: By<'_>) -> Reading {
     if by.rule.failure == Failure::InDoubt {
         return ambiguous_by_rule(words);
     }
@@ -202,7 +204,7 @@ fn failed(words: &str, says: Says, turned_away: Option<i64>, by: By<'_>) -> Read
         return reading(Meaning::Refused, short(words));
     }
     match (weigh(&says, by.must_happen_once), says, turned_away) {
-        (_, Says::Lost(phrase) | Says::Done(phrase), _) => {
+        (_, ErrorReading::Lost(phrase) | ErrorReading::Done(phrase), _) => {
             let line = format!("an error that says \"{}\": {}", short(&phrase), short(words));
             reading(Meaning::Ambiguous, line)
         }
@@ -217,7 +219,7 @@ fn failed(words: &str, says: Says, turned_away: Option<i64>, by: By<'_>) -> Read
 }
 
 /// The words of an error, all parts together: its texts, resources that it shows or links to, and its structure.
-fn said(result: &Members<'_>) -> Says {
+fn said(result: &Members<'_>) -> ErrorReading {
     #[derive(serde::Deserialize)]
     struct Block<'a> {
         #[serde(borrow, rename = "type")]
@@ -228,7 +230,7 @@ fn said(result: &Members<'_>) -> Says {
     let blocks: Vec<Block<'_>> =
         serde_json::from_str(result.get("content").unwrap_or("[]")).unwrap_or_default();
     let of_block = |block: &Block<'_>| match block.kind.map(RawValue::get) {
-        Some("\"resource_link\"") => Some(Says::Done("a link".to_owned())),
+        Some("\"resource_link\"") => Some(ErrorReading::Done("a link".to_owned())),
         Some("\"resource\"") => {
             let resource = Members::parse(block.resource?.get())?;
             Some(error_text::read(&ends(resource.text("text")?.into_owned())))
@@ -236,11 +238,16 @@ fn said(result: &Members<'_>) -> Says {
         _ => None,
     };
     let structure = match result.get("structuredContent") {
-        Some(large) if large.len() > READ_BYTES_MAX => Some(Says::Done("too large to be read".to_owned())),
+        Some(large) if large.len() > READ_BYTES_MAX => {
+            Some(ErrorReading::Done("too large to be read".to_owned()))
+        }
         _ => structure(result).as_ref().map(of_structure),
     };
     let texts = texts(result).into_iter().flatten().map(|text| error_text::read(&ends(text)));
-    texts.chain(blocks.iter().filter_map(of_block)).chain(structure).fold(Says::Nothing, Says::and)
+    texts
+        .chain(blocks.iter().filter_map(of_block))
+        .chain(structure)
+        .fold(ErrorReading::Nothing, ErrorReading::and)
 }
 
 fn ambiguous_by_rule(words: &str) -> Reading {

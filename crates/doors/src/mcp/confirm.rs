@@ -9,7 +9,7 @@ use bytes::Bytes;
 use semel_core::json::Json;
 use semel_gate::confirm::Witness;
 use semel_gate::{GivenReply, Passed};
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use std::sync::Arc;
 
 /// The tool's answer, of now or of when it was done, as rules see it.
@@ -24,7 +24,7 @@ pub fn reply(passed: &Passed, live: Option<&Message>) -> Json {
 }
 
 /// Begins to ask, unless this process already does.
-pub fn follow(door: &Arc<Door>, guarded: &Arc<Guarded>, done: Found, reply: Json) {
+pub fn follow(door: &Arc<Door>, guarded: &Arc<Guarded>, done: RecordSnapshot, reply: Json) {
     let Some(followed) = door.hall.following.begin(&done) else { return };
     let (door, guarded) = (Arc::clone(door), Arc::clone(guarded));
     tokio::spawn(async move {

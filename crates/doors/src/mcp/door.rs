@@ -25,7 +25,7 @@ use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::Rule;
-use semel_core::policy::rule::{Again, DryRun, Rulings};
+use semel_core::policy::rule::{Again, DryRunOption, Rulings};
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::counts;
@@ -123,7 +123,7 @@ impl Door {
         let definition = tools.get(&call.tool).map(AsRef::as_ref);
         let policy = &self.hall.policy;
         let pass = || {
-            self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
+            self.hall.passed_through(&connection.caller.tenant, counts::DoorKind::Mcp);
             Route::Pass
         };
         let only_reads = definition.is_some_and(|definition| intent::only_reads(policy, server, definition));
@@ -154,7 +154,7 @@ impl Door {
         connection: &Arc<Connection>,
         tools: &Tools,
     ) {
-        self.hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);
+        self.hall.passed_through(&connection.caller.tenant, counts::DoorKind::Mcp);
         let definition = tools.get(&call.tool).cloned();
         let (this, working) = (Arc::clone(self), self.hall.busy.begin());
         let (server, connection) = (Arc::clone(server), Arc::clone(connection));
@@ -339,7 +339,7 @@ impl Door {
             if upstream.rule.class != Class::Read {
                 answer.effect = word::by_name(upstream.rule, &upstream.call.tool).would();
             }
-            if let Some(DryRun::Arg(name, value)) = &upstream.rule.dry_run {
+            if let Some(DryRunOption::Arg(name, value)) = &upstream.rule.dry_run {
                 let value = semel_core::json::parse(value).unwrap_or_else(|_| Json::str(value));
                 match upstream.own_dry_run(name, value).await {
                     Ok(said) => answer.take_own_dry_run(said, upstream.rule.effect_word()),

@@ -11,7 +11,7 @@ use super::tools::{Definition, Tools};
 use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::Rule;
-use semel_core::policy::rule::{Again, Call, server_and_tool};
+use semel_core::policy::rule::{Again, RuleCall, server_and_tool};
 use std::sync::Arc;
 
 /// Read tools that a doubt names, in the server's order: enough to choose from, few enough to be read.
@@ -31,7 +31,7 @@ impl Door {
     ) -> LookWith<'a> {
         let action = server.action(tool);
         let probe = match rule.probe.as_ref().map(|probe| &probe.call) {
-            Some(Call::Mcp { tool, .. }) => server_and_tool(tool, &action),
+            Some(RuleCall::Mcp { tool, .. }) => server_and_tool(tool, &action),
             _ => None,
         };
         let probe = probe.filter(|(of, _)| *of == server.name).and_then(|(_, probe)| tools.get(probe));

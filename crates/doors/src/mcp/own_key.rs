@@ -5,7 +5,7 @@ use crate::wire::members::Members;
 use regex::Regex;
 use semel_core::digest::Digest;
 use semel_core::judgement::arguments::is_own_key;
-use semel_core::policy::file::KeyForm;
+use semel_core::policy::rule::KeyForm;
 use semel_core::policy::rule::{Inject, InjectInto};
 
 /// The argument of a tool that keys are for, and how one is written there. `None`: there is none, or no key of ours

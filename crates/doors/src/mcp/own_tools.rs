@@ -20,7 +20,7 @@ use semel_core::time::At;
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_ledger::record::decode;
-use semel_ledger::rulings::Verdict;
+use semel_ledger::rulings::RulingVerdict;
 use semel_ledger::store::{By, Latest, PAGE_ROWS_MAX, Store};
 use serde_json::json;
 use std::time::Duration;
@@ -265,7 +265,7 @@ async fn report(
         let why = "the server is still working on it";
         return Err(format!("{id} cannot be reported as not done yet: {why}. Look and report again later."));
     }
-    let verdict = if happened { Verdict::Applied { reply: None } } else { Verdict::NotApplied };
+    let verdict = if happened { RulingVerdict::Applied { reply: None } } else { RulingVerdict::NotApplied };
     let ruling = Ruling { by: "agent".into(), reason, at: door.hall.clock.now() };
     gate.ledger.resolve(id, verdict, ruling).await.map_err(|error| error.to_string())?;
     let became = if happened { "done" } else { "not done; it may be called again" };

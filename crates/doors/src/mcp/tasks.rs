@@ -10,7 +10,7 @@ use crate::hall::Hall;
 use crate::wire::members::Members;
 use semel_core::ids::EffectId;
 use semel_core::json::{self, Json};
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::Notify;
@@ -65,7 +65,7 @@ enum Progress {
     /// The client has, and semel has not yet.
     Told,
     /// The other way round.
-    Ended(Box<Found>),
+    Ended(Box<RecordSnapshot>),
 }
 
 impl Tasks {
@@ -124,33 +124,33 @@ impl Tasks {
     }
 
     /// A client gets the handle of a task once more whose end is recorded: it may learn that now.
-    pub fn given_again(&self, name: Name, found: Found) {
+    pub fn given_again(&self, name: Name, found: RecordSnapshot) {
         self.belongs(&name);
         let mut known = self.lock();
         if known.len() >= TASKS_MAX {
             known.pop_front();
         }
         if !known.iter().any(|(known, _)| *known == name) {
-            known.push_back((name, Progress::Ended(Box::new(Found { reply: None, ..found }))));
+            known.push_back((name, Progress::Ended(Box::new(RecordSnapshot { reply: None, ..found }))));
         }
     }
 
     /// The record of its end, if the client has not learnt that yet.
-    fn end_of(&self, name: &Name) -> Option<Found> {
+    fn end_of(&self, name: &Name) -> Option<RecordSnapshot> {
         self.lock().iter().find_map(|(known, progress)| match progress {
-            Progress::Ended(found) if known == name => Some(Found::clone(found)),
+            Progress::Ended(found) if known == name => Some(RecordSnapshot::clone(found)),
             _ => None,
         })
     }
 
     /// Its end is recorded.
-    pub fn ended(&self, hall: &Arc<Hall>, name: &Name, found: Option<Found>) {
+    pub fn ended(&self, hall: &Arc<Hall>, name: &Name, found: Option<RecordSnapshot>) {
         let mut known = self.lock();
         let Some(at) = known.iter().position(|(known, _)| known == name) else { return };
         match (&known[at].1, found) {
             // A mark does not need the reply.
             (Progress::Working(_), Some(found)) => {
-                known[at].1 = Progress::Ended(Box::new(Found { reply: None, ..found }));
+                known[at].1 = Progress::Ended(Box::new(RecordSnapshot { reply: None, ..found }));
             }
             (Progress::Told, found) => {
                 known.remove(at);
@@ -162,7 +162,7 @@ impl Tasks {
     }
 
     /// The client has got its end; what is on record of that.
-    fn told(&self, name: &Name) -> Option<Found> {
+    fn told(&self, name: &Name) -> Option<RecordSnapshot> {
         let mut known = self.lock();
         let at = known.iter().position(|(known, _)| known == name)?;
         match std::mem::replace(&mut known[at].1, Progress::Told) {
@@ -181,7 +181,7 @@ impl Tasks {
     }
 }
 
-fn mark(hall: &Arc<Hall>, found: Option<Found>) {
+fn mark(hall: &Arc<Hall>, found: Option<RecordSnapshot>) {
     Delivery::of(hall, found, None).into_iter().for_each(Delivery::mark);
 }
 

@@ -10,7 +10,7 @@ use http::HeaderMap;
 use http::header::{self, HeaderName};
 use semel_core::digest::Digest;
 use semel_core::json::{self, Json, Object};
-use semel_core::policy::graphql::Asked;
+use semel_core::policy::graphql::GraphqlRequest;
 use std::borrow::Cow;
 
 /// Headers that say what is done, or on which state or part of the world: with another value it is another request. A
@@ -80,7 +80,7 @@ pub struct Arguments {
     pub json: Json,
     pub shape: Shape,
     /// What it asks of GraphQL.
-    pub asked: Asked,
+    pub asked: GraphqlRequest,
 }
 
 impl Arguments {
@@ -120,7 +120,7 @@ impl Arguments {
 
     /// Whether it carries the full text of a document that a digest names too.
     pub fn says_in_full(&self) -> bool {
-        self.has_named_document() && matches!(self.asked, Asked::Document { .. })
+        self.has_named_document() && matches!(self.asked, GraphqlRequest::Document { .. })
     }
 
     /// Whether its GraphQL document is named by a digest, be the text there or not.
@@ -164,12 +164,12 @@ struct Content {
     part_types: Option<Json>,
     document: Option<Json>,
     shape: Shape,
-    asked: Asked,
+    asked: GraphqlRequest,
 }
 
 impl Content {
     fn of(body: Json, shape: Shape) -> Content {
-        Content { body: Some(body), part_types: None, document: None, shape, asked: Asked::Unknown }
+        Content { body: Some(body), part_types: None, document: None, shape, asked: GraphqlRequest::Unknown }
     }
 
     fn described(mut body: Json, graphql: Graphql, shape: fn(Graphql) -> Shape) -> Content {

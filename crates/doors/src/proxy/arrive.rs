@@ -131,7 +131,7 @@ pub fn arrive<'a>(offers: &'a Offers, mut parts: Parts, body: &mut Body) -> Resu
     let only_reads = offer.passes(&parts.method) && others.iter().all(is_safe) && body.is_end_stream();
     if only_reads && !options.dry_run {
         let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
-        hall.passed_through(credential.tenant(), counts::Door::Http);
+        hall.passed_through(credential.tenant(), counts::DoorKind::Http);
         let client = offer.client.for_principal(&credential.whose(hall.secret()));
         let headers = headers::upward(parts.headers, offer);
         let outgoing = outgoing(parts.method, place.uri, headers, Bytes::new());
@@ -171,7 +171,7 @@ impl<'a> Unread<'a> {
         let hall = &offers.hall;
         let reads = understood.rule.class == Class::Read;
         if reads && !options.dry_run {
-            hall.passed_through(&caller.tenant, counts::Door::Http);
+            hall.passed_through(&caller.tenant, counts::DoorKind::Http);
             let headers = headers::upward(parts.headers, offer);
             let outgoing = outgoing(parts.method, place.uri, headers, whole.bytes);
             let client = offer.client.for_principal(&caller.whose());

@@ -15,7 +15,7 @@ use semel_core::json::Json;
 use semel_core::policy::rule::Probe;
 use semel_gate::upstream::{CallView, ProbeAnswer};
 use semel_gate::{GivenReply, Passed};
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use std::borrow::Cow;
 
 /// What a question about a request may use of it.
@@ -103,7 +103,7 @@ pub fn seen(guarded: &Guarded, live: Option<&Live>, found: Option<&Json>, secret
 }
 
 /// Begins to ask whether a success is true, unless this process already does. The caller has its answer meanwhile.
-pub fn follow(guarded: &Guarded, done: Found, reply: Json) {
+pub fn follow(guarded: &Guarded, done: RecordSnapshot, reply: Json) {
     let Guarded { hall, understood, .. } = guarded;
     let Some(confirm) = understood.rule.confirm.clone() else { return };
     let About { upstream, headers, .. } = About::of(guarded);

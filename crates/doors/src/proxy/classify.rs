@@ -9,9 +9,9 @@ use semel_core::judgement::error_text;
 use semel_core::judgement::failure::{FailureMeaning, weigh};
 use semel_core::policy::expression::EvalError;
 use semel_core::policy::file::{ServerError, Stores};
-use semel_core::policy::graphql::{self, Asked};
-use semel_core::policy::rule::{EffectWording, Failure, Rule, Unclear, Unmarked};
-use semel_core::policy::upstreams::Keys;
+use semel_core::policy::graphql::{self, GraphqlRequest};
+use semel_core::policy::rule::{EffectWording, Failure, Rule, UnclearReply, Unmarked};
+use semel_core::policy::upstreams::KeyPolicy;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
@@ -32,7 +32,7 @@ pub enum Meaning {
 const NEVER_STORED: [u16; 7] = [401, 403, 407, 408, 409, 425, 429];
 
 /// `keyed`: the upstream got a key. What it says it stores for a key's repeats says nothing about a request without.
-pub fn meaning(status: StatusCode, rule: &Rule, keys: &Keys, keyed: bool) -> Meaning {
+pub fn meaning(status: StatusCode, rule: &Rule, keys: &KeyPolicy, keyed: bool) -> Meaning {
     let refused = |answers_repeats| match rule.failure {
         Failure::Table => Meaning::Refused { answers_repeats },
         Failure::InDoubt => Meaning::Ambiguous,
@@ -59,7 +59,7 @@ pub fn is_gone(method: &str, status: StatusCode) -> bool {
 pub fn within(
     meaning: Meaning,
     rule: &Rule,
-    asked: &Asked,
+    asked: &GraphqlRequest,
     must_happen_once: bool,
     body: &[u8],
 ) -> Result<Meaning, String> {
@@ -83,7 +83,7 @@ pub fn within(
         (Ok(true), Failure::Table) => Ok(Meaning::Refused { answers_repeats: true }),
         (Ok(true), Failure::InDoubt) => Err("a refusal, which its rule makes a doubt".into()),
         // It has more than an expression can look through, and nobody refuses at such length.
-        (Err(Unclear::Expression(EvalError::TooLarge { .. })), _) if body.len() > REPLY_BYTES_MAX => {
+        (Err(UnclearReply::Expression(EvalError::TooLarge { .. })), _) if body.len() > REPLY_BYTES_MAX => {
             Ok(meaning)
         }
         (Err(error), _) => Err(error.to_string()),
@@ -192,11 +192,11 @@ mod tests {
     use semel_core::policy::{ActionFacts, Policy};
     use std::sync::Arc;
 
-    fn of(status: u16, keys: &Keys, failure: Failure) -> Meaning {
+    fn of(status: u16, keys: &KeyPolicy, failure: Failure) -> Meaning {
         keyed(status, keys, failure, true)
     }
 
-    fn keyed(status: u16, keys: &Keys, failure: Failure, keyed: bool) -> Meaning {
+    fn keyed(status: u16, keys: &KeyPolicy, failure: Failure, keyed: bool) -> Meaning {
         let mut rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
         Arc::make_mut(&mut rule).failure = failure;
         meaning(StatusCode::from_u16(status).unwrap(), &rule, keys, keyed)
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn the_table() {
-        let keys = Keys::default();
+        let keys = KeyPolicy::default();
         let refused = |answers_repeats| Meaning::Refused { answers_repeats };
         for (statuses, meaning) in [
             (&[200, 201, 204, 206, 299][..], Meaning::Applied),
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn an_upstreams_settings_say_whether_a_server_error_is_final() {
-        let keys = |stores, server_error| Keys { stores, server_error, ..Keys::default() };
+        let keys = |stores, server_error| KeyPolicy { stores, server_error, ..KeyPolicy::default() };
         let all = keys(Stores::All, ServerError::Final);
         assert_eq!(of(500, &all, Failure::Table), Meaning::Refused { answers_repeats: true });
         assert_eq!(keyed(500, &all, Failure::Table, false), Meaning::Ambiguous, "no key, no repeat of it");
@@ -252,9 +252,9 @@ mod tests {
     #[test]
     fn a_rule_can_make_every_error_a_doubt() {
         for status in [307, 400, 402, 404, 429, 500] {
-            assert_eq!(of(status, &Keys::default(), Failure::InDoubt), Meaning::Ambiguous, "{status}");
+            assert_eq!(of(status, &KeyPolicy::default(), Failure::InDoubt), Meaning::Ambiguous, "{status}");
         }
-        assert_eq!(of(200, &Keys::default(), Failure::InDoubt), Meaning::Applied);
+        assert_eq!(of(200, &KeyPolicy::default(), Failure::InDoubt), Meaning::Applied);
     }
 
     #[test]

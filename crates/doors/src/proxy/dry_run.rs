@@ -13,7 +13,7 @@ use http::{Method, Request, StatusCode};
 use semel_core::answer::{Answer, EffectWord, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
-use semel_core::policy::rule::{DryRun, EffectWording, Inject, InjectInto};
+use semel_core::policy::rule::{DryRunOption, EffectWording, Inject, InjectInto};
 use semel_gate::Error;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -68,7 +68,7 @@ enum NotAsked {
 }
 
 /// The request as its upstream's dry run.
-fn request(guarded: &Guarded, own: &DryRun) -> Result<Request<bytes::Bytes>, NotAsked> {
+fn request(guarded: &Guarded, own: &DryRunOption) -> Result<Request<bytes::Bytes>, NotAsked> {
     if guarded.understood.may_be_another {
         return Err(NotAsked::OtherMethod);
     }
@@ -77,12 +77,12 @@ fn request(guarded: &Guarded, own: &DryRun) -> Result<Request<bytes::Bytes>, Not
     // The key is for the effect.
     headers.remove(&offer.key_header);
     let (into, value) = match own {
-        DryRun::Header(name, value) => {
+        DryRunOption::Header(name, value) => {
             let name = HeaderName::try_from(name).map_err(|_| NotAsked::NoPlace)?;
             headers.insert(name, HeaderValue::from_str(value).map_err(|_| NotAsked::NoPlace)?);
             (None, value)
         }
-        DryRun::Arg(name, value) => {
+        DryRunOption::Arg(name, value) => {
             let into = match name.split_once('.') {
                 Some(("query", name)) => InjectInto::Query(name.to_owned()),
                 Some(("body", name)) => InjectInto::Body(name.to_owned()),
@@ -90,7 +90,7 @@ fn request(guarded: &Guarded, own: &DryRun) -> Result<Request<bytes::Bytes>, Not
             };
             (Some(into), value)
         }
-        DryRun::Flag(_) => return Err(NotAsked::NoPlace),
+        DryRunOption::Flag(_) => return Err(NotAsked::NoPlace),
     };
     if let Some(into) = into {
         let inject = Inject { into, form: Default::default(), length: None, valid_for: None };

@@ -111,7 +111,7 @@ async fn pass(guarded: Arc<Guarded>, look: Look, begun: oneshot::Sender<Begun>) 
 }
 
 impl Guarded {
-    fn delivery(&self, found: Option<semel_ledger::Found>) -> Option<Delivery> {
+    fn delivery(&self, found: Option<semel_ledger::RecordSnapshot>) -> Option<Delivery> {
         Delivery::of(&self.hall, found, Some(self.came + self.understood.rule.late_after))
     }
 }

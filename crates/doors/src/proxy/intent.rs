@@ -14,8 +14,9 @@ use http::{HeaderMap, Method};
 use semel_core::digest::Secret;
 use semel_core::ids::IdempotencyKey;
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing, NamedBy, upstream_key};
-use semel_core::json::{Json, Step};
-use semel_core::policy::file::{KeyForm, ServerError, Stores};
+use semel_core::json::{Json, PathStep};
+use semel_core::policy::file::{ServerError, Stores};
+use semel_core::policy::rule::KeyForm;
 use semel_core::policy::rule::{Inject, InjectInto};
 use semel_core::policy::{ActionFacts, Annotations, Policy, Rule};
 use std::borrow::Cow;
@@ -68,7 +69,7 @@ pub fn understand(policy: &Policy, offer: &Offer, asked: Asked<'_>) -> Result<Un
         rule = rule.of_named_document();
     }
     let named = rule.sorting.key.iter().filter_map(|path| match path.steps() {
-        [Step::Member(root), Step::Member(name), ..] if root == "headers" => Some(name.as_str()),
+        [PathStep::Member(root), PathStep::Member(name), ..] if root == "headers" => Some(name.as_str()),
         _ => None,
     });
     arguments.with_headers(named, headers);

@@ -49,7 +49,7 @@ impl Observed<'_> {
             Err(Part { why, .. }) => return Err(not_whole(&why)),
         };
         let Observed { hall, caller, offer, place, parts, .. } = self;
-        hall.passed_through(&caller.tenant, counts::Door::Http);
+        hall.passed_through(&caller.tenant, counts::DoorKind::Http);
         let headers = headers::upward(parts.headers, offer);
         let client = offer.client.for_principal(&caller.whose());
         let response = relay(offer, client, outgoing(parts.method, place.uri, headers, payload)).await;

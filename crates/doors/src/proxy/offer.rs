@@ -7,7 +7,7 @@ use regex::Regex;
 use semel_core::ids::Run;
 use semel_core::policy::Policy;
 use semel_core::policy::file::Speaks;
-use semel_core::policy::upstreams::{HttpApi, Keys};
+use semel_core::policy::upstreams::{HttpApi, KeyPolicy};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -25,7 +25,7 @@ pub struct Offer {
     /// Put into every request, in place of the client's.
     pub headers: HeaderMap,
     pub speaks: Speaks,
-    pub keys: Keys,
+    pub keys: KeyPolicy,
     /// The run of calls that name none.
     pub run: Option<Run>,
     /// The pack whose preset holds for it.

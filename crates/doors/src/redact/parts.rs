@@ -2,7 +2,7 @@
 //! be it its reply or a line about it, is made of what this leaves.
 
 use super::MayHoldSecret;
-use semel_core::json::{self, Json, Path, Step};
+use semel_core::json::{self, Json, Path, PathStep};
 use semel_core::policy::Rule;
 use semel_core::redact::REDACTED;
 use std::borrow::Cow;
@@ -16,7 +16,7 @@ pub struct SecretParts(Vec<Path>);
 impl SecretParts {
     pub fn of(rule: &Rule) -> SecretParts {
         let of_reply =
-            |path: &&Path| matches!(path.steps().first(), Some(Step::Member(root)) if root == REPLY);
+            |path: &&Path| matches!(path.steps().first(), Some(PathStep::Member(root)) if root == REPLY);
         SecretParts(rule.sorting.secret.iter().filter(of_reply).cloned().collect())
     }
 
@@ -94,8 +94,8 @@ impl SecretParts {
         let text = String::from_utf8_lossy(&letters);
         self.0.iter().any(|path| {
             let mut names = path.steps()[1..].iter().filter_map(|step| match step {
-                Step::Member(name) => Some(name),
-                Step::AnyMember | Step::Element(_) | Step::AnyElement => None,
+                PathStep::Member(name) => Some(name),
+                PathStep::AnyMember | PathStep::Element(_) | PathStep::AnyElement => None,
             });
             let mut named = names.clone().peekable();
             // Other letters may be written in any alphabet.

@@ -2,7 +2,7 @@
 
 use super::names::without_named;
 use super::{MayHoldSecret, Secrets};
-use semel_core::json::{self, Json, Problem};
+use semel_core::json::{self, Json, JsonProblem};
 use semel_core::redact::redacted;
 use std::borrow::Cow;
 
@@ -93,7 +93,7 @@ impl Secrets {
 fn looked_through(text: &str) -> Result<Option<Json>, MayHoldSecret> {
     match json::parse(text) {
         Ok(value) => Ok(Some(value)),
-        Err(error) if matches!(error.what, Problem::TooManyValues | Problem::TextTooLong) => {
+        Err(error) if matches!(error.what, JsonProblem::TooManyValues | JsonProblem::TextTooLong) => {
             Err(MayHoldSecret)
         }
         Err(_) if shows_a_secret(text) => Err(MayHoldSecret),

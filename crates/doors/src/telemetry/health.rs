@@ -14,7 +14,7 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
 use semel_core::policy::file::MetricsFor;
 use semel_gate::clock::Clock;
-use semel_ledger::tokens::Scope;
+use semel_ledger::tokens::AccessScope;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Mutex;
@@ -64,9 +64,10 @@ impl Operation {
     /// The operator of this machine, unless everybody may know.
     fn may_read_metrics(&self, request: &Request<Body>) -> bool {
         let credential = request.extensions().get::<Credential>().unwrap_or(&Credential::None);
-        let scope = request.extensions().get::<Scope>();
+        let scope = request.extensions().get::<AccessScope>();
         // The numbers are of all tenants together.
-        let operates = scope.is_some_and(|scope| *scope >= Scope::Operator) && credential.tenant() == LOCAL;
+        let operates =
+            scope.is_some_and(|scope| *scope >= AccessScope::Operator) && credential.tenant() == LOCAL;
         operates || self.hall.policy.serve.metrics == Some(MetricsFor::Open)
     }
 }

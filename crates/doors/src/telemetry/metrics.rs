@@ -9,9 +9,9 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use semel_core::retry_origin::RetryOrigin;
-use semel_gate::counts::{Counter, Counts, Door};
+use semel_gate::counts::{Counter, Counts, DoorKind};
 use semel_ledger::counts::Tally;
-use semel_ledger::histogram::{BUCKETS_US, Counted};
+use semel_ledger::histogram::{BUCKETS_US, HistogramSnapshot};
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use std::sync::Arc;
 struct Snapshot {
     counts: Arc<Counts>,
     ledger: Option<Totals>,
-    commits: Counted,
+    commits: HistogramSnapshot,
     in_flight: usize,
     in_doubt: Option<u64>,
     connections: usize,
@@ -36,10 +36,10 @@ pub struct OfLedger {
 
 /// Counts of all processes and tenants since the ledger was founded, by door.
 #[derive(Debug)]
-pub struct Totals(pub [Tally; Door::ALL.len()]);
+pub struct Totals(pub [Tally; DoorKind::ALL.len()]);
 
 impl Totals {
-    fn of(&self, door: Door, counter: Counter) -> u64 {
+    fn of(&self, door: DoorKind, counter: Counter) -> u64 {
         self.0[door as usize].get(counter.word()).copied().unwrap_or_default()
     }
 }
@@ -70,28 +70,31 @@ type Sample = (Vec<(&'static str, &'static str)>, u64);
 struct Families<'a> {
     prefix: &'static str,
     whose: &'static str,
-    count: &'a dyn Fn(Door, Counter) -> u64,
+    count: &'a dyn Fn(DoorKind, Counter) -> u64,
 }
 
 impl Families<'_> {
     fn by_door(&self, label: &'static str, counters: &[(Counter, &'static str)]) -> Vec<Sample> {
-        let of = |door: Door| {
+        let of = |door: DoorKind| {
             let samples = counters.iter().map(move |(counter, word)| {
                 let labels = vec![("door", door.word()), (label, *word)];
                 (labels, (self.count)(door, *counter))
             });
             samples.collect::<Vec<_>>()
         };
-        Door::ALL.into_iter().flat_map(of).collect()
+        DoorKind::ALL.into_iter().flat_map(of).collect()
     }
 
     fn each_door(&self, counter: Counter) -> Vec<Sample> {
-        Door::ALL.into_iter().map(|door| (vec![("door", door.word())], (self.count)(door, counter))).collect()
+        DoorKind::ALL
+            .into_iter()
+            .map(|door| (vec![("door", door.word())], (self.count)(door, counter)))
+            .collect()
     }
 
     fn of_models(&self, counters: &[(Counter, &'static str)]) -> Vec<Sample> {
         let sample = |(counter, kind): &(Counter, &'static str)| {
-            (vec![("kind", *kind)], (self.count)(Door::Llm, *counter))
+            (vec![("kind", *kind)], (self.count)(DoorKind::Llm, *counter))
         };
         counters.iter().map(sample).collect()
     }
@@ -194,7 +197,12 @@ fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: u64
     encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&value)
 }
 
-fn times(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, counted: &Counted) -> fmt::Result {
+fn times(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    counted: &HistogramSnapshot,
+) -> fmt::Result {
     let ends = BUCKETS_US.iter().map(|us| *us as f64 / 1e6).chain([f64::INFINITY]);
     let buckets: Vec<(f64, u64)> = ends.zip(counted.buckets.iter().copied()).collect();
     let sum = counted.sum_us as f64 / 1e6;

@@ -8,10 +8,10 @@ use semel_core::call_metadata::CallMetadata;
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Effect, State};
 use semel_core::outcome::Outcome;
-use semel_core::policy::prices::Tokens;
+use semel_core::policy::prices::TokenUsage;
 use semel_core::time::At;
-use semel_gate::counts::Door;
-use semel_gate::events::{Answered, Settling};
+use semel_gate::counts::DoorKind;
+use semel_gate::events::{AnswerEvent, SettlementEvent};
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use serde_json::{Value, json};
 
@@ -37,8 +37,8 @@ enum Kind {
 
 impl Span {
     /// One attempt, from its claim to its settlement.
-    pub fn of_attempt(settling: &Settling<'_>) -> Option<Span> {
-        let Settling { effect, attempt, outcome, at, metadata, .. } = settling;
+    pub fn of_attempt(settling: &SettlementEvent<'_>) -> Option<Span> {
+        let SettlementEvent { effect, attempt, outcome, at, metadata, .. } = settling;
         let parent = metadata.and_then(|metadata| metadata.trace);
         if parent.is_some_and(|parent| !parent.sampled) {
             return None;
@@ -63,8 +63,8 @@ impl Span {
     }
 
     /// A call that got its answer without anything being sent for it, or before its own attempt had one.
-    pub fn of_duplicate(answered: &Answered<'_>) -> Option<Span> {
-        let Answered { intent, answer, came, at, repeated_by, looked_again, original } = answered;
+    pub fn of_duplicate(answered: &AnswerEvent<'_>) -> Option<Span> {
+        let AnswerEvent { intent, answer, came, at, repeated_by, looked_again, original } = answered;
         let collapsed = match answer.outcome {
             OutcomeWord::Replayed | OutcomeWord::Joined | OutcomeWord::Held => true,
             // A repeat that came to nothing, as when the budget is spent, has what it repeats to point to.
@@ -92,8 +92,8 @@ impl Span {
     }
 
     fn about(action: &str, metadata: Option<&CallMetadata>, start: At, end: At) -> Span {
-        let (name, kind, attributes) = match Door::of(action) {
-            Door::Llm => {
+        let (name, kind, attributes) = match DoorKind::of(action) {
+            DoorKind::Llm => {
                 let provider = action.trim_start_matches("llm:").split('/').next().unwrap_or_default();
                 let model = metadata.and_then(|metadata| metadata.model.as_deref());
                 let name = model.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"));
@@ -167,8 +167,8 @@ fn facts(effect: &Effect) -> Vec<(&'static str, Value)> {
 }
 
 /// What a generation took. Whoever was answered with it a second time has used nothing.
-fn usage(tokens: Tokens) -> Vec<(&'static str, Value)> {
-    let Tokens { input, cache_read, cache_write, output } = tokens;
+fn usage(tokens: TokenUsage) -> Vec<(&'static str, Value)> {
+    let TokenUsage { input, cache_read, cache_write, output } = tokens;
     let mut attributes = vec![("gen_ai.usage.output_tokens", json!(output))];
     attributes.extend(input.map(|input| ("gen_ai.usage.input_tokens", json!(input))));
     let cached = [
@@ -183,8 +183,8 @@ fn usage(tokens: Tokens) -> Vec<(&'static str, Value)> {
 /// `mcp:github/create_issue` is the tool `create_issue`, `http:POST api.stripe.com/v1/charges` is itself.
 fn tool(action: &str) -> &str {
     let name = action.split_once(':').map_or(action, |(_, name)| name);
-    match Door::of(action) {
-        Door::Mcp => name.split_once('/').map_or(name, |(_, tool)| tool),
+    match DoorKind::of(action) {
+        DoorKind::Mcp => name.split_once('/').map_or(name, |(_, tool)| tool),
         _ => name,
     }
 }

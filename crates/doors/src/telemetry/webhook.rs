@@ -17,7 +17,7 @@ use semel_core::ids::EffectId;
 use semel_core::time::At;
 use semel_gate::clock::Clock;
 use semel_ledger::Error;
-use semel_ledger::outbox::Outbox;
+use semel_ledger::outbox::JournalOutbox;
 use semel_ledger::store::{Cursor, JOURNAL_PAGE_MAX, JournalLine};
 use serde_json::{Value, json};
 use sha2::Sha256;
@@ -136,7 +136,7 @@ impl<W: Fn(String) + Send + Sync> Telling<'_, W> {
     }
 
     /// Sends until it was taken. `false`: somebody else has taken over.
-    async fn deliver(&mut self, outbox: &mut Outbox, message: &Message) -> Result<bool, Error> {
+    async fn deliver(&mut self, outbox: &mut JournalOutbox, message: &Message) -> Result<bool, Error> {
         let (mut pause, mut refusals) = (TRY_AGAIN_FIRST, 0);
         loop {
             let headers = self.webhook.headers(message, self.gate.clock.now());

@@ -19,11 +19,11 @@ use semel_core::ids::AttemptNo;
 use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
-use semel_core::policy::graphql::Asked;
-use semel_core::policy::rule::{EffectWording, Form, InjectInto, Probe, Rule};
-use semel_core::policy::upstreams::{KEY_HEADER, Keys};
+use semel_core::policy::graphql::GraphqlRequest;
+use semel_core::policy::rule::{EffectWording, InjectInto, Probe, Rule};
+use semel_core::policy::upstreams::{KEY_HEADER, KeyPolicy};
 use semel_core::redact::redact;
-use semel_core::undo::UndoBody;
+use semel_core::undo::{BodyForm, UndoBody};
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub struct RequestUpstream<'a> {
     rule: &'a Rule,
     asker: Asker<'a>,
     /// What it asks of GraphQL.
-    asked: Asked,
+    asked: GraphqlRequest,
     prepared: Option<Prepared>,
     /// What it answered.
     pub heard: Option<Json>,
@@ -56,11 +56,11 @@ impl<'a> RequestUpstream<'a> {
         let asked = asked(&target, body);
         let body = match body {
             None => Bytes::new(),
-            Some(UndoBody { form: Form::Json, members }) => {
+            Some(UndoBody { form: BodyForm::Json, members }) => {
                 headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 Bytes::from(members.clone())
             }
-            Some(UndoBody { form: Form::Urlencoded, members }) => {
+            Some(UndoBody { form: BodyForm::Urlencoded, members }) => {
                 let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
                 headers.insert(header::CONTENT_TYPE, kind);
                 Bytes::from(urlencoded(members))
@@ -108,7 +108,7 @@ impl<'a> RequestUpstream<'a> {
             Err(bytes) => Reply::TooLarge(*bytes),
         };
         let line = format!("HTTP {}", status.as_u16());
-        let meaning = classify::meaning(status, self.rule, &Keys::default(), true);
+        let meaning = classify::meaning(status, self.rule, &KeyPolicy::default(), true);
         let within = |body: &Json| {
             classify::within(meaning, self.rule, &self.asked, true, body.canonical().as_bytes())
         };
@@ -281,9 +281,9 @@ pub fn arguments(url: &str, body: Option<&UndoBody>) -> Json {
 }
 
 /// What its answer is read by.
-fn asked(target: &Target, body: Option<&UndoBody>) -> Asked {
+fn asked(target: &Target, body: Option<&UndoBody>) -> GraphqlRequest {
     let body = body.and_then(|body| json::parse(&body.members).ok());
-    body.map_or(Asked::Unknown, |body| graphql::asked(target.uri().path(), None, &body))
+    body.map_or(GraphqlRequest::Unknown, |body| graphql::asked(target.uri().path(), None, &body))
 }
 
 /// Whether these are the arguments of a request in GraphQL. An undo is never a mere question.

@@ -8,53 +8,53 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::Mode;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::{ProbeAnswer, Sent};
-use semel_gate::{Begun, GivenReply, Passed, Settled, Settlement, Taken};
+use semel_gate::{BeginAnswer, ClaimHandle, GivenReply, Passed, SettleAnswer, Settlement};
 use semel_testkit::simulation::executor::Process;
 use std::sync::Arc;
 
 const ONE: Process = 1;
 
 impl House {
-    fn begin(&self, gate: &Arc<TestGate>, wish: &Wish, nonce: u128) -> Begun {
+    fn begin(&self, gate: &Arc<TestGate>, wish: &Wish, nonce: u128) -> BeginAnswer {
         self.run(begin(gate, wish, nonce, &self.clock))
     }
 
-    fn settle_with(&self, gate: &Arc<TestGate>, taken: &Taken, outcome: Outcome) -> Settled {
+    fn settle_with(&self, gate: &Arc<TestGate>, taken: &ClaimHandle, outcome: Outcome) -> SettleAnswer {
         self.settle_saying(gate, taken, outcome, b"done")
     }
 
     fn settle_saying(
         &self,
         gate: &Arc<TestGate>,
-        taken: &Taken,
+        taken: &ClaimHandle,
         outcome: Outcome,
         reply: &'static [u8],
-    ) -> Settled {
+    ) -> SettleAnswer {
         let (gate, taken) = (Arc::clone(gate), taken.clone());
-        let Taken { effect, attempt, nonce, .. } = taken;
+        let ClaimHandle { effect, attempt, nonce, .. } = taken;
         let sent = Sent { reply: Some(reply.to_vec()), ..Sent::of(outcome) };
         let settlement = Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo: None };
         self.run(async move { gate.settle(settlement).await.expect("the ledger is well") })
     }
 }
 
-fn taken(begun: Begun) -> Taken {
+fn taken(begun: BeginAnswer) -> ClaimHandle {
     match begun {
-        Begun::Run(taken) => *taken,
+        BeginAnswer::Run(taken) => *taken,
         other => panic!("{other:?}"),
     }
 }
 
-fn answered(begun: Begun) -> Passed {
+fn answered(begun: BeginAnswer) -> Passed {
     match begun {
-        Begun::Answered(passed) => *passed,
+        BeginAnswer::Answered(passed) => *passed,
         other => panic!("{other:?}"),
     }
 }
 
-fn recorded(settled: Settled) -> Passed {
+fn recorded(settled: SettleAnswer) -> Passed {
     match settled {
-        Settled::Recorded(passed) => *passed,
+        SettleAnswer::Recorded(passed) => *passed,
         other => panic!("{other:?}"),
     }
 }
@@ -88,7 +88,7 @@ fn a_twin_waits_for_what_the_client_brings() {
         let (gate, clock) = (Arc::clone(&gate), house.clock.clone());
         async move {
             clock.nap(seconds(3)).await;
-            let Taken { effect, attempt, nonce, .. } = claim;
+            let ClaimHandle { effect, attempt, nonce, .. } = claim;
             let sent = Sent { reply: Some(b"done".to_vec()), ..Sent::of(success()) };
             gate.settle(Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo: None })
                 .await
@@ -111,7 +111,7 @@ fn asking_again_with_the_same_nonce_gets_the_same_claim_and_no_other() {
         .map(|n| house.start(n, begin(&house.process(n, Mode::Guard).0, &wish, 7, &house.clock)))
         .collect();
     house.settle();
-    let claims: Vec<Taken> = asked.iter().map(|slot| taken(take(slot))).collect();
+    let claims: Vec<ClaimHandle> = asked.iter().map(|slot| taken(take(slot))).collect();
     assert!(claims.iter().all(|claim| *claim == claims[0]), "{claims:?}");
     assert_eq!(house.effect().attempts.len(), 1);
     let other = wish.with_arguments(r#"{"args":{"customer":"bob","amount":1}}"#);
@@ -188,7 +188,7 @@ fn a_success_is_not_taken_back_and_a_refusal_may_turn_out_to_be_one() {
     let gate = house.gate();
     let claim = taken(house.begin(&gate, &wish, 7));
     recorded(house.settle_with(&gate, &claim, success()));
-    assert!(matches!(house.settle_with(&gate, &claim, refusal()), Settled::Otherwise(_)));
+    assert!(matches!(house.settle_with(&gate, &claim, refusal()), SettleAnswer::Otherwise(_)));
     assert_eq!(house.effect().state.word(), "applied");
     let house = House::new();
     let gate = house.gate();
@@ -203,10 +203,10 @@ fn only_the_very_claim_settles() {
     let (house, wish) = (House::new(), impatient(Wish::consequential()));
     let gate = house.gate();
     let claim = taken(house.begin(&gate, &wish, 7));
-    let forged = Taken { nonce: semel_core::ids::Nonce(8), ..claim.clone() };
-    assert!(matches!(house.settle_with(&gate, &forged, success()), Settled::NoSuchClaim));
-    let unknown = Taken { effect: semel_core::ids::EffectId(1), ..claim };
-    assert!(matches!(house.settle_with(&gate, &unknown, success()), Settled::NoSuchClaim));
+    let forged = ClaimHandle { nonce: semel_core::ids::Nonce(8), ..claim.clone() };
+    assert!(matches!(house.settle_with(&gate, &forged, success()), SettleAnswer::NoSuchClaim));
+    let unknown = ClaimHandle { effect: semel_core::ids::EffectId(1), ..claim };
+    assert!(matches!(house.settle_with(&gate, &unknown, success()), SettleAnswer::NoSuchClaim));
     assert_eq!(house.effect().state.word(), "in flight");
     // What a process sends itself cannot be settled from outside, whoever knows its nonce.
     let script = Script::after(seconds(9), success());
@@ -235,7 +235,7 @@ fn only_the_very_claim_settles() {
     };
     let sniffed = house.start(ONE, sniffs);
     house.settle();
-    assert!(matches!(take(&sniffed), Settled::NoSuchClaim));
+    assert!(matches!(take(&sniffed), SettleAnswer::NoSuchClaim));
     assert!(take(&passes).unwrap().answer.ok);
 }
 
@@ -312,9 +312,9 @@ fn a_record_that_has_gone_on_still_answers_who_brings_the_older_effect_again() {
 #[test]
 fn reads_and_what_is_only_observed_are_handed_no_claim() {
     let house = House::new();
-    assert!(matches!(house.begin(&house.gate(), &Wish::of(Class::Read), 7), Begun::Unrecorded));
+    assert!(matches!(house.begin(&house.gate(), &Wish::of(Class::Read), 7), BeginAnswer::Unrecorded));
     let (observing, _) = house.process(ONE, Mode::Observe);
-    assert!(matches!(house.begin(&observing, &Wish::consequential(), 7), Begun::Unrecorded));
+    assert!(matches!(house.begin(&observing, &Wish::consequential(), 7), BeginAnswer::Unrecorded));
     assert!(house.effects().is_empty());
     assert_eq!(house.journaled("observed"), 1);
 }

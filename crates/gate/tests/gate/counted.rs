@@ -4,13 +4,13 @@ use crate::house::*;
 use semel_core::class::Class;
 use semel_core::policy::Mode;
 use semel_gate::clock::{Clock, block_on};
-use semel_gate::counts::{Counter, Door, Usage};
-use semel_ledger::counts::{Day, Under};
-use semel_ledger::memory::Fault;
+use semel_gate::counts::{Counter, DoorKind, Usage};
+use semel_ledger::counts::{CountKey, Day};
+use semel_ledger::memory::InjectedFault;
 use std::sync::Arc;
 
 fn counted(gate: &TestGate, counter: Counter) -> u64 {
-    gate.counts.total(Door::Fn, counter)
+    gate.counts.total(DoorKind::Fn, counter)
 }
 
 fn all(gate: &TestGate, counters: &[Counter]) -> Vec<u64> {
@@ -49,7 +49,7 @@ fn doubts_refusals_and_what_the_ledger_cannot_answer_are_counted() {
     house.pass(&gate, &wish, &script);
     house.pass(&gate, &wish, &script);
     assert_eq!(all(&gate, &[Asked, Sent, NotApplied, InDoubt, Held]), [3, 2, 1, 1, 1]);
-    house.memory.inject(Fault::NotRead);
+    house.memory.inject(InjectedFault::NotRead);
     assert!(house.try_pass(&gate, &wish, &script).is_err());
     assert_eq!(all(&gate, &[Asked, Refused, Sent]), [4, 1, 2]);
 }
@@ -145,7 +145,7 @@ fn counts_of_all_processes_add_up_in_the_ledger_without_a_durable_write() {
     let day = Day::of(house.clock.now());
     let ledger = &house.gate().ledger;
     let tally =
-        block_on(ledger.counts(Under { tenant: TENANT, door: "fn", day })).expect("the store is well");
+        block_on(ledger.counts(CountKey { tenant: TENANT, door: "fn", day })).expect("the store is well");
     assert_eq!((tally["asked"], tally["sent"], tally["replayed"]), (3, 1, 2));
     assert_eq!(block_on(ledger.total("fn")).expect("the store is well"), tally);
     house.wait(seconds(2 * 86_400));
@@ -154,7 +154,7 @@ fn counts_of_all_processes_add_up_in_the_ledger_without_a_durable_write() {
     let total = block_on(ledger.total("fn")).expect("the store is well");
     assert_eq!((total["asked"], total["sent"]), (4, script.sent() as u64), "whatever the day");
     let tally =
-        block_on(ledger.counts(Under { tenant: TENANT, door: "llm", day })).expect("the store is well");
+        block_on(ledger.counts(CountKey { tenant: TENANT, door: "llm", day })).expect("the store is well");
     assert_eq!((tally["input_tokens"], tally["cost_nanos"]), (10, 5));
     let counted = block_on(ledger.counted()).expect("the store is well");
     assert_eq!(counted, [("tenant".to_owned(), "fn".to_owned()), ("tenant".to_owned(), "llm".to_owned())]);
@@ -165,9 +165,9 @@ fn counts_that_could_not_be_written_are_written_the_next_time() {
     let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
     let gate = house.gate();
     house.pass(&gate, &wish, &script);
-    house.memory.inject(Fault::NotWritten);
+    house.memory.inject(InjectedFault::NotWritten);
     assert!(block_on(gate.write_counts()).is_err());
     block_on(gate.write_counts()).expect("the store is well again");
-    let under = Under { tenant: TENANT, door: "fn", day: Day::of(house.clock.now()) };
+    let under = CountKey { tenant: TENANT, door: "fn", day: Day::of(house.clock.now()) };
     assert_eq!(block_on(gate.ledger.counts(under)).expect("the store is well")["asked"], 1);
 }

@@ -8,19 +8,19 @@ use semel_core::ids::{AttemptNo, IdempotencyKey, Nonce, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::{Json, parse};
 use semel_core::outcome::Outcome;
-use semel_core::policy::rule::{Call, Inject, InjectInto, Probe, Rule};
+use semel_core::policy::rule::{Inject, InjectInto, Probe, Rule, RuleCall};
 use semel_core::policy::{ActionFacts, Mode, Policy};
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::patience::Look;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
-use semel_gate::{Begun, Error, Gate, Passed};
+use semel_gate::{BeginAnswer, Error, Gate, Passed};
 use semel_ledger::memory::MemoryStore;
 use semel_ledger::record::decode;
 use semel_ledger::store::{
     By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, PAGE_ROWS_MAX, Page, Revision, Row,
     Store, Versioned,
 };
-use semel_ledger::{Error as LedgerError, Found, Ledger};
+use semel_ledger::{Error as LedgerError, Ledger, RecordSnapshot};
 use semel_testkit::simulation::clock::ManualClock;
 use semel_testkit::simulation::executor::{self, OUTSIDE, Orders, Process, step_aside};
 use semel_testkit::simulation::holders::{Descriptor, Locks, SharedHolders, SimulatedHolders};
@@ -154,7 +154,7 @@ impl House {
         passed
     }
 
-    fn deliver(&self, gate: &Arc<TestGate>, delivery: Found) {
+    fn deliver(&self, gate: &Arc<TestGate>, delivery: RecordSnapshot) {
         let gate = Arc::clone(gate);
         self.run(async move { gate.delivered(&delivery).await.expect("the ledger is well") });
     }
@@ -185,7 +185,7 @@ impl House {
     }
 
     /// A replica with what it knew takes over, and says so.
-    pub fn fail_over(&self, to: &semel_ledger::memory::Snapshot) {
+    pub fn fail_over(&self, to: &semel_ledger::memory::MemorySnapshot) {
         self.memory.fail_over_to(to);
         let (gate, now) = (self.gate(), self.clock.now());
         block_on(gate.ledger.bump_epoch("failover", now)).expect("the store is well");
@@ -224,7 +224,7 @@ pub fn begin(
     wish: &Wish,
     nonce: u128,
     clock: &ManualClock,
-) -> impl Future<Output = Begun> + Send + use<> {
+) -> impl Future<Output = BeginAnswer> + Send + use<> {
     let (gate, wish, clock) = (Arc::clone(gate), wish.clone(), clock.clone());
     async move {
         let mut upstream = Actor { script: Script::succeeds(), clock };
@@ -270,7 +270,7 @@ impl Wish {
     pub fn probed() -> Wish {
         let mut wish = Wish::consequential();
         wish.rule.probe = Some(Probe {
-            call: Call::Command { argv: Vec::new() },
+            call: RuleCall::Command { argv: Vec::new() },
             found: None,
             reply: None,
             quiet: seconds(5),

@@ -10,7 +10,7 @@ use semel_core::policy::rule::CallerKey;
 use semel_gate::Passed;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::ProbeAnswer;
-use semel_ledger::rulings::Verdict;
+use semel_ledger::rulings::RulingVerdict;
 use semel_testkit::simulation::clock::ManualClock;
 use std::sync::Arc;
 use std::time::Duration;
@@ -183,7 +183,7 @@ fn a_leave_is_for_what_it_was_given_for() {
     let ruling =
         Ruling { by: "ann".into(), reason: Reason::parse("another parcel").unwrap(), at: house.clock.now() };
     let ledger = gate.clone();
-    house.run(async move { ledger.ledger.release(id, ruling).await.expect("it may happen once more") });
+    house.run(async move { ledger.ledger.permit_repeat(id, ruling).await.expect("it may happen once more") });
     let dearer = answered.with_arguments(r#"{"args":{"customer":"ann","amount":99}}"#);
     assert_eq!(code(&house.pass(&gate, &dearer, &script)), Some(Code::Drift));
     assert_eq!(script.sent(), 1);
@@ -263,7 +263,7 @@ fn whoever_has_sent_is_told_what_became_of_that_whatever_its_key_stands_for_sinc
             let found = gate.ledger.observe(record, now).await.expect("the ledger is well");
             let ruling = Ruling { by: "ann".into(), reason: Reason::parse("no").unwrap(), at: now };
             let id = found.effect().expect("it was sent").id;
-            gate.ledger.resolve(id, Verdict::NotApplied, ruling).await.expect("there is a doubt");
+            gate.ledger.resolve(id, RulingVerdict::NotApplied, ruling).await.expect("there is a doubt");
             call(&gate, &bob, &others, &clock).await.expect("the ledger is well")
         }
     });

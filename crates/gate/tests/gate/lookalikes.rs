@@ -7,7 +7,7 @@ use semel_core::effect::Ruling;
 use semel_core::ids::Reason;
 use semel_core::policy::rule::Again;
 use semel_gate::clock::{Clock, block_on};
-use semel_ledger::rulings::Verdict;
+use semel_ledger::rulings::RulingVerdict;
 use std::sync::Arc;
 
 /// What the first call came to.
@@ -111,7 +111,7 @@ fn a_held_call_names_a_way_out_that_works() {
         if !agent_may {
             let reason = Reason::parse("it is not in the outbox").unwrap();
             let ruling = Ruling { by: "ann".into(), reason, at: house.clock.now() };
-            block_on(gate.ledger.resolve(house.effect().id, Verdict::NotApplied, ruling))
+            block_on(gate.ledger.resolve(house.effect().id, RulingVerdict::NotApplied, ruling))
                 .expect("it is ruled");
             assert!(second(&house, &gate, &other).1, "a person decided");
         }
@@ -132,7 +132,7 @@ fn what_a_person_permits_is_permitted_once() {
     house.wait(seconds(1));
     let reason = Reason::parse("the customer asked").unwrap();
     let ruling = Ruling { by: "ann".into(), reason, at: house.clock.now() };
-    block_on(gate.ledger.release(permitted, ruling)).expect("it is permitted");
+    block_on(gate.ledger.permit_repeat(permitted, ruling)).expect("it is permitted");
     house.wait(seconds(1));
     assert_eq!(second(&house, &gate, &mail("two")), ("ran".to_owned(), true));
     house.wait(seconds(3));

@@ -11,7 +11,7 @@ use semel_core::policy::expression::Expression;
 use semel_core::policy::rule::Again;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::ProbeAnswer;
-use semel_ledger::rulings::Verdict;
+use semel_ledger::rulings::RulingVerdict;
 use std::sync::Arc;
 
 /// Repeats for these reasons in turn, each with what it gets and how often anything was sent by then.
@@ -257,7 +257,9 @@ fn a_leave_that_came_to_nothing_is_not_spent_and_not_for_something_else() {
         let ruling =
             Ruling { by: "ann".into(), reason: Reason::parse("two boxes").unwrap(), at: house.clock.now() };
         let (ledger, id) = (gate.clone(), done.answer.effect_id.expect("it was done"));
-        house.run(async move { ledger.ledger.release(id, ruling).await.expect("it may happen once more") });
+        house.run(
+            async move { ledger.ledger.permit_repeat(id, ruling).await.expect("it may happen once more") },
+        );
 
         house.pass_heard(&gate, &Wish { again: first, ..wish.clone() }, &script);
         let more = wish.with_arguments(r#"{"args":{"customer":"ann","amount":1000}}"#);
@@ -282,7 +284,7 @@ fn a_leave_does_not_pass_to_something_else() {
     let ruling =
         Ruling { by: "ann".into(), reason: Reason::parse("two boxes").unwrap(), at: house.clock.now() };
     let (ledger, id) = (gate.clone(), done.answer.effect_id.expect("it was done"));
-    house.run(async move { ledger.ledger.release(id, ruling).await.expect("it may happen once more") });
+    house.run(async move { ledger.ledger.permit_repeat(id, ruling).await.expect("it may happen once more") });
     let more = wish.with_arguments(r#"{"args":{"customer":"ann","amount":1000}}"#);
     house.pass_heard(&gate, &more.again("more"), &script);
     assert_eq!(code(&house.pass(&gate, &more, &script)), Some(Code::Drift));
@@ -437,7 +439,11 @@ fn a_late_answer_of_an_attempt_that_was_let_go_of_is_no_loss() {
             let id = doubt.answer.effect_id.expect("it is known");
             let reason = Reason::parse("it is not there").expect("a reason");
             let ruling = Ruling { by: "person".into(), reason, at: clock.now() };
-            ruling_gate.ledger.resolve(id, Verdict::NotApplied, ruling).await.expect("there is a doubt");
+            ruling_gate
+                .ledger
+                .resolve(id, RulingVerdict::NotApplied, ruling)
+                .await
+                .expect("there is a doubt");
             for _ in 0..20 {
                 next().await.expect("the ledger is well");
             }

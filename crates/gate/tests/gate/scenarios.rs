@@ -11,8 +11,8 @@ use semel_core::policy::{ActionFacts, Mode, Policy, PolicyFile};
 use semel_gate::GivenReply;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::ProbeAnswer;
-use semel_ledger::memory::Fault;
-use semel_ledger::rulings::Verdict;
+use semel_ledger::memory::InjectedFault;
+use semel_ledger::rulings::RulingVerdict;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -429,12 +429,12 @@ fn a_ruling_ends_a_doubt_and_reopening_brings_it_back() {
         at,
     };
     let now = house.clock.now();
-    block_on(gate.ledger.resolve(id, Verdict::Applied { reply: None }, ruling(now))).unwrap();
+    block_on(gate.ledger.resolve(id, RulingVerdict::Applied { reply: None }, ruling(now))).unwrap();
     let passed = house.pass(&gate, &wish, &script);
     assert_eq!((passed.answer.ok, passed.reply), (true, GivenReply::None));
     block_on(gate.ledger.reopen(id, ruling(now))).unwrap();
     assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::InDoubt));
-    block_on(gate.ledger.resolve(id, Verdict::NotApplied, ruling(now))).unwrap();
+    block_on(gate.ledger.resolve(id, RulingVerdict::NotApplied, ruling(now))).unwrap();
     assert!(house.pass(&gate, &wish, &script).answer.ok);
     assert_eq!(script.sent(), 2);
 }
@@ -801,7 +801,7 @@ fn observe_says_what_is_a_repeat_and_what_it_would_get() {
 #[test]
 fn observe_goes_on_when_the_ledger_is_in_trouble() {
     let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
-    house.memory.inject(Fault::NotRead);
+    house.memory.inject(InjectedFault::NotRead);
     assert!(house.pass(&house.process(1, Mode::Observe).0, &wish, &script).answer.ok);
 }
 
@@ -826,7 +826,7 @@ fn reads_pass_and_leave_no_trace_even_when_the_ledger_is_down() {
     let (house, wish, script) = (House::new(), Wish::of(Class::Read), Script::succeeds());
     let gate = house.gate();
     for _ in 0..3 {
-        house.memory.inject(Fault::NotRead);
+        house.memory.inject(InjectedFault::NotRead);
         let passed = house.pass(&gate, &wish, &script);
         assert_eq!((passed.answer.ok, passed.answer.effect), (true, EffectWord::None));
     }
@@ -906,7 +906,7 @@ fn a_dry_run_says_what_a_claim_would_come_upon() {
 
 #[test]
 fn with_the_ledger_unreachable_nothing_is_sent() {
-    for fault in [Fault::NotRead, Fault::NotWritten] {
+    for fault in [InjectedFault::NotRead, InjectedFault::NotWritten] {
         let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
         house.memory.inject(fault);
         assert!(house.try_pass(&house.gate(), &wish, &script).is_err(), "{fault:?}");
@@ -925,7 +925,7 @@ fn only_a_claim_may_be_refused_for_want_of_room_and_every_claim_may() {
 
 #[test]
 fn a_claim_whose_commit_went_unanswered_is_recognised_by_its_nonce() {
-    for (fault, claims) in [(Fault::LandsUnanswered, 1), (Fault::VanishesUnanswered, 1)] {
+    for (fault, claims) in [(InjectedFault::LandsUnanswered, 1), (InjectedFault::VanishesUnanswered, 1)] {
         let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
         house.memory.inject(fault);
         assert!(house.pass(&house.gate(), &wish, &script).answer.ok);
@@ -935,7 +935,7 @@ fn a_claim_whose_commit_went_unanswered_is_recognised_by_its_nonce() {
 
 #[test]
 fn a_settlement_whose_commit_went_unanswered_is_recognised() {
-    for fault in [Fault::LandsUnanswered, Fault::VanishesUnanswered] {
+    for fault in [InjectedFault::LandsUnanswered, InjectedFault::VanishesUnanswered] {
         let (house, wish) = (House::new(), Wish::consequential());
         let memory = Arc::clone(&house.memory);
         let script = Script::succeeds().while_sending(move || memory.inject(fault));
@@ -948,8 +948,8 @@ fn a_settlement_whose_commit_went_unanswered_is_recognised() {
 fn an_answer_that_could_not_be_recorded_is_in_doubt_and_no_success() {
     let (house, wish) = (House::new(), Wish::consequential());
     let memory = Arc::clone(&house.memory);
-    let script =
-        Script::succeeds().while_sending(move || (0..1_000).for_each(|_| memory.inject(Fault::NotWritten)));
+    let script = Script::succeeds()
+        .while_sending(move || (0..1_000).for_each(|_| memory.inject(InjectedFault::NotWritten)));
     let gate = house.gate();
     let passed = house.pass(&gate, &wish, &script);
     assert_eq!((code(&passed), passed.answer.outcome), (Some(Code::InDoubt), OutcomeWord::Ran));
@@ -1188,7 +1188,7 @@ fn a_forgotten_refusals_reply_is_never_handed_out_as_a_success() {
         reason: semel_core::ids::Reason::parse("looked").unwrap(),
         at: house.clock.now(),
     };
-    block_on(gate.ledger.resolve(house.effect().id, Verdict::Applied { reply: None }, ruling)).unwrap();
+    block_on(gate.ledger.resolve(house.effect().id, RulingVerdict::Applied { reply: None }, ruling)).unwrap();
     let State::Applied(applied) = house.effect().state else { panic!("it was ruled applied") };
     assert_eq!(applied.reply, Reply::Unknown);
     let passed = house.pass(&gate, &wish, &script);

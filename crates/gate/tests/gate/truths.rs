@@ -3,7 +3,7 @@
 use crate::house::{House, Script, Wish, seconds};
 use semel_core::effect::{Evidence, State};
 use semel_core::policy::expression::Expression;
-use semel_core::policy::rule::{Call, Confirm};
+use semel_core::policy::rule::{Confirm, RuleCall};
 use semel_gate::confirm::{Confirmed, Witness};
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Witness for Says {
 #[test]
 fn what_one_has_seen_to_be_true_another_does_not_refute() {
     let ok = Expression::compile("true").expect("it is an expression");
-    let confirm = Confirm { call: Call::Command { argv: Vec::new() }, ok, within: seconds(2) };
+    let confirm = Confirm { call: RuleCall::Command { argv: Vec::new() }, ok, within: seconds(2) };
     for (second, became) in [(false, Confirmed::AsReported), (true, Confirmed::Yes)] {
         let (house, wish) = (House::new(), Wish::consequential());
         let gate = house.gate();

@@ -1,6 +1,6 @@
 //! The numbers that closed sets of words have on the wire. A word keeps its number for ever.
 
-use super::wire::{Unread, Value};
+use super::wire::{DecodeError, Value};
 use semel_core::answer::EffectWord;
 use semel_core::class::{Class, Tier};
 use semel_core::effect::{Evidence, Verdict};
@@ -10,7 +10,7 @@ pub(super) trait Numbered: Sized {
     fn number(self) -> u64;
 
     /// A number that this semel does not know belongs to a newer one.
-    fn read(value: Value<'_>) -> Result<Self, Unread>;
+    fn read(value: Value<'_>) -> Result<Self, DecodeError>;
 }
 
 /// Both directions from one list; a word that is missing from it does not compile.
@@ -23,10 +23,10 @@ macro_rules! numbered {
                 }
             }
 
-            fn read(value: Value<'_>) -> Result<Self, Unread> {
+            fn read(value: Value<'_>) -> Result<Self, DecodeError> {
                 match value.number()? {
                     $($number => Ok($type::$word),)+
-                    _ => Err(Unread::Unknown),
+                    _ => Err(DecodeError::Unknown),
                 }
             }
         }

@@ -12,7 +12,7 @@ const FIXED32: u64 = 5;
 
 /// Why bytes are no record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unread {
+pub(super) enum DecodeError {
     Damaged,
     /// A variant that only a newer semel knows.
     Unknown,
@@ -91,52 +91,52 @@ pub(super) enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    pub(super) fn number(self) -> Result<u64, Unread> {
+    pub(super) fn number(self) -> Result<u64, DecodeError> {
         match self {
             Value::Number(value) => Ok(value),
-            Value::Bytes(_) => Err(Unread::Damaged),
+            Value::Bytes(_) => Err(DecodeError::Damaged),
         }
     }
 
-    pub(super) fn small(self) -> Result<u32, Unread> {
-        u32::try_from(self.number()?).map_err(|_| Unread::Damaged)
+    pub(super) fn small(self) -> Result<u32, DecodeError> {
+        u32::try_from(self.number()?).map_err(|_| DecodeError::Damaged)
     }
 
-    pub(super) fn flag(self) -> Result<bool, Unread> {
+    pub(super) fn flag(self) -> Result<bool, DecodeError> {
         Ok(self.number()? != 0)
     }
 
-    pub(super) fn bytes(self) -> Result<&'a [u8], Unread> {
+    pub(super) fn bytes(self) -> Result<&'a [u8], DecodeError> {
         match self {
             Value::Bytes(bytes) => Ok(bytes),
-            Value::Number(_) => Err(Unread::Damaged),
+            Value::Number(_) => Err(DecodeError::Damaged),
         }
     }
 
-    pub(super) fn array<const N: usize>(self) -> Result<[u8; N], Unread> {
-        self.bytes()?.try_into().map_err(|_| Unread::Damaged)
+    pub(super) fn array<const N: usize>(self) -> Result<[u8; N], DecodeError> {
+        self.bytes()?.try_into().map_err(|_| DecodeError::Damaged)
     }
 
-    pub(super) fn str(self) -> Result<&'a str, Unread> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| Unread::Damaged)
+    pub(super) fn str(self) -> Result<&'a str, DecodeError> {
+        std::str::from_utf8(self.bytes()?).map_err(|_| DecodeError::Damaged)
     }
 
-    pub(super) fn text(self) -> Result<String, Unread> {
+    pub(super) fn text(self) -> Result<String, DecodeError> {
         self.str().map(str::to_owned)
     }
 
-    pub(super) fn message(self) -> Result<Fields<'a>, Unread> {
-        self.bytes().map(Fields)
+    pub(super) fn message(self) -> Result<MessageFields<'a>, DecodeError> {
+        self.bytes().map(MessageFields)
     }
 }
 
 /// The fields of a message, in the order in which they were written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Fields<'a>(pub(super) &'a [u8]);
+pub(super) struct MessageFields<'a>(pub(super) &'a [u8]);
 
-impl<'a> Fields<'a> {
+impl<'a> MessageFields<'a> {
     /// The next field and its number.
-    pub(super) fn next(&mut self) -> Result<Option<(u64, Value<'a>)>, Unread> {
+    pub(super) fn next(&mut self) -> Result<Option<(u64, Value<'a>)>, DecodeError> {
         if self.0.is_empty() {
             return Ok(None);
         }
@@ -145,24 +145,24 @@ impl<'a> Fields<'a> {
             VARINT => Value::Number(self.varint()?),
             FIXED64 => Value::Number(u64::from_le_bytes(self.take(8)?.try_into().expect("taken as eight"))),
             BYTES => {
-                let length = usize::try_from(self.varint()?).map_err(|_| Unread::Damaged)?;
+                let length = usize::try_from(self.varint()?).map_err(|_| DecodeError::Damaged)?;
                 Value::Bytes(self.take(length)?)
             }
             // Never written by us; known so that it can be passed over.
             FIXED32 => Value::Bytes(self.take(4)?),
-            _ => return Err(Unread::Damaged),
+            _ => return Err(DecodeError::Damaged),
         };
         Ok(Some((key >> 3, value)))
     }
 
-    fn take(&mut self, count: usize) -> Result<&'a [u8], Unread> {
-        let (taken, rest) = self.0.split_at_checked(count).ok_or(Unread::Damaged)?;
+    fn take(&mut self, count: usize) -> Result<&'a [u8], DecodeError> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(DecodeError::Damaged)?;
         self.0 = rest;
         Ok(taken)
     }
 
     #[inline]
-    fn varint(&mut self) -> Result<u64, Unread> {
+    fn varint(&mut self) -> Result<u64, DecodeError> {
         match self.0 {
             // Most are lengths and numbers of fields.
             [byte, rest @ ..] if *byte < 0x80 => {
@@ -173,7 +173,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn long_varint(&mut self) -> Result<u64, Unread> {
+    fn long_varint(&mut self) -> Result<u64, DecodeError> {
         let mut value = 0;
         for shift in (0..64).step_by(7) {
             let byte = self.take(1)?[0];
@@ -182,7 +182,7 @@ impl<'a> Fields<'a> {
                 return Ok(value);
             }
         }
-        Err(Unread::Damaged)
+        Err(DecodeError::Damaged)
     }
 }
 
@@ -197,7 +197,7 @@ mod tests {
             out.message(1, |out| out.bytes(2, &vec![7; length]));
             out.number(3, u64::MAX);
             let bytes = out.finish();
-            let mut fields = Fields(&bytes);
+            let mut fields = MessageFields(&bytes);
             let (number, value) = fields.next().unwrap().unwrap();
             let (inner, text) = value.message().unwrap().next().unwrap().unwrap();
             assert_eq!((number, inner, text.bytes().unwrap().len()), (1, 2, length));
@@ -213,7 +213,7 @@ mod tests {
         out.bytes(1, b"text");
         let bytes = out.finish();
         for length in 1..bytes.len() {
-            assert_eq!(Fields(&bytes[..length]).next().unwrap_err(), Unread::Damaged, "{length}");
+            assert_eq!(MessageFields(&bytes[..length]).next().unwrap_err(), DecodeError::Damaged, "{length}");
         }
     }
 }

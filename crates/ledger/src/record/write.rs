@@ -3,13 +3,13 @@
 use super::numbers::Numbered;
 use super::wire::Out;
 use semel_core::effect::{
-    Attempt, Before, CallMark, Doubt, Effect, Facts, LastSend, NotAppliedWhy, Occurrence, Reply, Ruling,
-    State,
+    Attempt, CallMark, Doubt, Effect, Facts, LastSend, NotAppliedWhy, Occurrence, PreviousSuccess, Reply,
+    Ruling, State,
 };
 use semel_core::identity::{Marks, PathMark};
 use semel_core::ids::Run;
-use semel_core::policy::rule::Form;
 use semel_core::time::Uptime;
+use semel_core::undo::BodyForm;
 use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
 
 /// The size of most records, so that writing one allocates once.
@@ -28,7 +28,7 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
         delivered_at,
         undo,
         undone,
-        released,
+        repeat_permitted,
         refusals,
     } = effect;
     let mut out = Out::with_capacity(BYTES_USUAL);
@@ -53,7 +53,7 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
             out.number(2, at.0);
         });
     }
-    ruling(&mut out, 12, released.as_ref());
+    ruling(&mut out, 12, repeat_permitted.as_ref());
     if *refusals != 0 {
         out.number(13, *refusals);
     }
@@ -63,7 +63,7 @@ pub(super) fn effect(effect: &Effect) -> Vec<u8> {
 }
 
 fn occurrence(out: &mut Out, occurrence: &Occurrence) {
-    let Occurrence { number, reason, earlier, calls, before, by_leave } = occurrence;
+    let Occurrence { number, reason, earlier, calls, before, by_permission } = occurrence;
     out.number(1, u64::from(*number));
     if let Some(reason) = reason {
         out.text(2, reason.as_str());
@@ -80,14 +80,14 @@ fn occurrence(out: &mut Out, occurrence: &Occurrence) {
             out.number(2, *mark);
         });
     }
-    if let Some(Before { number, delivered_at, uptime }) = before {
+    if let Some(PreviousSuccess { number, delivered_at, uptime }) = before {
         out.message(5, |out| {
             out.number(1, u64::from(*number));
             out.number(2, delivered_at.0);
             self::uptime(out, 3, uptime.as_ref());
         });
     }
-    out.flag(6, *by_leave);
+    out.flag(6, *by_permission);
 }
 
 fn facts(out: &mut Out, facts: &Facts) {
@@ -147,8 +147,8 @@ fn undo(out: &mut Out, undo: &Undo) {
             out.text(1, method);
             out.text(2, url);
             match body {
-                Some(UndoBody { form: Form::Json, members }) => out.text(3, members),
-                Some(UndoBody { form: Form::Urlencoded, members }) => out.text(4, members),
+                Some(UndoBody { form: BodyForm::Json, members }) => out.text(3, members),
+                Some(UndoBody { form: BodyForm::Urlencoded, members }) => out.text(4, members),
                 None => {}
             }
         }),
@@ -178,11 +178,11 @@ fn marks(out: &mut Out, marks: &Marks) {
         out.bytes(3, &content.0);
     }
     for (field, marks) in [(4, paths), (5, content_paths)] {
-        for PathMark { path, kind, mark } in marks.iter() {
+        for PathMark { path, kind, mark } in marks {
             out.message(field, |out| {
                 out.text(1, path);
                 out.number(2, kind.number());
-                out.fixed(3, mark);
+                out.fixed(3, *mark);
             });
         }
     }

@@ -1,24 +1,15 @@
 //! One commit inside a write transaction: the checks, then the writes.
 
+use super::columns::{digest, index_from, micros, prefix, tag};
 use super::head_cache::HeadCache;
 use super::statements::{Sql, Statements};
-use crate::precondition::{Finding, Head, View, examine};
+use crate::precondition::{Finding, RowHead, View, examine};
 use crate::store::{
-    ALIKE_MAX, Commit, Cursor, Index, JournalLine, OwnerId, PAGE_ROWS_MAX, Put, ReplyChange, Revision,
-    SeenAlike,
+    ALIKE_MAX, Commit, Cursor, Index, JournalLine, PAGE_ROWS_MAX, Put, ReplyChange, Revision, SeenAlike,
 };
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use semel_core::digest::Digest;
-use semel_core::time::At;
-
-/// The columns of [`index_from`], in its order.
-macro_rules! index_columns {
-    () => {
-        "effect, run, family, alike, open, owner, opened_at, changed_at"
-    };
-}
-pub(super) use index_columns;
 
 /// Larger replies lie apart from their rows: a row is rewritten more often than its reply.
 const REPLY_IN_ROW_MAX: usize = 1_024;
@@ -56,7 +47,7 @@ impl<'c> Batch<'c> {
         Ok(finding)
     }
 
-    fn put(&mut self, put: &Put, head: Option<&Head>) -> rusqlite::Result<()> {
+    fn put(&mut self, put: &Put, head: Option<&RowHead>) -> rusqlite::Result<()> {
         match put {
             Put::Record { key, ordinal, expected, index, body, reply } => {
                 let revision = expected.next();
@@ -86,7 +77,7 @@ impl<'c> Batch<'c> {
                 }
                 let index = Index::clone(index);
                 let (id, ordinal, reply_apart) = (id as u64, *ordinal, apart);
-                self.heads.row(*key, Head { id, ordinal, revision, index, reply_apart });
+                self.heads.row(*key, RowHead { id, ordinal, revision, index, reply_apart });
                 Ok(())
             }
             Put::Forget { key, .. } => {
@@ -144,7 +135,7 @@ impl<'c> Batch<'c> {
 
     fn overwrite(
         &mut self,
-        head: &Head,
+        head: &RowHead,
         revision: Revision,
         index: &Index,
         body: &[u8],
@@ -210,7 +201,7 @@ impl<'c> Batch<'c> {
 impl View for Batch<'_> {
     type Error = rusqlite::Error;
 
-    fn newest(&mut self, key: Digest) -> rusqlite::Result<Option<Head>> {
+    fn newest(&mut self, key: Digest) -> rusqlite::Result<Option<RowHead>> {
         if let Some(head) = self.heads.newest(key) {
             return Ok(Some(head.clone()));
         }
@@ -218,7 +209,7 @@ impl View for Batch<'_> {
         statement.query_row(params![prefix(&key), key.0], head_from).optional()
     }
 
-    fn row(&mut self, key: Digest, ordinal: u32) -> rusqlite::Result<Option<Head>> {
+    fn row(&mut self, key: Digest, ordinal: u32) -> rusqlite::Result<Option<RowHead>> {
         let statement = self.statements.get(Sql::OneRow)?;
         statement.query_row(params![prefix(&key), key.0, ordinal], head_from).optional()
     }
@@ -265,50 +256,12 @@ fn in_row(reply: &ReplyChange, open: bool, usual_bytes: usize) -> ToSqlOutput<'_
     ToSqlOutput::Borrowed(value)
 }
 
-/// The number of a family in `open`. It need not be unique: the row says which one it is.
-pub(super) fn tag(digest: Digest) -> i64 {
-    digest.short() as i64
-}
-
-/// The number of a key or run in its index.
-pub(super) fn prefix(digest: &Digest) -> &[u8] {
-    &digest.0[..8]
-}
-
-pub(super) fn micros(at: At) -> i64 {
-    i64::try_from(at.0).unwrap_or(i64::MAX)
-}
-
-fn head_from(row: &Row<'_>) -> rusqlite::Result<Head> {
-    Ok(Head {
+fn head_from(row: &Row<'_>) -> rusqlite::Result<RowHead> {
+    Ok(RowHead {
         id: row.get::<_, i64>(0)? as u64,
         ordinal: row.get(1)?,
         revision: Revision(row.get::<_, i64>(2)? as u64),
         reply_apart: row.get(3)?,
         index: index_from(row, 4)?,
     })
-}
-
-pub(super) fn index_from(row: &Row<'_>, first: usize) -> rusqlite::Result<Index> {
-    Ok(Index {
-        effect: u128::from_be_bytes(row.get(first)?),
-        run: optional_digest(row, first + 1)?,
-        family: digest(row, first + 2)?,
-        alike: optional_digest(row, first + 3)?,
-        open: row.get(first + 4)?,
-        owner: row.get::<_, Option<[u8; 16]>>(first + 5)?.map(|id| OwnerId(u128::from_be_bytes(id))),
-        opened_at: At(row.get::<_, i64>(first + 6)? as u64),
-        changed_at: At(row.get::<_, i64>(first + 7)? as u64),
-    })
-}
-
-pub(super) fn digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Digest> {
-    row.get(column).map(Digest)
-}
-
-pub(super) fn optional_digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Digest>> {
-    match row.get_ref(column)? {
-        ValueRef::Null => Ok(None),
-        _ => digest(row, column).map(Some),
-    }
 }

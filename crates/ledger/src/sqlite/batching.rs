@@ -71,9 +71,9 @@ impl BatchWait {
     }
 
     /// `None` where waiting does not pay.
-    pub(super) fn span(&self) -> Option<Span> {
+    pub(super) fn span(&self) -> Option<WaitLimits> {
         let quiet = self.mean() / SHARE;
-        (quiet >= SPAN_MIN).then(|| Span { quiet, whole: self.mean() / SHARE_MAX })
+        (quiet >= SPAN_MIN).then(|| WaitLimits { quiet, whole: self.mean() / SHARE_MAX })
     }
 
     pub(super) fn disk_is_slow(&self) -> bool {
@@ -87,7 +87,7 @@ impl BatchWait {
 
 /// A wait for company.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct WaitLimits {
     /// It ends when nobody has come for this long,
     pub(super) quiet: Duration,
     /// and in any case after this.
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!((linger.span(), linger.disk_is_slow()), (None, false));
         let linger = BatchWait::default();
         linger.note(Duration::from_millis(2));
-        let span = Span { quiet: Duration::from_micros(200), whole: Duration::from_millis(1) };
+        let span = WaitLimits { quiet: Duration::from_micros(200), whole: Duration::from_millis(1) };
         assert_eq!((linger.span(), linger.disk_is_slow()), (Some(span), true));
     }
 }

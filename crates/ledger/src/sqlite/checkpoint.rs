@@ -13,21 +13,21 @@ const PAGES_ALONE: u32 = 3_500;
 
 #[derive(Debug)]
 pub(super) struct Checkpoints {
-    wal: Arc<Seen>,
+    wal: Arc<WalState>,
     /// A checkpoint is due at this many frames.
     pages: u32,
 }
 
 /// The state of the WAL, as this connection's commits show it.
 #[derive(Debug, Default)]
-struct Seen {
+struct WalState {
     /// Frames in it after the last commit of any process.
     frames: AtomicU32,
     /// Where to try again after a checkpoint that a long reader kept from finishing; 0 otherwise.
     retry_at: AtomicU32,
 }
 
-impl Seen {
+impl WalState {
     fn now_has(&self, frames: u32) {
         if frames < self.frames.swap(frames, Ordering::Relaxed) {
             // Somebody else has folded it; what stood against that is over.

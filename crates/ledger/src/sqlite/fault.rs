@@ -6,7 +6,7 @@ use rusqlite::ErrorCode;
 use std::io;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum SqliteFault {
     /// Someone else holds the write lock for too long.
     Busy,
     /// No room. SQLite writes the commit frame last and whole, so what did not fit did not land.
@@ -25,44 +25,46 @@ pub(super) enum Fault {
     Statement,
 }
 
-impl Fault {
-    pub(super) fn of(error: &rusqlite::Error) -> Fault {
+impl SqliteFault {
+    pub(super) fn of(error: &rusqlite::Error) -> SqliteFault {
         match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Fault::Busy,
-            Some(ErrorCode::DiskFull) => Fault::Full,
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => Fault::Damaged,
-            Some(ErrorCode::ReadOnly) => Fault::ReadOnly,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => SqliteFault::Busy,
+            Some(ErrorCode::DiskFull) => SqliteFault::Full,
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => SqliteFault::Damaged,
+            Some(ErrorCode::ReadOnly) => SqliteFault::ReadOnly,
             Some(
                 ErrorCode::SystemIoFailure
                 | ErrorCode::CannotOpen
                 | ErrorCode::PermissionDenied
                 | ErrorCode::FileLockingProtocolFailed
                 | ErrorCode::OutOfMemory,
-            ) => Fault::Disk,
-            _ => Fault::Statement,
+            ) => SqliteFault::Disk,
+            _ => SqliteFault::Statement,
         }
     }
 
     /// Whether each commit of the batch may fare better alone.
     pub(super) fn concerns_one_commit(self) -> bool {
-        self == Fault::Statement
+        self == SqliteFault::Statement
     }
 
     pub(super) fn spoils_connection(self) -> bool {
-        matches!(self, Fault::Disk | Fault::ReadOnly | Fault::Damaged)
+        matches!(self, SqliteFault::Disk | SqliteFault::ReadOnly | SqliteFault::Damaged)
     }
 
     pub(super) fn while_opening(place: &Place, error: &rusqlite::Error) -> Error {
-        match Fault::of(error) {
-            Fault::Damaged => damaged(place, error),
-            Fault::Busy => place.cannot_open(io::Error::new(io::ErrorKind::WouldBlock, error.to_string())),
+        match SqliteFault::of(error) {
+            SqliteFault::Damaged => damaged(place, error),
+            SqliteFault::Busy => {
+                place.cannot_open(io::Error::new(io::ErrorKind::WouldBlock, error.to_string()))
+            }
             _ => place.cannot_open(io::Error::other(error.to_string())),
         }
     }
 
     pub(super) fn while_reading(place: &Place, error: &rusqlite::Error) -> Error {
-        match Fault::of(error) {
-            Fault::Damaged => damaged(place, error),
+        match SqliteFault::of(error) {
+            SqliteFault::Damaged => damaged(place, error),
             _ => Error::NotRead { what: error.to_string() },
         }
     }

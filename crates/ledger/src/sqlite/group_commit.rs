@@ -5,12 +5,12 @@
 //! finding the writer taken, a thread drains the queue, and everybody uses it until it has been lonely for a while.
 
 use super::at_once::try_lock;
-use super::batching::{BatchWait, Company, Span};
+use super::batching::{BatchWait, Company, WaitLimits};
 use super::clock;
 use super::waiters::Waiters;
-use super::writer::{Answer, Cost, Patience, Writer};
+use super::writer::{BatchCost, CommitResult, Patience, Writer};
 use crate::Error;
-use crate::histogram::{Counted, Histogram};
+use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::precondition::moved;
 use crate::store::{Commit, Committed, Durability};
 use std::collections::VecDeque;
@@ -42,7 +42,7 @@ const LONELY_BATCHES: u32 = 16;
 #[derive(Debug)]
 pub(super) struct GroupCommit {
     writer: Mutex<Writer>,
-    queue: Mutex<Queue>,
+    queue: Mutex<CommitQueue>,
     arrived: Condvar,
     /// The thread serves; callers only queue.
     busy: AtomicBool,
@@ -55,10 +55,10 @@ pub(super) struct GroupCommit {
 }
 
 #[derive(Debug)]
-struct Queue {
+struct CommitQueue {
     /// Settlements go before claims: an answer that cannot be recorded is a doubt.
-    jobs: VecDeque<Job>,
-    claims: VecDeque<Job>,
+    jobs: VecDeque<QueuedCommit>,
+    claims: VecDeque<QueuedCommit>,
     /// The thread wants to be woken once this many jobs wait; `usize::MAX` while it is at work.
     wake_at: usize,
     closed: bool,
@@ -66,15 +66,15 @@ struct Queue {
 }
 
 #[derive(Debug)]
-struct Job {
+struct QueuedCommit {
     commit: Commit,
-    answer: oneshot::Sender<Answered>,
+    answer: oneshot::Sender<FinishedCommit>,
 }
 
 /// The commit goes back to where it was made: memory is freed the cheapest by the thread that soon needs it again.
-type Answered = (Answer, Commit);
+type FinishedCommit = (CommitResult, Commit);
 
-impl Queue {
+impl CommitQueue {
     fn len(&self) -> usize {
         self.jobs.len() + self.claims.len()
     }
@@ -88,7 +88,7 @@ impl Queue {
         self.jobs.iter().chain(&self.claims).all(|job| job.commit.durability == Durability::Lazy)
     }
 
-    fn push(&mut self, job: Job) -> Result<(), Error> {
+    fn push(&mut self, job: QueuedCommit) -> Result<(), Error> {
         match job.commit.require.room {
             true if self.claims.len() >= CLAIMS_WAITING_MAX => Err(Error::Overloaded),
             true => {
@@ -103,8 +103,10 @@ impl Queue {
     }
 
     /// The next batch. A lazy one has lazy commits alone.
-    fn take(&mut self, durability: Durability) -> Vec<Job> {
-        let fits = |job: &Job| durability == Durability::Durable || job.commit.durability == Durability::Lazy;
+    fn take(&mut self, durability: Durability) -> Vec<QueuedCommit> {
+        let fits = |job: &QueuedCommit| {
+            durability == Durability::Durable || job.commit.durability == Durability::Lazy
+        };
         let mut batch = Vec::new();
         for queue in [&mut self.jobs, &mut self.claims] {
             let room = BATCH_MAX - batch.len();
@@ -117,7 +119,7 @@ impl Queue {
 
 impl GroupCommit {
     pub(super) fn new(writer: Writer, waiters: Arc<Waiters>) -> Self {
-        let queue = Queue {
+        let queue = CommitQueue {
             jobs: VecDeque::new(),
             claims: VecDeque::new(),
             wake_at: usize::MAX,
@@ -139,16 +141,16 @@ impl GroupCommit {
     }
 
     /// Dropping the future does not take the commit back.
-    pub(super) async fn commit(self: &Arc<Self>, commit: Commit) -> Answer {
+    pub(super) async fn commit(self: &Arc<Self>, commit: Commit) -> CommitResult {
         let (answer, mut answered) = oneshot::channel();
         let hurries = !is_in_no_hurry(&commit);
-        let job = Job { commit, answer };
+        let job = QueuedCommit { commit, answer };
         if self.busy.load(Ordering::Relaxed) || self.batch_wait.disk_is_slow() {
             self.leave_to_thread(Some(job))?;
         } else {
             self.queue().push(job)?;
             if !hurries || self.company.is_worth_a_look() {
-                let queued = Queued(self);
+                let queued = QueueGuard(self);
                 step_aside().await;
                 std::mem::forget(queued);
             }
@@ -173,9 +175,9 @@ impl GroupCommit {
     }
 
     /// The same without ever waiting in the executor: the caller that gets the writer commits for all who queued.
-    pub(super) fn commit_blocking(&self, commit: Commit) -> Answer {
+    pub(super) fn commit_blocking(&self, commit: Commit) -> CommitResult {
         let (answer, mut answered) = oneshot::channel();
-        self.queue().push(Job { commit, answer })?;
+        self.queue().push(QueuedCommit { commit, answer })?;
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match answered.try_recv() {
@@ -186,7 +188,7 @@ impl GroupCommit {
         }
     }
 
-    pub(super) fn times(&self) -> Counted {
+    pub(super) fn times(&self) -> HistogramSnapshot {
         self.times.counted()
     }
 
@@ -251,7 +253,7 @@ impl GroupCommit {
         let Some((commits, answers, cost)) = writer.write(durability, patience, drain) else {
             return 0;
         };
-        if let Cost::Synced(took) = cost {
+        if let BatchCost::Synced(took) = cost {
             self.durable_commits.fetch_add(1, Ordering::Relaxed);
             self.batch_wait.note(took);
             self.times.add(took);
@@ -276,7 +278,11 @@ impl GroupCommit {
         if lazy && !writer.checkpoint_is_due() { Durability::Lazy } else { Durability::Durable }
     }
 
-    fn drain(&self, durability: Durability, answers_to: &mut Vec<oneshot::Sender<Answered>>) -> Vec<Commit> {
+    fn drain(
+        &self,
+        durability: Durability,
+        answers_to: &mut Vec<oneshot::Sender<FinishedCommit>>,
+    ) -> Vec<Commit> {
         let jobs = self.queue().take(durability).into_iter();
         jobs.map(|job| {
             answers_to.push(job.answer);
@@ -286,12 +292,12 @@ impl GroupCommit {
     }
 
     /// Everybody does, from now on.
-    fn leave_to_thread(self: &Arc<Self>, job: Option<Job>) -> Result<(), Error> {
+    fn leave_to_thread(self: &Arc<Self>, job: Option<QueuedCommit>) -> Result<(), Error> {
         self.busy.store(true, Ordering::Relaxed);
         self.call_thread(job)
     }
 
-    fn call_thread(self: &Arc<Self>, job: Option<Job>) -> Result<(), Error> {
+    fn call_thread(self: &Arc<Self>, job: Option<QueuedCommit>) -> Result<(), Error> {
         let mut queue = self.queue();
         if let Some(job) = job {
             queue.push(job)?;
@@ -353,10 +359,10 @@ impl GroupCommit {
     /// Waits until so many jobs are there, or nobody has come for a while.
     fn linger<'q>(
         &'q self,
-        mut queue: MutexGuard<'q, Queue>,
+        mut queue: MutexGuard<'q, CommitQueue>,
         expected: usize,
-        span: Span,
-    ) -> MutexGuard<'q, Queue> {
+        span: WaitLimits,
+    ) -> MutexGuard<'q, CommitQueue> {
         let until = clock::now() + span.whole;
         queue.wake_at = expected;
         while queue.len() < expected && !queue.closed {
@@ -370,15 +376,15 @@ impl GroupCommit {
         queue
     }
 
-    fn queue(&self) -> MutexGuard<'_, Queue> {
+    fn queue(&self) -> MutexGuard<'_, CommitQueue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// A commit that waits for its caller to come back. If the caller does not, the thread takes it.
-struct Queued<'l>(&'l Arc<GroupCommit>);
+struct QueueGuard<'l>(&'l Arc<GroupCommit>);
 
-impl Drop for Queued<'_> {
+impl Drop for QueueGuard<'_> {
     fn drop(&mut self) {
         let _nothing_new_is_refused = self.0.call_thread(None);
     }
@@ -426,19 +432,19 @@ mod tests {
     use super::*;
     use crate::store::{Nonce, Require};
 
-    fn queue() -> Queue {
+    fn queue() -> CommitQueue {
         let (jobs, claims) = (VecDeque::new(), VecDeque::new());
-        Queue { jobs, claims, wake_at: usize::MAX, closed: false, thread: None }
+        CommitQueue { jobs, claims, wake_at: usize::MAX, closed: false, thread: None }
     }
 
-    fn job(number: u128, claim: bool, durability: Durability) -> Job {
+    fn job(number: u128, claim: bool, durability: Durability) -> QueuedCommit {
         let require = Require { room: claim, ..Require::default() };
         let (puts, journal) = (Vec::new(), Vec::new());
         let commit = Commit { nonce: Nonce(number), puts, require, journal, durability };
-        Job { commit, answer: oneshot::channel().0 }
+        QueuedCommit { commit, answer: oneshot::channel().0 }
     }
 
-    fn numbers(batch: &[Job]) -> Vec<u128> {
+    fn numbers(batch: &[QueuedCommit]) -> Vec<u128> {
         batch.iter().map(|job| job.commit.nonce.0).collect()
     }
 

@@ -5,7 +5,7 @@
 //! since (`PRAGMA data_version`); one that has makes everything forgotten.
 
 use super::read;
-use crate::precondition::Head;
+use crate::precondition::RowHead;
 use crate::store::Revision;
 use rusqlite::Connection;
 use semel_core::digest::Digest;
@@ -20,7 +20,7 @@ pub(super) struct HeadCache {
     /// The version of the database that this speaks of; `None` speaks of none.
     version: Option<i64>,
     /// The newest row of a record.
-    rows: HashMap<Digest, Head>,
+    rows: HashMap<Digest, RowHead>,
     cells: HashMap<Digest, Revision>,
     /// The size of the last reply in its row; the next one will take about as much. Never forgotten, being no fact.
     pub(super) reply_bytes: usize,
@@ -48,11 +48,11 @@ impl HeadCache {
         *self = HeadCache { reply_bytes: self.reply_bytes, ..HeadCache::default() };
     }
 
-    pub(super) fn newest(&self, key: Digest) -> Option<&Head> {
+    pub(super) fn newest(&self, key: Digest) -> Option<&RowHead> {
         self.rows.get(&key)
     }
 
-    pub(super) fn row(&mut self, key: Digest, head: Head) {
+    pub(super) fn row(&mut self, key: Digest, head: RowHead) {
         self.rows.insert(key, head);
     }
 

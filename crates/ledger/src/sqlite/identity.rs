@@ -5,11 +5,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Device and inode.
-pub(super) type Identity = (u64, u64);
+pub(super) type FileIdentity = (u64, u64);
 
 /// Where it can be, the inode alone is asked for. A kernel that has told a file's times gives its next write a time of
 /// its own, which the next fsync then has to write too: a quarter of what that takes.
-pub(super) fn identity(file: &Path) -> io::Result<Identity> {
+pub(super) fn identity(file: &Path) -> io::Result<FileIdentity> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};

@@ -8,7 +8,9 @@ mod at_once;
 mod batching;
 mod checkpoint;
 mod clock;
+mod columns;
 mod connection;
+mod epoch;
 mod fault;
 mod group_commit;
 mod head_cache;
@@ -26,17 +28,17 @@ mod watermark;
 mod writer;
 mod writer_turn;
 
-pub use open::{OpenOptions, Opened, Past};
-pub use renew::{Renewal, renew_secret};
+pub use open::{LedgerPast, OpenOptions, OpenedStore};
+pub use renew::{SecretRenewal, renew_secret};
 pub use schema::FORMAT;
 
 use crate::Error;
-use crate::histogram::{Counted, Histogram};
+use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::place::Place;
 use crate::store::{
     By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
 };
-use fault::Fault;
+use fault::SqliteFault;
 use group_commit::GroupCommit;
 use poller::Poller;
 use readers::Readers;
@@ -68,18 +70,13 @@ pub struct SqliteStore {
 }
 
 impl SqliteStore {
-    /// Opens the ledger, or founds it where there is none.
-    pub fn open(options: OpenOptions) -> Result<Opened, Error> {
-        open::open(options)
-    }
-
     /// Durable commits so far, each of them one fsync of the WAL however many callers shared it.
     pub fn durable_commits(&self) -> u64 {
         self.lane.as_ref().map_or(0, |lane| lane.durable_commits())
     }
 
     /// How long durable commits took, since this process opened it.
-    pub fn commit_times(&self) -> Counted {
+    pub fn commit_times(&self) -> HistogramSnapshot {
         self.lane.as_ref().map_or_else(|| Histogram::default().counted(), |lane| lane.times())
     }
 
@@ -154,8 +151,8 @@ impl SqliteStore {
             && let Some(connection) = writer.connection().filter(|connection| connection.is_autocommit())
         {
             match read(connection) {
-                Err(error) if Fault::of(&error).spoils_connection() => {}
-                result => return result.map_err(|error| Fault::while_reading(&self.place, &error)),
+                Err(error) if SqliteFault::of(&error).spoils_connection() => {}
+                result => return result.map_err(|error| SqliteFault::while_reading(&self.place, &error)),
             }
         }
         self.readers.with(read)

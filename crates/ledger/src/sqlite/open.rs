@@ -1,15 +1,15 @@
 //! Opening a ledger, and founding one where there is none.
 
-use super::fault::Fault;
+use super::fault::SqliteFault;
 use super::group_commit::GroupCommit;
 use super::poller::Poller;
 use super::readers::Readers;
 use super::schema::{self, Access};
 use super::waiters::Waiters;
-use super::writer::{Reach, Writer};
-use super::{SqliteStore, clock, connection, renew, watermark};
+use super::writer::{Writer, WriterParts};
+use super::{SqliteStore, clock, connection, epoch, watermark};
 use crate::Error;
-use crate::failpoint::{self, Injected};
+use crate::failpoint::{self, InjectedError};
 use crate::place::{Place, create_private};
 use crate::small_records::Epoch;
 use semel_core::digest::Secret;
@@ -49,15 +49,15 @@ impl OpenOptions {
 }
 
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedStore {
     pub store: SqliteStore,
     pub secret: Secret,
-    pub past: Past,
+    pub past: LedgerPast,
 }
 
 /// The ledger's knowledge of the time before it was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Past {
+pub enum LedgerPast {
     Kept,
     /// This call founded the ledger, secret and all: there is nothing that it could have forgotten.
     New,
@@ -66,7 +66,14 @@ pub enum Past {
     MayBeLost,
 }
 
-pub(super) fn open(options: OpenOptions) -> Result<Opened, Error> {
+impl SqliteStore {
+    /// Opens the ledger, or founds it where there is none.
+    pub fn open(options: OpenOptions) -> Result<OpenedStore, Error> {
+        open(options)
+    }
+}
+
+fn open(options: OpenOptions) -> Result<OpenedStore, Error> {
     connection::refuse_old_sqlite()?;
     if options.read_only {
         return open_for_reading(&options);
@@ -76,7 +83,8 @@ pub(super) fn open(options: OpenOptions) -> Result<Opened, Error> {
     if has_content(&place)?
         && let Some(secret) = place.secret()?
     {
-        let connection = connection::writer(&place).map_err(|error| Fault::while_opening(&place, &error))?;
+        let connection =
+            connection::writer(&place).map_err(|error| SqliteFault::while_opening(&place, &error))?;
         if schema::recognise(&connection, &place, secret.check_value(), Access::Write)? {
             let past = past(&place, &connection, &options)?;
             return writing(place, connection, secret, past, &options);
@@ -88,15 +96,15 @@ pub(super) fn open(options: OpenOptions) -> Result<Opened, Error> {
 /// Under a lock, so that of several first processes exactly one founds the ledger. Tables first, then the secret,
 /// then the tie between them: cut short anywhere, founding goes on where it stopped, and a secret that is found
 /// without tables has lost its ledger.
-fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
+fn found(place: Place, options: &OpenOptions) -> Result<OpenedStore, Error> {
     let turn = founding_lock(&place).map_err(|source| place.cannot_open(source))?;
-    let failed = |error: rusqlite::Error| Fault::while_opening(&place, &error);
+    let failed = |error: rusqlite::Error| SqliteFault::while_opening(&place, &error);
     let before = place.secret()?;
     match create_private(place.database()) {
         Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(place.cannot_open(error)),
         _ => {}
     }
-    let cut_short = |injected: Injected| Error::NotWritten { what: injected.to_string() };
+    let cut_short = |injected: InjectedError| Error::NotWritten { what: injected.to_string() };
     let connection = connection::writer(&place).map_err(failed)?;
     // Opening alone writes a header, so the file's length tells nothing.
     let had_tables = schema::has_tables(&connection).map_err(failed)?;
@@ -109,7 +117,7 @@ fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
         && schema::recognise(&connection, &place, secret.check_value(), Access::Write)?
     {
         // A faster process founded it while we waited for our turn.
-        return writing(place, connection, secret.clone(), Past::Kept, options);
+        return writing(place, connection, secret.clone(), LedgerPast::Kept, options);
     }
     let lost = before.is_some() && !had_tables;
     let epoch = Epoch {
@@ -127,46 +135,50 @@ fn found(place: Place, options: &OpenOptions) -> Result<Opened, Error> {
     failpoint::hit("found.after_secret").map_err(cut_short)?;
     schema::tie(&connection, secret.check_value()).map_err(failed)?;
     place.sync_directory().map_err(|source| place.cannot_open(source))?;
-    let past = if lost { Past::MayBeLost } else { Past::New };
+    let past = if lost { LedgerPast::MayBeLost } else { LedgerPast::New };
     writing(place, connection, secret, past, options)
 }
 
 /// Whether it still has every commit that it is known to have had. If not, a new epoch begins at once.
-fn past(place: &Place, connection: &rusqlite::Connection, options: &OpenOptions) -> Result<Past, Error> {
-    let failed = |error: rusqlite::Error| Fault::while_opening(place, &error);
+fn past(
+    place: &Place,
+    connection: &rusqlite::Connection,
+    options: &OpenOptions,
+) -> Result<LedgerPast, Error> {
+    let failed = |error: rusqlite::Error| SqliteFault::while_opening(place, &error);
     // The mark first: others may write on in between, and what was marked before must be there now.
     let is_behind = || -> Result<bool, Error> {
         let marked = watermark::read(place);
         Ok(schema::last_line(connection).map_err(failed)? < marked)
     };
     if !is_behind()? {
-        return Ok(Past::Kept);
+        return Ok(LedgerPast::Kept);
     }
     let turn = founding_lock(place).map_err(|source| place.cannot_open(source))?;
     if is_behind()? {
-        let last = renew::after_loss(connection, options.now).map_err(failed)?;
+        let last = epoch::after_loss(connection, options.now).map_err(failed)?;
         // A process that finds the old mark again begins another epoch.
         let _stays = watermark::write(&turn, last);
-        return Ok(Past::MayBeLost);
+        return Ok(LedgerPast::MayBeLost);
     }
-    Ok(Past::Kept)
+    Ok(LedgerPast::Kept)
 }
 
 fn writing(
     place: Place,
     connection: rusqlite::Connection,
     secret: Secret,
-    past: Past,
+    past: LedgerPast,
     options: &OpenOptions,
-) -> Result<Opened, Error> {
+) -> Result<OpenedStore, Error> {
     let pages = if options.blocking { COMMAND_CHECKPOINT_PAGES } else { SERVER_CHECKPOINT_PAGES };
     let readers = Arc::new(Readers::new(place.clone()));
-    let by = Reach { readers: Arc::clone(&readers), threads: !options.blocking };
+    let by = WriterParts { readers: Arc::clone(&readers), threads: !options.blocking };
     let writer = Writer::new(place.clone(), connection, pages, by, options.now)?;
-    Ok(Opened { store: store(place, Some(writer), readers, options.blocking), secret, past })
+    Ok(OpenedStore { store: store(place, Some(writer), readers, options.blocking), secret, past })
 }
 
-fn open_for_reading(options: &OpenOptions) -> Result<Opened, Error> {
+fn open_for_reading(options: &OpenOptions) -> Result<OpenedStore, Error> {
     let missing = || options.place.cannot_open(ErrorKind::NotFound.into());
     if !options.place.directory().exists() {
         return Err(missing());
@@ -176,7 +188,7 @@ fn open_for_reading(options: &OpenOptions) -> Result<Opened, Error> {
     if !has_content(&place)? {
         return Err(missing());
     }
-    let failed = |error: rusqlite::Error| Fault::while_opening(&place, &error);
+    let failed = |error: rusqlite::Error| SqliteFault::while_opening(&place, &error);
     let connection = connection::reader(&place).map_err(failed)?;
     // The tables before the secret: founding writes them in that order, and a ledger whose founding goes on in
     // another process is not there yet.
@@ -193,7 +205,7 @@ fn open_for_reading(options: &OpenOptions) -> Result<Opened, Error> {
         return Err(missing());
     }
     let readers = Arc::new(Readers::new(place.clone()));
-    Ok(Opened { store: store(place, None, readers, options.blocking), secret, past: Past::Kept })
+    Ok(OpenedStore { store: store(place, None, readers, options.blocking), secret, past: LedgerPast::Kept })
 }
 
 fn store(place: Place, writer: Option<Writer>, readers: Arc<Readers>, blocking: bool) -> SqliteStore {

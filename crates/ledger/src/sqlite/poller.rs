@@ -34,7 +34,7 @@ impl Poller {
     pub(super) fn start(&self) -> bool {
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.is_none() {
-            let look = Look { readers: Arc::clone(&self.readers), version: None };
+            let look = ChangeDetector { readers: Arc::clone(&self.readers), version: None };
             let waiters = Arc::clone(&self.waiters);
             let builder = std::thread::Builder::new().name("semel-waiters".to_owned());
             *thread = builder.spawn(move || watch(&waiters, look)).ok();
@@ -51,7 +51,7 @@ impl Poller {
     }
 }
 
-fn watch(waiters: &Waiters, mut look: Look) {
+fn watch(waiters: &Waiters, mut look: ChangeDetector) {
     let mut nap = NAP_MIN;
     loop {
         let mut state = waiters.state();
@@ -90,12 +90,12 @@ fn watch(waiters: &Waiters, mut look: Look) {
 
 /// The version of the database that was last seen, by a connection that nobody else uses.
 #[derive(Debug)]
-struct Look {
+struct ChangeDetector {
     readers: Arc<Readers>,
     version: Option<i64>,
 }
 
-impl Look {
+impl ChangeDetector {
     fn changed_since_last(&mut self) -> bool {
         let version = self.read(read::data_version).ok();
         std::mem::replace(&mut self.version, version) != version && version.is_some()

@@ -1,6 +1,6 @@
 //! Point reads. Each statement is one snapshot.
 
-use super::apply::{digest, index_columns, index_from, micros, optional_digest, prefix};
+use super::columns::{digest, index_columns, index_from, micros, optional_digest, prefix};
 use crate::store::{Cell, Cursor, EPOCH_CELL, JOURNAL_PAGE_MAX, JournalLine, Page, Revision, Row, Versioned};
 use rusqlite::{Connection, OptionalExtension, params};
 use semel_core::digest::Digest;

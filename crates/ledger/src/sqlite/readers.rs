@@ -3,7 +3,7 @@
 
 use super::at_once::try_lock;
 use super::connection;
-use super::fault::Fault;
+use super::fault::SqliteFault;
 use crate::Error;
 use crate::place::Place;
 use rusqlite::Connection;
@@ -40,7 +40,7 @@ impl Readers {
     }
 
     pub(super) fn with<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, Error> {
-        let failed = |error: &rusqlite::Error| Fault::while_reading(&self.place, error);
+        let failed = |error: &rusqlite::Error| SqliteFault::while_reading(&self.place, error);
         // One that is there is better than one's own that is not: threads that take turns need but one.
         let mut kept = self.idle(Option::is_some).or_else(|| self.idle(Option::is_none));
         let mut in_a_burst = None;
@@ -50,7 +50,7 @@ impl Readers {
             None => slot.insert(connection::reader(&self.place).map_err(|error| failed(&error))?),
         };
         let result = read(connection);
-        if result.as_ref().is_err_and(|error| Fault::of(error).spoils_connection()) {
+        if result.as_ref().is_err_and(|error| SqliteFault::of(error).spoils_connection()) {
             *slot = None;
         }
         result.map_err(|error| failed(&error))

@@ -4,17 +4,13 @@
 //! changes the check value. A crash at any point leaves a ledger without its secret, which refuses to open until
 //! this is run once more; it never leaves one that has forgotten and does not know it.
 
-use super::apply::Batch;
-use super::fault::Fault;
-use super::head_cache::HeadCache;
-use super::open::{founding_lock, has_content};
-use super::{OpenOptions, connection, read, schema};
-use crate::entropy::{OsEntropy, nonce};
+use super::connection;
+use super::epoch::write_epoch;
+use super::fault::SqliteFault;
+use super::open::{OpenOptions, founding_lock, has_content};
+use crate::Error;
 use crate::place::Place;
-use crate::precondition::Finding;
 use crate::small_records::Epoch;
-use crate::store::{Commit, EPOCH_CELL, Put, Revision};
-use crate::{Error, journal};
 use rusqlite::{Connection, params};
 use semel_core::digest::Digest;
 use semel_core::time::At;
@@ -23,14 +19,19 @@ use std::io::{self, ErrorKind};
 
 /// Whether a secret that is still there may go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Renewal {
+pub enum SecretRenewal {
     OnlyIfMissing,
     /// The old one is kept beside it, under another name.
     Replace,
 }
 
 /// Gives the ledger a new secret and a new epoch.
-pub fn renew_secret(options: &OpenOptions, renewal: Renewal, reason: &str, now: At) -> Result<Epoch, Error> {
+pub fn renew_secret(
+    options: &OpenOptions,
+    renewal: SecretRenewal,
+    reason: &str,
+    now: At,
+) -> Result<Epoch, Error> {
     connection::refuse_old_sqlite()?;
     let missing = || options.place.cannot_open(ErrorKind::NotFound.into());
     if !options.place.directory().exists() {
@@ -39,13 +40,13 @@ pub fn renew_secret(options: &OpenOptions, renewal: Renewal, reason: &str, now: 
     options.place.prepare(options.allow_network_fs)?;
     let place = options.place.resolved()?;
     let cannot = |source: io::Error| place.cannot_open(source);
-    let failed = |error: rusqlite::Error| Fault::while_opening(&place, &error);
+    let failed = |error: rusqlite::Error| SqliteFault::while_opening(&place, &error);
     if !has_content(&place)? {
         return Err(missing());
     }
     let _turn = founding_lock(&place).map_err(cannot)?;
     if place.secret_file().try_exists().map_err(cannot)? {
-        if renewal == Renewal::OnlyIfMissing {
+        if renewal == SecretRenewal::OnlyIfMissing {
             return Err(Error::SecretKept { path: place.database().to_owned() });
         }
         set_aside(&place, now).map_err(cannot)?;
@@ -70,29 +71,5 @@ fn rewrite(connection: &Connection, check: Digest, reason: &str, now: At) -> rus
     connection.execute("UPDATE meta SET secret_check = ?1", params![check.0])?;
     let epoch = write_epoch(connection, "secret_renewed", reason, now)?;
     connection.execute_batch("COMMIT")?;
-    Ok(epoch)
-}
-
-/// Begins the epoch of a ledger that has less than it had, in a transaction of its own. Returns the last line of its
-/// journal, to be marked once this is done.
-pub(super) fn after_loss(connection: &Connection, now: At) -> rusqlite::Result<u64> {
-    connection.execute_batch("BEGIN IMMEDIATE")?;
-    let reason = "the ledger has less than it had: commits are gone";
-    write_epoch(connection, "commits_lost", reason, now)?;
-    let last = schema::last_line(connection)?;
-    connection.execute_batch("COMMIT")?;
-    Ok(last)
-}
-
-fn write_epoch(connection: &Connection, kind: &str, reason: &str, now: At) -> rusqlite::Result<Epoch> {
-    let cell = read::cell(connection, EPOCH_CELL)?;
-    let previous: Option<Epoch> = cell.as_ref().and_then(|cell| serde_json::from_slice(&cell.body).ok());
-    let epoch = Epoch::after(previous.as_ref(), reason, now);
-    let data = serde_json::json!({"number": epoch.number, "reason": reason});
-    let put = Put::cell(EPOCH_CELL, cell.map_or(Revision::ABSENT, |cell| cell.revision), &epoch);
-    let lines = vec![journal::note(kind, None, None, data, now)];
-    let commit = Commit { journal: lines, ..Commit::of(nonce(&OsEntropy), vec![put]) };
-    let finding = Batch::new(connection, &mut HeadCache::default()).apply(&commit)?;
-    assert!(matches!(finding, Finding::Clear(_)), "the cell was read in this transaction");
     Ok(epoch)
 }

@@ -1,6 +1,6 @@
 //! Scans: rows in order of insertion, a page at a time, each page a snapshot of its own.
 
-use super::apply::{prefix, tag};
+use super::columns::{prefix, tag};
 use super::read::{ROW_COLUMNS, before, from, page, row};
 use crate::store::{By, Cursor, Latest, PAGE_ROWS_MAX, Page, Row};
 use rusqlite::{Connection, Params, params};
@@ -9,9 +9,9 @@ use rusqlite::{Connection, Params, params};
 /// for long. It may therefore be short, or empty, and still have a next one.
 const EXAMINED_MAX: usize = 4_000;
 
-type Found = rusqlite::Result<Page<Row>>;
+type RowPage = rusqlite::Result<Page<Row>>;
 
-pub(super) fn scan(connection: &Connection, by: By, after: Option<Cursor>, limit: usize) -> Found {
+pub(super) fn scan(connection: &Connection, by: By, after: Option<Cursor>, limit: usize) -> RowPage {
     let limit = limit.clamp(1, PAGE_ROWS_MAX);
     let (id, more) = (from(after), limit as i64 + 1);
     // Walks all that is open, whatever it is filed under. That is little, and asked for by people and after deaths.
@@ -81,7 +81,7 @@ pub(super) fn latest(
 }
 
 /// `which` is a source with its conditions; the last parameter is the number of rows wanted, one above the limit.
-fn rows(connection: &Connection, which: &str, limit: usize, values: impl Params) -> Found {
+fn rows(connection: &Connection, which: &str, limit: usize, values: impl Params) -> RowPage {
     let last = which.split('?').skip(1).filter_map(|rest| rest.as_bytes().first()).max();
     let last = last.map_or(1, |digit| digit - b'0' + 1);
     let sql = format!("SELECT {ROW_COLUMNS} {which} ORDER BY effect.id LIMIT ?{last}");
@@ -94,7 +94,7 @@ fn rows(connection: &Connection, which: &str, limit: usize, values: impl Params)
 /// Retention's walk. Rows are inserted in the order in which they were opened, and none changes before it is
 /// opened, so behind a long stretch of rows that were opened too late there is nothing to find. A long stretch and
 /// not one row, because a clock may once have run ahead.
-fn changed_before(connection: &Connection, at: i64, after: i64, limit: usize) -> Found {
+fn changed_before(connection: &Connection, at: i64, after: i64, limit: usize) -> RowPage {
     let snapshot = connection.unchecked_transaction()?;
     let mut walk = snapshot
         .prepare_cached("SELECT id, opened_at, changed_at FROM effect WHERE id > ?1 ORDER BY id LIMIT ?2")?;

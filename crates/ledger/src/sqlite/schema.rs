@@ -13,7 +13,7 @@
 //! - There is no index on `changed_at`. It would move with every settlement; retention walks in order of insertion
 //!   instead and stops where rows are too young (see `scan`).
 
-use super::fault::Fault;
+use super::fault::SqliteFault;
 use crate::Error;
 use crate::place::Place;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -69,11 +69,13 @@ pub(super) fn recognise(
         });
     let ((format, min_reader, min_writer), check) = match meta {
         Ok(meta) => meta,
-        Err(error) if Fault::of(&error) == Fault::Statement => return is_empty(connection, place),
+        Err(error) if SqliteFault::of(&error) == SqliteFault::Statement => {
+            return is_empty(connection, place);
+        }
         Err(rusqlite::Error::QueryReturnedNoRows) => {
             return Err(Error::Damaged { path: path(), what: "it says nothing about its format".to_owned() });
         }
-        Err(error) => return Err(Fault::while_opening(place, &error)),
+        Err(error) => return Err(SqliteFault::while_opening(place, &error)),
     };
     if check.is_empty() {
         return Ok(false);
@@ -97,7 +99,7 @@ pub(super) fn has_tables(connection: &Connection) -> rusqlite::Result<bool> {
 
 /// A database without our `meta` is either just being founded or none of ours.
 fn is_empty(connection: &Connection, place: &Place) -> Result<bool, Error> {
-    if has_tables(connection).map_err(|error| Fault::while_opening(place, &error))? {
+    if has_tables(connection).map_err(|error| SqliteFault::while_opening(place, &error))? {
         let what = "it is an SQLite database, but not a ledger of semel".to_owned();
         return Err(Error::Damaged { path: place.database().to_owned(), what });
     }

@@ -1,6 +1,6 @@
 //! The statements of the write path, each fetched from the connection's cache once a batch instead of once a commit.
 
-use super::apply::index_columns;
+use super::columns::index_columns;
 use rusqlite::{CachedStatement, Connection};
 
 /// Whether a row's reply lies apart.

@@ -1,4 +1,4 @@
-//! Who waits for which key. Commits of this process wake them directly; for those of others one thread looks at
+//! Waiters by key. Commits of this process wake them directly; for those of others one thread looks at
 //! the database now and then, one read a key however many wait for it. The same thread watches the deadlines, so
 //! that no runtime is needed.
 
@@ -18,21 +18,21 @@ const WAITERS_MAX: usize = 65_536;
 
 #[derive(Debug, Default)]
 pub(super) struct Waiters {
-    state: Mutex<State>,
+    state: Mutex<WaitList>,
     pub(super) news: Condvar,
     count: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct State {
-    keys: HashMap<Digest, Watched>,
+pub(super) struct WaitList {
+    keys: HashMap<Digest, WatchedKey>,
     deadlines: BTreeMap<(Instant, u64), Digest>,
     next: u64,
     pub(super) closed: bool,
 }
 
 #[derive(Debug, Default)]
-struct Watched {
+struct WatchedKey {
     /// As last seen; `None` until somebody has looked.
     revision: Option<Revision>,
     waiting: HashMap<u64, (Revision, Waker)>,
@@ -40,8 +40,8 @@ struct Watched {
 
 impl Waiters {
     /// A future that resolves when `key` moves past `since`.
-    pub(super) fn wait(self: &Arc<Self>, key: Digest, since: Revision, wait: Duration) -> Changed {
-        Changed { waiters: Arc::clone(self), key, since, until: clock::now() + wait, id: None }
+    pub(super) fn wait(self: &Arc<Self>, key: Digest, since: Revision, wait: Duration) -> KeyWait {
+        KeyWait { waiters: Arc::clone(self), key, since, until: clock::now() + wait, id: None }
     }
 
     /// Cheap enough to ask after every commit.
@@ -55,7 +55,7 @@ impl Waiters {
         self.wake(wakers);
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, WaitList> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -77,7 +77,7 @@ impl Waiters {
     }
 }
 
-impl State {
+impl WaitList {
     pub(super) fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -92,7 +92,7 @@ impl State {
     }
 
     pub(super) fn keys(&self, unseen_only: bool) -> Vec<Digest> {
-        let wanted = |watched: &Watched| !unseen_only || watched.revision.is_none();
+        let wanted = |watched: &WatchedKey| !unseen_only || watched.revision.is_none();
         self.keys.iter().filter(|(_, watched)| wanted(watched)).map(|(key, _)| *key).collect()
     }
 
@@ -130,7 +130,7 @@ impl State {
 }
 
 #[derive(Debug)]
-pub(super) struct Changed {
+pub(super) struct KeyWait {
     waiters: Arc<Waiters>,
     key: Digest,
     since: Revision,
@@ -138,7 +138,7 @@ pub(super) struct Changed {
     id: Option<u64>,
 }
 
-impl Changed {
+impl KeyWait {
     fn register(&mut self, waker: &Waker) -> Option<Hint> {
         if self.waiters.count.load(Ordering::Relaxed) >= WAITERS_MAX {
             return Some(Hint::TimedOut);
@@ -168,7 +168,7 @@ impl Changed {
     }
 }
 
-impl Future for Changed {
+impl Future for KeyWait {
     type Output = Hint;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Hint> {
@@ -188,7 +188,7 @@ impl Future for Changed {
     }
 }
 
-impl Drop for Changed {
+impl Drop for KeyWait {
     fn drop(&mut self) {
         if let Some(id) = self.id {
             let mut state = self.waiters.state();

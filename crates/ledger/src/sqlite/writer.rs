@@ -2,14 +2,14 @@
 
 use super::apply::Batch;
 use super::checkpoint::{Checkpoints, Fold};
-use super::fault::Fault;
+use super::fault::SqliteFault;
 use super::head_cache::{HeadCache, LastToWrite};
-use super::identity::{Identity, identity};
+use super::identity::{FileIdentity, identity};
 use super::readers::Readers;
 use super::writer_turn::WriterTurn;
-use super::{clock, connection, renew, schema};
+use super::{clock, connection, epoch, schema};
 use crate::Error;
-use crate::failpoint::{self, Injected};
+use crate::failpoint::{self, InjectedError};
 use crate::place::Place;
 use crate::precondition::Finding;
 use crate::store::{Commit, Committed, Durability};
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(super) type Answer = Result<Committed, Error>;
+pub(super) type CommitResult = Result<Committed, Error>;
 
 pub(super) struct Writer {
     place: Place,
@@ -28,11 +28,11 @@ pub(super) struct Writer {
     turn: WriterTurn,
     checkpoints: Checkpoints,
     /// The file that was opened. Claims written to a file that was moved away are lost claims.
-    file: Identity,
+    file: FileIdentity,
     /// Claims lie here first.
-    wal: Beside,
+    wal: CompanionFile,
     /// Processes that share no index of the WAL overwrite each other's claims.
-    shm: Beside,
+    shm: CompanionFile,
     /// When the ledger was opened, by the caller's clock and by our own.
     opened: (At, Instant),
     /// The setting of the connection.
@@ -50,22 +50,22 @@ pub(super) struct Writer {
 }
 
 /// The parts of a writer beside its connection.
-pub(super) struct Reach {
+pub(super) struct WriterParts {
     pub readers: Arc<Readers>,
     /// Whether it may wait by threads.
     pub threads: bool,
 }
 
 /// A file beside the database that must stay the one it is.
-struct Beside {
+struct CompanionFile {
     path: PathBuf,
     /// Which one it is, once it was seen. `None` after the database was opened anew.
-    seen: Option<Identity>,
+    seen: Option<FileIdentity>,
 }
 
-impl Beside {
+impl CompanionFile {
     fn at(path: PathBuf) -> Self {
-        Beside { path, seen: None }
+        CompanionFile { path, seen: None }
     }
 
     /// Whether it is the one that was there before. SQLite deletes it only after the last connection.
@@ -91,15 +91,15 @@ pub(super) enum Patience {
 
 /// The result of one batch, to pace the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Cost {
+pub(super) enum BatchCost {
     /// A durable commit took this long.
     Synced(Duration),
     Unsynced,
 }
 
 /// Why a batch stopped.
-struct Stop {
-    fault: Fault,
+struct BatchStop {
+    fault: SqliteFault,
     what: String,
 }
 
@@ -108,14 +108,14 @@ impl Writer {
         place: Place,
         mut connection: Connection,
         checkpoint_pages: u32,
-        Reach { readers, threads }: Reach,
+        WriterParts { readers, threads }: WriterParts,
         now: At,
     ) -> Result<Self, Error> {
         let turn = WriterTurn::open(&place, threads);
         let file = identity(place.database()).map_err(|source| place.cannot_open(source))?;
         let checkpoints = Checkpoints::watch(&mut connection, checkpoint_pages)
-            .map_err(|error| Fault::while_opening(&place, &error))?;
-        let (wal, shm) = (Beside::at(place.wal()), Beside::at(place.shm()));
+            .map_err(|error| SqliteFault::while_opening(&place, &error))?;
+        let (wal, shm) = (CompanionFile::at(place.wal()), CompanionFile::at(place.shm()));
         Ok(Writer {
             place,
             connection: Some(connection),
@@ -152,9 +152,9 @@ impl Writer {
         durability: Durability,
         patience: Patience,
         drain: impl FnOnce() -> Vec<Commit>,
-    ) -> Option<(Vec<Commit>, Vec<Answer>, Cost)> {
+    ) -> Option<(Vec<Commit>, Vec<CommitResult>, BatchCost)> {
         let begun = self.begin_anew(durability, patience);
-        if patience == Patience::None && matches!(&begun, Err(stop) if stop.fault == Fault::Busy) {
+        if patience == Patience::None && matches!(&begun, Err(stop) if stop.fault == SqliteFault::Busy) {
             self.turn.end_turn();
             return None;
         }
@@ -162,7 +162,7 @@ impl Writer {
         self.callers = commits.len();
         let (answers, cost) = match begun {
             Ok(()) => self.finish(&commits, durability),
-            Err(stop) => (self.refuse(&stop, commits.len()), Cost::Unsynced),
+            Err(stop) => (self.refuse(&stop, commits.len()), BatchCost::Unsynced),
         };
         if !self.folds() {
             self.turn.end_turn();
@@ -211,9 +211,9 @@ impl Writer {
     }
 
     /// Begins, on another connection if this one was opened when nothing could be written.
-    fn begin_anew(&mut self, durability: Durability, patience: Patience) -> Result<(), Stop> {
+    fn begin_anew(&mut self, durability: Durability, patience: Patience) -> Result<(), BatchStop> {
         match self.begin(durability, patience) {
-            Err(stop) if stop.fault == Fault::ReadOnly && !self.read_only => {
+            Err(stop) if stop.fault == SqliteFault::ReadOnly && !self.read_only => {
                 self.connection = None;
                 self.read_only = true;
                 self.begin(durability, patience)
@@ -222,13 +222,16 @@ impl Writer {
         }
     }
 
-    fn begin(&mut self, durability: Durability, patience: Patience) -> Result<(), Stop> {
+    fn begin(&mut self, durability: Durability, patience: Patience) -> Result<(), BatchStop> {
         failpoint::hit("sqlite.before_begin")?;
         match patience {
             Patience::Waits => self.turn.take_turn(),
             Patience::None if self.turn.take_turn_at_once() => {}
             Patience::None => {
-                return Err(Stop { fault: Fault::Busy, what: "another process has its turn".to_owned() });
+                return Err(BatchStop {
+                    fault: SqliteFault::Busy,
+                    what: "another process has its turn".to_owned(),
+                });
             }
         }
         self.renew()?;
@@ -237,13 +240,13 @@ impl Writer {
                 "its file was moved, deleted or replaced while it was open; with the file in its place, \
                         start this process again"
                     .to_owned();
-            return Err(Stop { fault: Fault::Moved, what });
+            return Err(BatchStop { fault: SqliteFault::Moved, what });
         }
         let connection = self.connection.as_mut().expect("renewed above");
         // SQLite begins all the same, to read.
         if connection.is_readonly(rusqlite::MAIN_DB)? {
             let what = "its file or its directory is read-only".to_owned();
-            return Err(Stop { fault: Fault::ReadOnly, what });
+            return Err(BatchStop { fault: SqliteFault::ReadOnly, what });
         }
         if !connection.is_autocommit() {
             // A panic between BEGIN and COMMIT left this behind.
@@ -271,42 +274,42 @@ impl Writer {
         Ok(())
     }
 
-    fn finish(&mut self, commits: &[Commit], durability: Durability) -> (Vec<Answer>, Cost) {
+    fn finish(&mut self, commits: &[Commit], durability: Durability) -> (Vec<CommitResult>, BatchCost) {
         match self.apply(commits) {
             Ok((findings, last_line)) => self.commit(findings, last_line, durability),
-            Err(stop) if stop.fault == Fault::Behind => {
+            Err(stop) if stop.fault == SqliteFault::Behind => {
                 match self.begin_epoch(commits).and_then(|()| self.begin(durability, Patience::Waits)) {
                     Ok(()) => self.finish(commits, durability),
-                    Err(stop) => (self.refuse(&stop, commits.len()), Cost::Unsynced),
+                    Err(stop) => (self.refuse(&stop, commits.len()), BatchCost::Unsynced),
                 }
             }
             Err(stop) if stop.fault.concerns_one_commit() && commits.len() > 1 => {
                 self.roll_back();
-                let mut cost = Cost::Unsynced;
+                let mut cost = BatchCost::Unsynced;
                 let alone = |commit: &Commit| {
                     let one = std::slice::from_ref(commit);
                     let (mut answers, this) = match self.begin(durability, Patience::Waits) {
                         Ok(()) => self.finish(one, durability),
-                        Err(stop) => (self.refuse(&stop, 1), Cost::Unsynced),
+                        Err(stop) => (self.refuse(&stop, 1), BatchCost::Unsynced),
                     };
-                    if this != Cost::Unsynced {
+                    if this != BatchCost::Unsynced {
                         cost = this;
                     }
                     answers.pop().expect("one commit, one answer")
                 };
                 (commits.iter().map(alone).collect(), cost)
             }
-            Err(stop) => (self.refuse(&stop, commits.len()), Cost::Unsynced),
+            Err(stop) => (self.refuse(&stop, commits.len()), BatchCost::Unsynced),
         }
     }
 
-    fn apply(&mut self, commits: &[Commit]) -> Result<(Vec<Finding>, Option<i64>), Stop> {
+    fn apply(&mut self, commits: &[Commit]) -> Result<(Vec<Finding>, Option<i64>), BatchStop> {
         let connection = self.connection.as_ref().expect("begun on it");
         // Where nobody else has written, the last line is our own, and the mark with it.
         if self.heads.check(connection)? == LastToWrite::PerhapsOthers
             && schema::last_line(connection)? < self.turn.marked()
         {
-            return Err(Stop { fault: Fault::Behind, what: "it has less than it had".to_owned() });
+            return Err(BatchStop { fault: SqliteFault::Behind, what: "it has less than it had".to_owned() });
         }
         let mut batch = Batch::new(connection, &mut self.heads);
         let findings = commits.iter().map(|commit| batch.apply(commit)).collect::<Result<_, _>>()?;
@@ -319,12 +322,12 @@ impl Writer {
         findings: Vec<Finding>,
         last_line: Option<i64>,
         durability: Durability,
-    ) -> (Vec<Answer>, Cost) {
+    ) -> (Vec<CommitResult>, BatchCost) {
         if !findings.iter().any(|finding| matches!(finding, Finding::Clear(_))) {
             self.roll_back();
             return (
                 findings.into_iter().map(|finding| answer(finding, Committed::Done)).collect(),
-                Cost::Unsynced,
+                BatchCost::Unsynced,
             );
         }
         let connection = self.connection.as_ref().expect("begun on it");
@@ -332,11 +335,12 @@ impl Writer {
         let landed = connection
             .prepare_cached("COMMIT")
             .and_then(|mut commit| commit.execute([]))
-            .map_err(Stop::from)
+            .map_err(BatchStop::from)
             .and_then(|_| Ok(failpoint::hit("sqlite.commit_unknown")?))
             .and_then(|()| Ok(failpoint::hit("sqlite.after_commit")?));
         let took = started.elapsed();
-        let cost = if durability == Durability::Durable { Cost::Synced(took) } else { Cost::Unsynced };
+        let cost =
+            if durability == Durability::Durable { BatchCost::Synced(took) } else { BatchCost::Unsynced };
         match landed {
             Ok(()) => {
                 if let Some(line) = last_line.filter(|_| durability == Durability::Durable) {
@@ -344,7 +348,9 @@ impl Writer {
                 }
                 (findings.into_iter().map(|finding| answer(finding, Committed::Done)).collect(), cost)
             }
-            Err(stop) if stop.fault == Fault::Full => (self.refuse(&stop, findings.len()), Cost::Unsynced),
+            Err(stop) if stop.fault == SqliteFault::Full => {
+                (self.refuse(&stop, findings.len()), BatchCost::Unsynced)
+            }
             Err(_) => {
                 self.roll_back();
                 self.connection = None;
@@ -357,12 +363,12 @@ impl Writer {
     }
 
     /// Nothing of the batch was written.
-    fn refuse(&mut self, stop: &Stop, commits: usize) -> Vec<Answer> {
+    fn refuse(&mut self, stop: &BatchStop, commits: usize) -> Vec<CommitResult> {
         self.roll_back();
         if stop.fault.spoils_connection() {
             self.connection = None;
         }
-        self.read_only |= stop.fault == Fault::ReadOnly;
+        self.read_only |= stop.fault == SqliteFault::ReadOnly;
         (0..commits).map(|_| Err(Error::NotWritten { what: stop.what.clone() })).collect()
     }
 
@@ -374,7 +380,7 @@ impl Writer {
         }
     }
 
-    fn renew(&mut self) -> Result<(), Stop> {
+    fn renew(&mut self) -> Result<(), BatchStop> {
         if self.connection.is_none() {
             // A ledger that was opened read-only is opened anew by all, with the files beside it.
             let _readers_closed = self.read_only.then(|| self.readers.closed());
@@ -399,7 +405,7 @@ impl Writer {
 
     /// The ledger was found to have less than it had, while it was open. It begins the epoch that it would begin if it
     /// were opened now; what was read before that is read again, since every change requires its epoch.
-    fn begin_epoch(&mut self, commits: &[Commit]) -> Result<(), Stop> {
+    fn begin_epoch(&mut self, commits: &[Commit]) -> Result<(), BatchStop> {
         self.roll_back();
         self.renew()?;
         let connection = self.connection.as_ref().expect("renewed above");
@@ -409,16 +415,16 @@ impl Writer {
         let (at, since) = self.opened;
         // A clock that stood still while the machine slept is helped by those who came after it woke.
         let now = lines.map(|line| line.at).fold(at.plus(since.elapsed()), At::max);
-        let last = renew::after_loss(connection, now)?;
+        let last = epoch::after_loss(connection, now)?;
         self.turn
             .mark_lower(last)
-            .map_err(|error| Stop { fault: Fault::Disk, what: format!("its mark: {error}") })
+            .map_err(|error| BatchStop { fault: SqliteFault::Disk, what: format!("its mark: {error}") })
     }
 
     /// After a failed fsync the commit's frames may lie in the WAL, unseen now, and come back to life when it is
     /// recovered after a crash. One durable write of our own goes over them, so that what a read shows from here
     /// on is what stays.
-    fn write_barrier(&self) -> Result<(), Stop> {
+    fn write_barrier(&self) -> Result<(), BatchStop> {
         let connection = self.connection.as_ref().expect("renewed just before");
         connection.execute("UPDATE meta SET barrier = barrier + 1", [])?;
         Ok(())
@@ -432,7 +438,7 @@ fn synchronise(connection: &Connection, durability: Durability) -> rusqlite::Res
     })
 }
 
-fn answer(finding: Finding, landed: Committed) -> Answer {
+fn answer(finding: Finding, landed: Committed) -> CommitResult {
     match finding {
         Finding::Clear(_) => Ok(landed),
         Finding::Conflict(conflict) => Ok(Committed::Conflict(conflict)),
@@ -440,15 +446,15 @@ fn answer(finding: Finding, landed: Committed) -> Answer {
     }
 }
 
-impl From<rusqlite::Error> for Stop {
+impl From<rusqlite::Error> for BatchStop {
     fn from(error: rusqlite::Error) -> Self {
-        Stop { fault: Fault::of(&error), what: error.to_string() }
+        BatchStop { fault: SqliteFault::of(&error), what: error.to_string() }
     }
 }
 
-impl From<Injected> for Stop {
-    fn from(injected: Injected) -> Self {
-        Stop { fault: Fault::Disk, what: injected.to_string() }
+impl From<InjectedError> for BatchStop {
+    fn from(injected: InjectedError) -> Self {
+        BatchStop { fault: SqliteFault::Disk, what: injected.to_string() }
     }
 }
 
@@ -493,7 +499,11 @@ mod tests {
                     .query_row("PRAGMA synchronous", [], |row| row.get(0))
                     .unwrap();
                 let synced = durability == Durability::Durable;
-                assert_eq!((synchronous == FULL, cost != Cost::Unsynced), (synced, synced), "{number:?}");
+                assert_eq!(
+                    (synchronous == FULL, cost != BatchCost::Unsynced),
+                    (synced, synced),
+                    "{number:?}"
+                );
                 if number < 11 {
                     writer.tidy();
                 }

@@ -23,11 +23,11 @@ const NAP_MAX: Duration = Duration::from_micros(400);
 pub(super) struct WriterTurn {
     file: Option<Arc<File>>,
     held: bool,
-    waiting: Waiting,
+    waiting: WaitMode,
 }
 
 #[derive(Debug)]
-enum Waiting {
+enum WaitMode {
     /// By looking. Vain: the last wait was, and until the lock is free again it is not waited for.
     Looking { vain: bool },
     /// By a thread, once there is a need.
@@ -38,7 +38,7 @@ impl WriterTurn {
     /// Without the file there is no fairness, and everything else works.
     pub(super) fn open(place: &Place, threads: bool) -> WriterTurn {
         let file = place.open_or_create(&place.lock_file()).ok().map(Arc::new);
-        let waiting = if threads { Waiting::Queueing(None) } else { Waiting::Looking { vain: false } };
+        let waiting = if threads { WaitMode::Queueing(None) } else { WaitMode::Looking { vain: false } };
         WriterTurn { file, held: false, waiting }
     }
 
@@ -52,9 +52,9 @@ impl WriterTurn {
     pub(super) fn take_turn(&mut self) {
         let Some(file) = self.file.as_ref().filter(|_| !self.held) else { return };
         self.held = match &mut self.waiting {
-            Waiting::Looking { vain } => look(file, vain),
-            Waiting::Queueing(Some(waiter)) if waiter.is_left_behind() => false,
-            Waiting::Queueing(waiter) => match file.try_lock() {
+            WaitMode::Looking { vain } => look(file, vain),
+            WaitMode::Queueing(Some(waiter)) if waiter.is_left_behind() => false,
+            WaitMode::Queueing(waiter) => match file.try_lock() {
                 Ok(()) => true,
                 Err(TryLockError::Error(_)) => false,
                 Err(TryLockError::WouldBlock) => {
@@ -67,7 +67,7 @@ impl WriterTurn {
     /// Whether the turn is there for the taking, and taken now; or nobody takes turns any more.
     pub(super) fn take_turn_at_once(&mut self) -> bool {
         let Some(file) = self.file.as_ref().filter(|_| !self.held) else { return true };
-        if matches!(&self.waiting, Waiting::Queueing(Some(waiter)) if waiter.is_left_behind()) {
+        if matches!(&self.waiting, WaitMode::Queueing(Some(waiter)) if waiter.is_left_behind()) {
             return true;
         }
         match file.try_lock() {
@@ -104,7 +104,7 @@ impl WriterTurn {
 
 impl Drop for WriterTurn {
     fn drop(&mut self) {
-        if let Waiting::Queueing(Some(waiter)) = &self.waiting {
+        if let WaitMode::Queueing(Some(waiter)) = &self.waiting {
             waiter.set(Errand::Over);
         }
     }

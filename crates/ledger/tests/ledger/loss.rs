@@ -4,7 +4,7 @@ use crate::scene::{self, now};
 use semel_core::time::At;
 use semel_ledger::place::Place;
 use semel_ledger::small_records::Epoch;
-use semel_ledger::sqlite::{Past, SqliteStore};
+use semel_ledger::sqlite::{LedgerPast, SqliteStore};
 use semel_ledger::store::{
     Commit, Committed, Conflict, Durability, EPOCH_CELL, JournalLine, Require, Revision, Store,
 };
@@ -63,7 +63,7 @@ fn an_older_state_put_back_under_a_running_process_begins_an_epoch_before_anythi
         assert_eq!(epoch(&store).map(|(revision, _)| revision), Some(revision), "one loss, one epoch");
         drop(store);
         let opened = scene::open_blocking(&place).expect("it opens");
-        assert_eq!(opened.past, Past::Kept, "it was dealt with");
+        assert_eq!(opened.past, LedgerPast::Kept, "it was dealt with");
     }
 }
 

@@ -1,5 +1,5 @@
 use crate::scene;
-use semel_ledger::owner::{OwnerLock, Owners, is_alive};
+use semel_ledger::owner::{OwnerLock, is_alive};
 use semel_ledger::store::OwnerId;
 use std::process::{Command, Stdio};
 
@@ -71,14 +71,4 @@ fn taking_and_tidying_at_once_never_leaves_a_living_owner_without_a_name() {
             assert!(is_alive(path, lock.id()).expect("known"));
         }
     });
-}
-
-#[test]
-fn owners_in_one_process_live_in_a_set() {
-    let owners = Owners::in_process();
-    let lock = owners.take().expect("possible");
-    let id = lock.id();
-    assert!(owners.is_alive(id).expect("known"));
-    drop(lock);
-    assert!(!owners.is_alive(id).expect("known"));
 }

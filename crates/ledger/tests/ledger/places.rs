@@ -3,7 +3,7 @@ use semel_core::time::At;
 use semel_ledger::Error;
 use semel_ledger::error::Unsafe;
 use semel_ledger::place::Place;
-use semel_ledger::sqlite::{OpenOptions, Past, SqliteStore};
+use semel_ledger::sqlite::{LedgerPast, OpenOptions, SqliteStore};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
@@ -24,7 +24,7 @@ fn a_new_ledger_is_readable_by_its_owner_alone() {
     let directory = scene::directory();
     let place = Place::at(directory.path().join("state/semel/ledger.db"));
     let opened = scene::open(&place).expect("it opens");
-    assert_eq!(opened.past, Past::New);
+    assert_eq!(opened.past, LedgerPast::New);
     assert_eq!(mode_of(place.directory()), 0o700);
     for file in
         [place.database().to_owned(), place.wal(), place.shm(), place.secret_file(), place.lock_file()]
@@ -39,7 +39,7 @@ fn a_second_opening_keeps_secret_and_past() {
     let place = scene::place(&directory);
     let first = scene::open(&place).expect("it opens").secret;
     let second = scene::open(&place).expect("it opens");
-    assert_eq!((second.past, second.secret.expose()), (Past::Kept, first.expose()));
+    assert_eq!((second.past, second.secret.expose()), (LedgerPast::Kept, first.expose()));
 }
 
 #[test]
@@ -135,8 +135,11 @@ fn of_racing_first_openings_all_succeed_and_one_founds_the_ledger() {
                 .map(|racer| racer.join().expect("no panic"))
                 .collect::<Vec<_>>()
         });
-        assert_eq!(pasts.iter().filter(|past| **past == Past::New).count(), 1);
-        assert!(!pasts.contains(&Past::MayBeLost), "a secret made a moment ago is no lost ledger: {pasts:?}");
+        assert_eq!(pasts.iter().filter(|past| **past == LedgerPast::New).count(), 1);
+        assert!(
+            !pasts.contains(&LedgerPast::MayBeLost),
+            "a secret made a moment ago is no lost ledger: {pasts:?}"
+        );
     }
 }
 
@@ -148,7 +151,7 @@ fn a_ledger_that_vanished_while_its_secret_stayed_may_have_lost_claims() {
     for file in [place.database().to_owned(), place.wal(), place.shm()] {
         fs::remove_file(file).expect("it was there");
     }
-    assert_eq!(scene::open(&place).expect("it opens").past, Past::MayBeLost);
+    assert_eq!(scene::open(&place).expect("it opens").past, LedgerPast::MayBeLost);
 }
 
 #[test]

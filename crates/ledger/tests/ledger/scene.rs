@@ -3,7 +3,7 @@
 use semel_core::time::At;
 use semel_ledger::Error;
 use semel_ledger::place::Place;
-use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
+use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -25,11 +25,11 @@ pub fn place(directory: &TempDir) -> Place {
     Place::at(directory.path().join("ledger.db"))
 }
 
-pub fn open(place: &Place) -> Result<Opened, Error> {
+pub fn open(place: &Place) -> Result<OpenedStore, Error> {
     SqliteStore::open(OpenOptions::at(place.clone(), At(1_000_000)))
 }
 
-pub fn open_blocking(place: &Place) -> Result<Opened, Error> {
+pub fn open_blocking(place: &Place) -> Result<OpenedStore, Error> {
     SqliteStore::open(OpenOptions { blocking: true, ..OpenOptions::at(place.clone(), At(1_000_000)) })
 }
 

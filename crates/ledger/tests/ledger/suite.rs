@@ -1,5 +1,5 @@
 use crate::scene;
-use semel_ledger::memory::{Fault, MemoryStore, Sleeper};
+use semel_ledger::memory::{InjectedFault, MemoryStore, Sleeper};
 use semel_ledger::store::{Committed, Revision, Store};
 use semel_testkit::store_suite::{claim, exercise, index, named};
 use std::pin::Pin;
@@ -40,9 +40,9 @@ fn the_memory_store_fails_on_demand_and_forgets_at_a_failover() {
     let store = MemoryStore::new(Arc::new(TokioTime));
     let commit = |word: &str, effect| scene::now(store.commit(claim(named(word), index(effect, true))));
     let revision = |word: &str| scene::now(store.read(named(word))).map(|found| found.revision);
-    store.inject(Fault::LandsUnanswered);
-    store.inject(Fault::VanishesUnanswered);
-    store.inject(Fault::NotRead);
+    store.inject(InjectedFault::LandsUnanswered);
+    store.inject(InjectedFault::VanishesUnanswered);
+    store.inject(InjectedFault::NotRead);
     assert_eq!(commit("lands", 1).unwrap(), Committed::Unknown);
     assert_eq!(commit("vanishes", 2).unwrap(), Committed::Unknown);
     assert!(revision("lands").is_err());

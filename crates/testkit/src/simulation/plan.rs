@@ -10,7 +10,9 @@ use semel_core::effect::CallMark;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent, NamedBy};
 use semel_core::json::{Json, Path};
-use semel_core::policy::rule::{Call as ProbeCall, CallerKey, Inject, InjectInto, Probe, Rule, ScopeChoice};
+use semel_core::policy::rule::{
+    CallerKey, Inject, InjectInto, Probe, Rule, RuleCall as ProbeCall, ScopeChoice,
+};
 use semel_core::policy::{ActionFacts, Policy};
 use serde_json::json;
 use std::sync::Arc;

@@ -20,11 +20,11 @@ use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::{Recorded, Sending, Upstream};
-use semel_gate::{Begun, Gate, GivenReply, Passed, Settled, Settlement};
+use semel_gate::{BeginAnswer, Gate, GivenReply, Passed, SettleAnswer, Settlement};
 use semel_ledger::Ledger;
 use semel_ledger::memory::MemoryStore;
 use semel_ledger::record::decode;
-use semel_ledger::rulings::Verdict;
+use semel_ledger::rulings::RulingVerdict;
 use semel_ledger::store::{By, PAGE_ROWS_MAX, Store};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -245,9 +245,9 @@ impl Stage {
     ) -> Option<Passed> {
         let nonce = Nonce(u128::from(self.random.next()));
         let taken = match gate.begin(intent, rule, upstream, nonce).await.ok()? {
-            Begun::Run(taken) => *taken,
-            Begun::Answered(passed) => return Some(*passed),
-            Begun::Unrecorded => unreachable!("nothing in the simulation is a read"),
+            BeginAnswer::Run(taken) => *taken,
+            BeginAnswer::Answered(passed) => return Some(*passed),
+            BeginAnswer::Unrecorded => unreachable!("nothing in the simulation is a read"),
         };
         let page = block_on(self.memory.scan(By::Effect(taken.effect.0), None, 1));
         let row = page.expect("the memory store is well").items.into_iter().next()?;
@@ -264,8 +264,8 @@ impl Stage {
             let settlement =
                 Settlement { effect, attempt, nonce: taken.nonce, holder: OwnerId::AWAY, sent, undo: None };
             match gate.settle(settlement).await {
-                Ok(Settled::Recorded(passed)) => return Some(*passed),
-                Ok(Settled::Otherwise(_) | Settled::NoSuchClaim) => return None,
+                Ok(SettleAnswer::Recorded(passed)) => return Some(*passed),
+                Ok(SettleAnswer::Otherwise(_) | SettleAnswer::NoSuchClaim) => return None,
                 Err(_) => self.clock.nap(self.random.millis(500, 4_000)).await,
             }
         }
@@ -350,7 +350,8 @@ impl Stage {
                 continue;
             }
             let happened = !self.world.done((key, known.effect.occurrence.number)).is_empty();
-            let verdict = if happened { Verdict::Applied { reply: None } } else { Verdict::NotApplied };
+            let verdict =
+                if happened { RulingVerdict::Applied { reply: None } } else { RulingVerdict::NotApplied };
             self.tally.count(if happened { "ruled applied" } else { "ruled not applied" });
             let reason = Reason::parse("looked it up").expect("a reason");
             let ruling = Ruling { by: "person".into(), reason, at: self.clock.now() };

@@ -9,7 +9,7 @@ use semel_core::digest::Digest;
 use semel_core::effect::Occurrence;
 use semel_gate::clock::Clock;
 use semel_ledger::Error;
-use semel_ledger::memory::{Fault, MemoryStore};
+use semel_ledger::memory::{InjectedFault, MemoryStore};
 use semel_ledger::record::{decode, encode};
 use semel_ledger::store::{
     By, Cell, Commit, Committed, Cursor, Durability, Hint, Index, JournalLine, Latest, Page, Put, Revision,
@@ -52,7 +52,7 @@ impl Trouble {
 
 impl ShakyStore {
     /// Others go first, sometimes for long. Gives the fault that strikes.
-    async fn meet(&self, faults: &[(Fault, &'static str)]) -> Option<Fault> {
+    async fn meet(&self, faults: &[(InjectedFault, &'static str)]) -> Option<InjectedFault> {
         for _ in 0..self.random.below(3) {
             step_aside().await;
         }
@@ -76,16 +76,16 @@ impl ShakyStore {
     }
 
     async fn before_read(&self) {
-        if let Some(fault) = self.meet(&[(Fault::NotRead, "read failed")]).await {
+        if let Some(fault) = self.meet(&[(InjectedFault::NotRead, "read failed")]).await {
             self.inner.inject(fault);
         }
     }
 }
 
-const COMMIT_FAULTS: [(Fault, &str); 3] = [
-    (Fault::LandsUnanswered, "commit landed unanswered"),
-    (Fault::VanishesUnanswered, "commit vanished unanswered"),
-    (Fault::NotWritten, "commit refused"),
+const COMMIT_FAULTS: [(InjectedFault, &str); 3] = [
+    (InjectedFault::LandsUnanswered, "commit landed unanswered"),
+    (InjectedFault::VanishesUnanswered, "commit vanished unanswered"),
+    (InjectedFault::NotWritten, "commit refused"),
 ];
 
 impl Store for ShakyStore {

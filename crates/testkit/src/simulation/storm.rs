@@ -7,7 +7,7 @@ use super::store::SharedStore;
 use semel_core::policy::Retention;
 use semel_gate::clock::Clock;
 use semel_ledger::Ledger;
-use semel_ledger::memory::Snapshot;
+use semel_ledger::memory::MemorySnapshot;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const EVERY_REPLY: Retention =
 /// Troubles, one after another, until there are none left.
 pub async fn rage(stage: Arc<Stage>) {
     let random = stage.random.clone();
-    let mut snapshot: Option<Snapshot> = None;
+    let mut snapshot: Option<MemorySnapshot> = None;
     let mut failed_over = false;
     for _ in 0..stage.plan.troubles {
         stage.clock.nap(random.millis(50, 9_000)).await;
@@ -91,7 +91,7 @@ fn crash(stage: &Arc<Stage>, slot: usize) {
 }
 
 /// A replica that lags takes over; the store notices that, and bumps its epoch before it serves anybody.
-async fn fail_over(stage: &Stage, old: &Snapshot) {
+async fn fail_over(stage: &Stage, old: &MemorySnapshot) {
     stage.memory.fail_over_to(old);
     if stage.broken == Some(Broken::EpochMissed) {
         return;

@@ -18,7 +18,7 @@ use semel_ledger::Ledger;
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
-use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
+use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl House {
     pub fn open(ledger: &Path) -> Result<House> {
         let clock = RuntimeClock(SystemClock::start());
         let options = OpenOptions::at(Place::at(ledger), clock.now());
-        let Opened { store, secret, .. } = SqliteStore::open(options)?;
+        let OpenedStore { store, secret, .. } = SqliteStore::open(options)?;
         let holders = FileHolders::in_directory(store.place().owners());
         let ledger = Ledger::new(store, holders, OsEntropy, secret);
         let arguments = arguments(0);

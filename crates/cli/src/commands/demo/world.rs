@@ -6,7 +6,7 @@ use crate::open::{self, TENANT};
 use anyhow::Context as _;
 use semel_doors::caller::OPERATOR_TOKEN;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::tokens::{NewToken, Scope};
+use semel_ledger::tokens::{AccessScope, TokenRequest};
 use serde_json::Value;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -116,7 +116,7 @@ impl DemoWorld {
     pub fn rule(&self, arguments: &[&str]) -> anyhow::Result<Output> {
         let clock = SystemClock::start();
         let file = self.directory.path().join("state/ledger.db");
-        let new = NewToken::new(TENANT, Scope::Operator, Some("demo"), None)?;
+        let new = TokenRequest::new(TENANT, AccessScope::Operator, Some("demo"), None)?;
         let made = block_on(open::ledger(&file, &self.environment, &clock)?.make_token(&new, clock.now()))?;
         let mut command = self.command(self.program.as_os_str());
         command.env(OPERATOR_TOKEN, made.text).args(arguments);

@@ -12,7 +12,7 @@ use semel_core::time::{At, in_words};
 use semel_doors::stats;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::small_records::{Epoch, QUARANTINE};
-use semel_ledger::sqlite::{Renewal, renew_secret};
+use semel_ledger::sqlite::{SecretRenewal, renew_secret};
 use std::process::ExitCode;
 
 pub fn show(context: &Context) -> anyhow::Result<ExitCode> {
@@ -58,7 +58,7 @@ pub fn rotate_secret(context: &Context, reason: &str, replace: bool) -> anyhow::
     let clock = SystemClock::start();
     let (reason, now) = (Reason::parse(reason).context("--reason")?, clock.now());
     let file = context.environment.ledger_file(context.global.ledger.as_deref())?;
-    let renewal = if replace { Renewal::Replace } else { Renewal::OnlyIfMissing };
+    let renewal = if replace { SecretRenewal::Replace } else { SecretRenewal::OnlyIfMissing };
     let options = open::options(&file, &context.environment, &clock);
     let epoch = renew_secret(&options, renewal, reason.as_str(), now)?;
     context.output.say(

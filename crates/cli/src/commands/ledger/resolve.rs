@@ -16,7 +16,7 @@ use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_gate::counts::Counts;
 use semel_ledger::Error;
 use semel_ledger::counts::Day;
-use semel_ledger::rulings::Verdict;
+use semel_ledger::rulings::RulingVerdict;
 use std::io::Read;
 use std::path::Path;
 use std::process::ExitCode;
@@ -30,16 +30,16 @@ pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<ExitCode> {
     let (key, effect) = named::find(ledger.as_ref(), &args.name, clock.now())?;
     let counts = Arc::new(Counts::default());
     let witness: Arc<Counts> = Arc::clone(&counts);
-    let ledger = ledger.expect("an effect was found in it").witnessed_by(witness);
+    let ledger = ledger.expect("an effect was found in it").observed_by(witness);
     let verdict = if args.verdict.applied {
         let facts = &effect.facts;
         let kept = |reply| -> anyhow::Result<Vec<u8>> {
             let rule = context.policy()?.rule_kept(&facts.action, &facts.rule);
             supplied(&facts.action, &rule, reply).map_err(anyhow::Error::msg)
         };
-        Verdict::Applied { reply: reply.map(kept).transpose().context("--reply")? }
+        RulingVerdict::Applied { reply: reply.map(kept).transpose().context("--reply")? }
     } else {
-        Verdict::NotApplied
+        RulingVerdict::NotApplied
     };
     let alive = |owner| ledger.is_alive(owner).unwrap_or(true);
     let may_still_send = |attempt: &Attempt| match attempt.last_send {
@@ -65,7 +65,7 @@ pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<ExitCode> {
         block_on(ledger.resolve(effect.id, verdict, ruling)).map_err(|error| refused(error, effect.id))?;
     // The ruling stands, counted or not.
     let _uncounted = block_on(counts.write(&ledger, Day::of(clock.now())));
-    let effect = changed.found.effect().expect("it was just ruled on");
+    let effect = changed.snapshot.effect().expect("it was just ruled on");
     if context.output.json {
         context.output.document(&effect_json::read(&ledger, key, effect)?);
         return Ok(ExitCode::SUCCESS);

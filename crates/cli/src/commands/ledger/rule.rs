@@ -10,7 +10,7 @@ use crate::output::Hinted;
 use semel_core::effect::{Effect, Ruling};
 use semel_core::lifecycle::Illegal;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::{Changed, Error};
+use semel_ledger::{Error, RecordUpdate};
 use std::process::ExitCode;
 
 /// A ruling was wrong.
@@ -48,7 +48,7 @@ pub fn allow_repeat(context: &Context, because: &BecauseArgs) -> anyhow::Result<
             if let Some(why) = policy.never_again(&effect.facts) {
                 return Err(Hinted::error(why, format!("semel ledger show {}", effect.id)));
             }
-            Ok(block_on(ledger.release(effect.id, ruling))?)
+            Ok(block_on(ledger.permit_repeat(effect.id, ruling))?)
         },
     )
 }
@@ -63,7 +63,7 @@ fn rule(
     context: &Context,
     because: &BecauseArgs,
     words: Words,
-    change: impl FnOnce(&LocalLedger, &Effect, Ruling) -> anyhow::Result<Changed>,
+    change: impl FnOnce(&LocalLedger, &Effect, Ruling) -> anyhow::Result<RecordUpdate>,
 ) -> anyhow::Result<ExitCode> {
     let operator = Operator::find(context, because.operator.token.as_deref())?;
     let clock = SystemClock::start();
@@ -81,7 +81,7 @@ fn rule(
         ),
         _ => error,
     })?;
-    let effect = changed.found.effect().expect("it was just changed");
+    let effect = changed.snapshot.effect().expect("it was just changed");
     if context.output.json {
         context.output.document(&effect_json::read(&ledger, key, effect)?);
     } else {

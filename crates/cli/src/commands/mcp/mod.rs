@@ -14,7 +14,7 @@ use crate::{server_runtime, traces};
 use anyhow::{Context as _, bail};
 use semel_core::ids::Run;
 use semel_core::policy::Policy;
-use semel_core::policy::servers::{McpServer, Reach};
+use semel_core::policy::servers::{McpEndpoint, McpServer};
 use semel_doors::caller::Caller;
 use semel_doors::hall::Hall;
 use semel_doors::http::client::Client;
@@ -128,10 +128,10 @@ fn child(
     let name = name::checked(args.name.clone().unwrap_or_else(|| name::of(&args.command)))?;
     let configured = policy.mcp.get(&name);
     let mut command = match (&*args.command, configured.map(|configured| &configured.reach)) {
-        ([], Some(Reach::Command { argv, env, cwd })) => {
+        ([], Some(McpEndpoint::Command { argv, env, cwd })) => {
             mcp_servers::command(context, argv, env, cwd.as_deref())
         }
-        ([], Some(Reach::Url { .. })) => {
+        ([], Some(McpEndpoint::Url { .. })) => {
             bail!("[mcp.{name}] has a url; semel serve offers it, or give --url")
         }
         ([], None) => bail!("there is no server to start: semel mcp -- COMMAND, or [mcp.NAME] in semel.toml"),

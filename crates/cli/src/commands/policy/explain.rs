@@ -6,7 +6,7 @@ use crate::context::Context;
 use semel_core::class::{Class, Tier};
 use semel_core::json::Json;
 use semel_core::policy::ActionFacts;
-use semel_core::policy::explain::{Earlier, Explanation, WhyNot};
+use semel_core::policy::explain::{Explanation, SkippedRule, WhyNot};
 use semel_doors::command::intent::CommandLine;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -127,7 +127,7 @@ fn guarded(it: &Explanation, facts: &mut ExplainedFacts) {
 fn earlier(it: &Explanation) -> String {
     let door = |name: &str| name.split(':').next().map(str::to_owned);
     let tool = it.action.strip_prefix("mcp:").and_then(|name| name.split_once('/')).map(|(_, tool)| tool);
-    let is_shown = |earlier: &&Earlier| match earlier.why_not {
+    let is_shown = |earlier: &&SkippedRule| match earlier.why_not {
         WhyNot::When { .. } => true,
         WhyNot::Match if earlier.rule.starts_with("pack:") => {
             tool.is_some_and(|tool| earlier.pattern.contains(tool))

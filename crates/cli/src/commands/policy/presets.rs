@@ -7,7 +7,7 @@ use semel_core::policy::duration;
 use semel_core::policy::file::{Helps, ServerError, Speaks, Stores};
 use semel_core::policy::nearest::nearest;
 use semel_core::policy::pack::PACKS;
-use semel_core::policy::upstreams::{Keys, Preset};
+use semel_core::policy::upstreams::{KeyPolicy, Preset};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -103,8 +103,16 @@ fn text(it: &KnownApi) -> String {
 
 impl KnownApi {
     fn of(name: &'static str, preset: Preset) -> KnownApi {
-        let Keys { header, pattern, required, stores, server_error, drift_status, in_flight_status, life } =
-            preset.keys.complete(Default::default());
+        let KeyPolicy {
+            header,
+            pattern,
+            required,
+            stores,
+            server_error,
+            drift_status,
+            in_flight_status,
+            life,
+        } = preset.keys;
         KnownApi {
             name,
             service: preset.service,

@@ -9,7 +9,7 @@ use semel_core::class::Class;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::intent::{Ask, AskedBy};
 use semel_core::json::Json;
-use semel_core::policy::rule::{Call, Origin, Probe, Rule};
+use semel_core::policy::rule::{Probe, Rule, RuleCall, RuleOrigin};
 use semel_core::policy::template::Template;
 use semel_core::policy::{ActionFacts, Policy};
 use semel_doors::command::intent::CommandLine;
@@ -89,7 +89,8 @@ impl RunRequest {
         let written = |action: &str| policy.rule_for(&ActionFacts::new(action, arguments));
         // Another name does not take a program out of the rules that are written for it.
         let own = self.line.action();
-        let renamed = written(action).origin == Origin::Default && written(&own).origin != Origin::Default;
+        let renamed =
+            written(action).origin == RuleOrigin::Default && written(&own).origin != RuleOrigin::Default;
         let action = if renamed { own.as_str() } else { action };
         let operator = written(action);
         if let Some(weaker) = self.class.and_then(|class| policy.too_weak(class, &operator)) {
@@ -136,7 +137,9 @@ fn probe(text: &str, quiet: Duration) -> anyhow::Result<Probe> {
         anyhow::bail!("--probe names no command");
     }
     Ok(Probe {
-        call: Call::Command { argv: words.iter().map(|word| Template::literal(Json::str(word))).collect() },
+        call: RuleCall::Command {
+            argv: words.iter().map(|word| Template::literal(Json::str(word))).collect(),
+        },
         found: None,
         reply: None,
         quiet,

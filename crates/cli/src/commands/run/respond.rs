@@ -8,7 +8,7 @@ use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble};
 use semel_core::class::{Class, Tier};
 use semel_core::effect::Effect;
 use semel_core::policy::diagnostic::Severity;
-use semel_core::policy::rule::{DryRun, Rule};
+use semel_core::policy::rule::{DryRunOption, Rule};
 use semel_core::wording;
 use semel_doors::command::render::Output as CommandOutput;
 use semel_doors::command::serve::CommandUpstream;
@@ -136,7 +136,7 @@ pub fn dry_run<C: Clock>(
         && rule.class != Class::Read
     {
         answer.effect = upstream.foreseen_word().would();
-        if let Some(DryRun::Flag(flag)) = &rule.dry_run {
+        if let Some(DryRunOption::Flag(flag)) = &rule.dry_run {
             match upstream.own_dry_run(flag) {
                 Ok(said) => answer.take_own_dry_run(said, upstream.ruled_word()),
                 Err(not_started) => dry_run.changes.push(json!({"own_dry_run_failed": not_started.why})),

@@ -2,7 +2,7 @@ use super::client::{Client, assert_named, charge, token};
 use crate::home::Home;
 use crate::serve::served::{Answer, Served, TOKEN};
 use semel_doors::api::{BASE, routes};
-use semel_ledger::tokens::Scope;
+use semel_ledger::tokens::AccessScope;
 use serde_json::json;
 
 /// A path of the table with something in place of its parameters.
@@ -14,7 +14,7 @@ fn filled(path: &str) -> String {
 fn every_route_needs_a_token_and_its_scope() {
     let home = Home::new();
     let served = Served::start(&home, "");
-    let tokens = Scope::ALL.map(|scope| (scope, token(&home, scope.word(), "local", scope.word())));
+    let tokens = AccessScope::ALL.map(|scope| (scope, token(&home, scope.word(), "local", scope.word())));
     for route in routes() {
         let first = format!("{} {BASE}{} HTTP/1.1", route.method, filled(route.path));
         let ask = |headers: &str| {

@@ -1,6 +1,9 @@
 //! The words of tool names. The errors they make were measured on real tools (`docs/concepts.md`); a word that is added
 //! or taken away changes those numbers.
 
+/// Formats that servers let a path end with.
+pub(super) const FORMATS: &[&str] = &[".json", ".xml", ".html", ".txt", ".csv", ".yaml"];
+
 /// Each begins another clause, with a verb of its own.
 pub(super) const CONJUNCTIONS: &[&str] = &["and", "or", "then"];
 

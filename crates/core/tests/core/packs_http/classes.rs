@@ -3,7 +3,7 @@
 use super::{Line, api, lines, sections};
 use semel_core::class::{Class, Tier};
 use semel_core::policy::pack::PACKS;
-use semel_core::policy::rule::Origin;
+use semel_core::policy::rule::RuleOrigin;
 use std::collections::BTreeSet;
 
 #[test]
@@ -34,7 +34,7 @@ fn rules_of(pack: &str) -> BTreeSet<usize> {
 fn every_rule_for_http_is_the_rule_of_some_request() {
     let mut reached: BTreeSet<(String, usize)> = BTreeSet::new();
     for Line { preset, request, .. } in lines() {
-        if let Origin::Pack { name, line } = api(preset).rule(&request).origin {
+        if let RuleOrigin::Pack { name, line } = api(preset).rule(&request).origin {
             assert_eq!(name, preset, "{}", request.action);
             reached.insert((name, line));
         }

@@ -2,7 +2,7 @@
 
 use super::{Api, Request, api, lines};
 use semel_core::json::Json;
-use semel_core::policy::rule::{Call, Rule};
+use semel_core::policy::rule::{Rule, RuleCall};
 use semel_core::policy::{ActionFacts, Policy, PolicyFile};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,8 +51,8 @@ fn every_request_has_its_rule_below_whatever_path_the_api_is() {
 
 #[test]
 fn what_a_rule_asks_and_takes_back_is_below_the_same_path() {
-    let address = |call: &Call| match call {
-        Call::Http { url, .. } => url.to_string(),
+    let address = |call: &RuleCall| match call {
+        RuleCall::Http { url, .. } => url.to_string(),
         call => panic!("not by HTTP: {call:?}"),
     };
     let charge = api("stripe").request("POST /v1/charges", "amount=1&currency=usd&customer=c", "");

@@ -2,7 +2,7 @@
 
 use super::{Api, Line, api, lines};
 use semel_core::json::{Json, parse};
-use semel_core::policy::rule::{Call, Probe};
+use semel_core::policy::rule::{Probe, RuleCall};
 use semel_core::policy::template::Encoding;
 
 const ATTEMPT: &str = r#"{"started": "2026-05-04T10:00:30.250Z", "started_unix": 1777888830}"#;
@@ -20,7 +20,7 @@ impl Asked {
     }
 
     fn url(&self) -> String {
-        let Call::Http { method, url, .. } = &self.probe.call else { panic!("a question over HTTP") };
+        let RuleCall::Http { method, url, .. } = &self.probe.call else { panic!("a question over HTTP") };
         assert_eq!(method, "GET");
         url.render(&self.arguments, Encoding::Url).unwrap_or_else(|missing| format!("{missing}"))
     }
@@ -50,7 +50,7 @@ fn every_probe_over_http_asks_the_service_itself() {
         let rule = api(preset).rule(&request);
         let service = &api(preset).policy.upstreams["it"].service;
         for call in rule.probe.iter().map(|probe| &probe.call).chain(&rule.undo) {
-            let Call::Http { url, .. } = call else { panic!("{written} asks otherwise") };
+            let RuleCall::Http { url, .. } = call else { panic!("{written} asks otherwise") };
             assert!(
                 url.to_string().starts_with(&format!("https://{service}/")),
                 "[{preset}] {written}: {url}"

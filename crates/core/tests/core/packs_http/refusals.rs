@@ -2,13 +2,13 @@
 
 use super::api;
 use semel_core::json::parse;
-use semel_core::policy::graphql::Asked;
+use semel_core::policy::graphql::GraphqlRequest;
 
 /// `None`: nobody can say.
 fn refuses(preset: &str, line: &str, body: &str, reply: &str) -> Option<bool> {
     let request = api(preset).request(line, body, "");
     // The documents of these tests have one field.
-    let asked = Asked::Document { only_asks: false, fields: 1 };
+    let asked = GraphqlRequest::Document { only_asks: false, fields: 1 };
     api(preset).rule(&request).refuses(&asked, || parse(reply).expect(reply)).ok()
 }
 

@@ -8,7 +8,7 @@ use axum::response::Response;
 use http::header::{self, HeaderName};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
-use semel_ledger::tokens::Scope;
+use semel_ledger::tokens::AccessScope;
 use std::sync::Arc;
 
 /// Carries semel's own token where `Authorization` is meant for the upstream.
@@ -166,7 +166,9 @@ impl Admission {
             |credential, scope| Ok(Admitted { credential, scope, own: Vec::new(), revocable: None });
         match passed {
             // Whoever shows nothing is no more than an agent: it rules on nothing, and makes no tokens.
-            passed if !self.required => admitted(passed.unwrap_or(Credential::None), Some(Scope::Agent)),
+            passed if !self.required => {
+                admitted(passed.unwrap_or(Credential::None), Some(AccessScope::Agent))
+            }
             Some(passed) if passes => admitted(passed, None),
             _ if open => admitted(Credential::None, None),
             None if passes => Err(unauthorized(EITHER_NEEDED)),
@@ -178,7 +180,7 @@ impl Admission {
 /// What a request was let in by, and what it may do.
 struct Admitted {
     credential: Credential,
-    scope: Option<Scope>,
+    scope: Option<AccessScope>,
     /// The headers that held a token of semel's own, which goes no further.
     own: Vec<HeaderName>,
     revocable: Option<Revocable>,

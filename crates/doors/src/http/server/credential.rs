@@ -5,7 +5,7 @@ use http::{HeaderMap, HeaderValue};
 use semel_core::digest::Secret;
 use semel_core::policy::upstreams::CREDENTIALS;
 use semel_core::redact::is_secret_name;
-use semel_ledger::tokens::Scope;
+use semel_ledger::tokens::AccessScope;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::fmt;
@@ -33,10 +33,10 @@ pub fn is_no_credential(name: &HeaderName) -> bool {
 pub struct Holder {
     pub tenant: String,
     pub subject: String,
-    pub scope: Scope,
+    pub scope: AccessScope,
 }
 
-/// Stands among a request's extensions. What the request may do stands there too, as a [`Scope`]; one that was let in
+/// Stands among a request's extensions. What the request may do stands there too, as a [`AccessScope`]; one that was let in
 /// to a single upstream, by that upstream's own credential, has none.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credential {

@@ -3,7 +3,7 @@
 use super::credential::{Holder, LOCAL};
 use crate::runtime::{RuntimeClock, moment};
 use semel_gate::clock::Clock;
-use semel_ledger::tokens::{PREFIX, Scope, Tokens};
+use semel_ledger::tokens::{AccessScope, PREFIX, TokenTable};
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
@@ -38,7 +38,7 @@ impl fmt::Debug for Token {
 
 /// Reads the tokens that the ledger keeps now, or says why it cannot.
 pub type ReadTokens =
-    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<Tokens, String>> + Send>> + Send + Sync>;
+    Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<TokenTable, String>> + Send>> + Send + Sync>;
 
 pub struct Keyring {
     own: Option<Token>,
@@ -50,7 +50,7 @@ pub struct Keyring {
 /// The tokens as they were a moment ago.
 #[derive(Debug, Clone)]
 struct Seen {
-    tokens: Arc<Tokens>,
+    tokens: Arc<TokenTable>,
     at: Instant,
 }
 
@@ -98,7 +98,7 @@ impl Keyring {
         found.map_or(Shown::Worthless, Shown::Holds)
     }
 
-    fn holder(&self, tokens: &Tokens, shown: &[u8]) -> Option<Holder> {
+    fn holder(&self, tokens: &TokenTable, shown: &[u8]) -> Option<Holder> {
         let (id, kept) = tokens.holder(shown, self.clock.now())?;
         Some(Holder { tenant: kept.tenant.clone(), subject: kept.subject(id), scope: kept.scope })
     }
@@ -111,7 +111,7 @@ impl Keyring {
 impl Holder {
     /// Whoever has the operator's own token is the operator, and does what the command line does.
     fn operator() -> Holder {
-        Holder { tenant: LOCAL.to_owned(), subject: LOCAL.to_owned(), scope: Scope::Admin }
+        Holder { tenant: LOCAL.to_owned(), subject: LOCAL.to_owned(), scope: AccessScope::Admin }
     }
 }
 

@@ -60,10 +60,10 @@ fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use semel_ledger::tokens::Scope;
+    use semel_ledger::tokens::AccessScope;
 
     fn holder(subject: &str) -> Holder {
-        Holder { tenant: "acme".into(), subject: subject.into(), scope: Scope::Agent }
+        Holder { tenant: "acme".into(), subject: subject.into(), scope: AccessScope::Agent }
     }
 
     #[test]

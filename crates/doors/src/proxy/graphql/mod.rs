@@ -8,7 +8,7 @@ use crate::wire::members::quoted;
 use document::read;
 use semel_core::digest::Digest;
 use semel_core::json::{Json, Object};
-use semel_core::policy::graphql::Asked;
+use semel_core::policy::graphql::GraphqlRequest;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -130,15 +130,15 @@ pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Gra
 }
 
 /// What the answer to a body is read by: a document, one by its digest, or several of them at once.
-pub fn asked(path: &str, url_query: Option<&str>, body: &Json) -> Asked {
+pub fn asked(path: &str, url_query: Option<&str>, body: &Json) -> GraphqlRequest {
     let one = |body: &Json| match of(path, url_query, body) {
         Ok(Some(graphql)) => graphql.asked(),
-        Ok(None) if digest(body).is_some() && !has_text(body) => Asked::ByDigest,
-        Ok(None) | Err(Unreadable) => Asked::Unknown,
+        Ok(None) if digest(body).is_some() && !has_text(body) => GraphqlRequest::ByDigest,
+        Ok(None) | Err(Unreadable) => GraphqlRequest::Unknown,
     };
     match body {
-        _ if !is_graphql(path) => Asked::Unknown,
-        Json::Array(all) => Asked::Several(all.iter().map(one).collect()),
+        _ if !is_graphql(path) => GraphqlRequest::Unknown,
+        Json::Array(all) => GraphqlRequest::Several(all.iter().map(one).collect()),
         body => one(body),
     }
 }
@@ -248,9 +248,9 @@ impl Graphql {
     }
 
     /// What its answer is read by.
-    pub fn asked(&self) -> Asked {
+    pub fn asked(&self) -> GraphqlRequest {
         let answered: BTreeSet<&str> = self.fields.iter().map(|field| field.answered_as.as_str()).collect();
-        Asked::Document { only_asks: self.only_asks, fields: answered.len() }
+        GraphqlRequest::Document { only_asks: self.only_asks, fields: answered.len() }
     }
 
     /// The one field that a key can be for: two effects need two keys.
@@ -503,13 +503,13 @@ mod tests {
         }
         let body = parse(r#"[{"query":"{ me }"}]"#).unwrap();
         assert!(!super::asked("/graphql", Some("query=mutation{a}"), &body).only_asks());
-        assert_eq!(super::asked("/charges", None, &body), Asked::Unknown);
+        assert_eq!(super::asked("/charges", None, &body), GraphqlRequest::Unknown);
     }
 
     #[test]
     fn fields_that_are_answered_as_one_count_once() {
         let fields = |document: &str| read(document, None).unwrap().asked();
-        let so_many = |fields| Asked::Document { only_asks: false, fields };
+        let so_many = |fields| GraphqlRequest::Document { only_asks: false, fields };
         assert_eq!(fields("mutation { p: pay(a: 1) { id } p: pay(a: 1) { name } }"), so_many(1));
         assert_eq!(fields("mutation { a: pay b: pay }"), so_many(2));
         assert_eq!(fields("mutation { pay ...F } fragment F on M { pay book }"), so_many(2));
@@ -532,8 +532,8 @@ mod tests {
             assert_eq!(named_by_digest("/charges", body), None);
         }
         let asked = named.map(|body| asked("/graphql", None, &body));
-        let by_text = Asked::Document { only_asks: false, fields: 1 };
-        assert_eq!(asked, [Asked::ByDigest, Asked::ByDigest, by_text]);
+        let by_text = GraphqlRequest::Document { only_asks: false, fields: 1 };
+        assert_eq!(asked, [GraphqlRequest::ByDigest, GraphqlRequest::ByDigest, by_text]);
         for unnamed in [
             body(r#""query":"mutation { refund }","#, &own),
             body(r#""query":7,"#, &own),

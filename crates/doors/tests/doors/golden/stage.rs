@@ -34,8 +34,8 @@ use semel_ledger::Ledger;
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
-use semel_ledger::rulings::Verdict;
-use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
+use semel_ledger::rulings::RulingVerdict;
+use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -268,10 +268,11 @@ impl Stage {
         let (_, known) = gate.ledger.by_id(effect).await.expect("the effect is there");
         let ruled = match known.effect.state {
             State::InDoubt(_) => {
-                let verdict = if happened { Verdict::Applied { reply: None } } else { Verdict::NotApplied };
+                let verdict =
+                    if happened { RulingVerdict::Applied { reply: None } } else { RulingVerdict::NotApplied };
                 gate.ledger.resolve(effect, verdict, ruling).await
             }
-            _ => gate.ledger.release(effect, ruling).await,
+            _ => gate.ledger.permit_repeat(effect, ruling).await,
         };
         // A person who cannot rule leaves it held, which the next call shows.
         drop(ruled);
@@ -291,7 +292,7 @@ impl House {
         let policy =
             Policy::load(vec![file]).unwrap_or_else(|found| panic!("{}: {}", pair.name, found.render(false)));
         let options = OpenOptions::at(Place::at(directory.join("ledger.db")), clock.now());
-        let Opened { store, secret, .. } = SqliteStore::open(options).expect("a ledger");
+        let OpenedStore { store, secret, .. } = SqliteStore::open(options).expect("a ledger");
         let holders = FileHolders::in_directory(store.place().owners());
         let ledger = Ledger::new(store, holders, OsEntropy, secret);
         let gate: ServedGate = Gate::new(ledger, clock.clone(), policy.mode);

@@ -7,7 +7,7 @@ use semel_gate::clock::block_on;
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::holders::FileHolders;
 use semel_ledger::memory::{MemoryStore, Sleeper};
-use semel_ledger::tokens::NewToken;
+use semel_ledger::tokens::TokenRequest;
 use semel_ledger::{Ledger, tokens};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -56,7 +56,7 @@ fn tokenless() -> Admission {
 #[derive(Debug)]
 struct Let {
     credential: Credential,
-    scope: Option<Scope>,
+    scope: Option<AccessScope>,
     headers: HeaderMap,
 }
 
@@ -73,7 +73,7 @@ fn answered(admission: &Admission, path: &str, headers: &[(&str, &str)]) -> Resu
     match block_on(admission.admit(&mut parts)) {
         Ok(_) => Ok(Let {
             credential: parts.extensions.get::<Credential>().unwrap().clone(),
-            scope: parts.extensions.get::<Scope>().copied(),
+            scope: parts.extensions.get::<AccessScope>().copied(),
             headers: parts.headers,
         }),
         Err(response) => Err(response),
@@ -85,7 +85,7 @@ fn admit(admission: &Admission, headers: &[(&str, &str)]) -> Result<Let, StatusC
 }
 
 fn operator() -> Credential {
-    Credential::Holder(Holder { tenant: LOCAL.into(), subject: LOCAL.into(), scope: Scope::Admin })
+    Credential::Holder(Holder { tenant: LOCAL.into(), subject: LOCAL.into(), scope: AccessScope::Admin })
 }
 
 const HOST: (&str, &str) = ("host", "localhost");
@@ -122,7 +122,7 @@ fn the_operators_token_is_shown_in_any_header_for_keys_and_goes_no_further() {
         ("x-api-key", "secret"),
     ] {
         let admitted = admit(&admission, &[HOST, shown]).unwrap();
-        assert_eq!((admitted.credential, admitted.scope), (operator(), Some(Scope::Admin)));
+        assert_eq!((admitted.credential, admitted.scope), (operator(), Some(AccessScope::Admin)));
         assert!(!admitted.headers.contains_key(shown.0), "{shown:?}");
     }
     let both = [HOST, ("semel-token", "secret"), ("authorization", "Bearer upstream")];
@@ -142,18 +142,19 @@ fn the_operators_token_is_shown_in_any_header_for_keys_and_goes_no_further() {
 fn a_kept_token_says_whose_a_request_is_until_it_is_over_or_revoked() {
     let ledger = ledger();
     let admission = admission(&ledger);
-    let make =
-        |new: Result<NewToken, tokens::BadToken>| block_on(ledger.make_token(&new.unwrap(), At(1))).unwrap();
-    let made = make(NewToken::new("acme", Scope::Agent, Some("ci"), None));
+    let make = |new: Result<TokenRequest, tokens::BadToken>| {
+        block_on(ledger.make_token(&new.unwrap(), At(1))).unwrap()
+    };
+    let made = make(TokenRequest::new("acme", AccessScope::Agent, Some("ci"), None));
     let shown = format!("Bearer {}", made.text);
     let admitted = admit(&admission, &[HOST, ("authorization", &shown)]).unwrap();
-    let holder = Holder { tenant: "acme".into(), subject: "token:ci".into(), scope: Scope::Agent };
-    assert_eq!((admitted.credential, admitted.scope), (Credential::Holder(holder), Some(Scope::Agent)));
+    let holder = Holder { tenant: "acme".into(), subject: "token:ci".into(), scope: AccessScope::Agent };
+    assert_eq!((admitted.credential, admitted.scope), (Credential::Holder(holder), Some(AccessScope::Agent)));
     assert!(!admitted.headers.contains_key("authorization"));
     let mut forged = made.text.clone();
     let last = forged.pop().unwrap();
     forged.push(if last == '0' { '1' } else { '0' });
-    let over = make(NewToken::new("acme", Scope::Admin, None, Some(At(2))));
+    let over = make(TokenRequest::new("acme", AccessScope::Admin, None, Some(At(2))));
     for worthless in [forged.as_str(), over.text.as_str(), "semel_", "semel_x", "semel_x_y"] {
         let asked = ask(&admission, "/p/open/v1", &[HOST, ("authorization", &format!("Bearer {worthless}"))]);
         assert_eq!(asked.unwrap_err(), StatusCode::UNAUTHORIZED, "{worthless}");
@@ -251,7 +252,7 @@ fn without_tokens_the_upstreams_credential_says_who_it_is() {
     assert_eq!(passed.credential, Credential::Passed(b"Basic x".to_vec()));
     assert!(passed.headers.contains_key("authorization"));
     let nobody = admit(&admission, &[HOST]).unwrap();
-    assert_eq!((nobody.credential, nobody.scope), (Credential::None, Some(Scope::Agent)));
+    assert_eq!((nobody.credential, nobody.scope), (Credential::None, Some(AccessScope::Agent)));
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn whose(caller: &Caller, parts: &Parts) -> String {
 mod tests {
     use super::*;
     use crate::http::server::Holder;
-    use semel_ledger::tokens::Scope;
+    use semel_ledger::tokens::AccessScope;
 
     fn asks(allowances: &Allowances, principal: &str, credential: Credential) -> Arc<Limits> {
         let (caller, parts) = request(principal, credential);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     fn holder_named(name: &str) -> Credential {
-        Credential::Holder(Holder { tenant: "t".into(), subject: name.into(), scope: Scope::Agent })
+        Credential::Holder(Holder { tenant: "t".into(), subject: name.into(), scope: AccessScope::Agent })
     }
 
     /// Each session has as much as a client needs, and no number of them has more than a few.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// The line about a success that is not the answer of its effect: `about` is what its door says of it (its status, the
 /// model, the tokens that it took). `None`: this is no success, or nothing came with it.
-pub(crate) fn second_answer(
+pub(crate) fn duplicate_reply(
     attempt: AttemptNo,
     outcome: &Outcome,
     reply: Option<&[u8]>,

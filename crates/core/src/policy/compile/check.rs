@@ -1,94 +1,94 @@
 //! Parsing single values, with findings that point inside them.
 
-use crate::json::{Json, Number, Path, Step};
-use crate::policy::diagnostic::{Code, Diagnostics, Source};
+use crate::json::{Json, Number, Path, PathStep};
+use crate::policy::diagnostic::DiagnosticCode::{BadExpression, BadPath, BadTemplate};
+use crate::policy::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
 use crate::policy::expression::{CompileError, Expression};
 use crate::policy::file::Spot;
-use crate::policy::nearest::nearest;
+use crate::policy::nearest::suggest;
 use crate::policy::template::Template;
 use std::ops::Range;
 
-/// The parts of a call, before it is made. `args` is a tool's, `argv` a command's, `body` a request's.
-pub const ARGUMENTS: [&str; 9] =
-    ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action"];
+/// All variables. `args` is a tool's, `argv` a command's, `body` a request's; `status` and `resp_headers` are those of an
+/// HTTP answer to a question.
+#[rustfmt::skip]
+const VARIABLES: [&str; 14] = [
+    "reply", "args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "attempt", "resp", "status",
+    "resp_headers",
+];
+
+/// The parts of a call, before it is made.
+pub const ARGUMENTS: &[&str] = VARIABLES.split_at(10).0.split_at(1).1;
 
 /// The variables of a question, before there is an answer.
-pub const ASKING: [&str; 10] =
-    ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "attempt"];
+pub const ASKING: &[&str] = VARIABLES.split_at(11).0.split_at(1).1;
 
-/// The variables once a probe was answered. `status` and `resp_headers` are those of an HTTP answer.
-pub const ASKED: [&str; 13] = [
-    "args",
-    "argv",
-    "body",
-    "query",
-    "headers",
-    "path",
-    "cwd",
-    "stdin",
-    "action",
-    "attempt",
-    "resp",
-    "status",
-    "resp_headers",
-];
+/// The variables once a probe was answered.
+pub const ASKED: &[&str] = VARIABLES.split_at(1).1;
 
 /// The variables once the upstream reported success.
-pub const AFTERWARDS: [&str; 11] =
-    ["args", "argv", "body", "query", "headers", "path", "cwd", "stdin", "action", "attempt", "reply"];
+pub const AFTERWARDS: &[&str] = VARIABLES.split_at(11).0;
 
 /// The variables once the upstream reported success and a confirm was answered.
-pub const CONFIRMING: [&str; 14] = [
-    "args",
-    "argv",
-    "body",
-    "query",
-    "headers",
-    "path",
-    "cwd",
-    "stdin",
-    "action",
-    "attempt",
-    "reply",
-    "resp",
-    "status",
-    "resp_headers",
-];
+pub const CONFIRMING: &[&str] = &VARIABLES;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
-    pub source: Source<'a>,
+    pub source: SourceText<'a>,
     /// Whether everything in it could be read.
     pub whole: bool,
 }
 
-pub struct Check<'a> {
+/// A place in the file that a finding can point to.
+pub trait Located {
+    fn place(self) -> Range<usize>;
+}
+
+impl Located for Range<usize> {
+    fn place(self) -> Range<usize> {
+        self
+    }
+}
+
+impl Located for &Range<usize> {
+    fn place(self) -> Range<usize> {
+        self.clone()
+    }
+}
+
+impl<T> Located for &Spot<T> {
+    fn place(self) -> Range<usize> {
+        self.span.clone()
+    }
+}
+
+pub struct Checker<'a> {
     pub input: Input<'a>,
     pub found: &'a mut Diagnostics,
 }
 
-impl Check<'_> {
+impl Checker<'_> {
     pub fn error(
         &mut self,
-        span: Range<usize>,
-        code: Code,
+        at: impl Located,
+        code: DiagnosticCode,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
-        self.found.error_help(self.input.source, span, code, message, help);
+        self.found.error(self.input.source, at.place(), code, message, help);
     }
 
     /// Something is not there. In a file with unreadable entries it may well have been meant to be, and the finding
     /// about that entry is enough.
     pub fn absent(
         &mut self,
-        span: Range<usize>,
-        code: Code,
+        at: impl Located,
+        code: DiagnosticCode,
         message: impl Into<String>,
         help: impl Into<String>,
     ) {
         if self.input.whole {
-            self.error(span, code, message, help);
+            self.error(at, code, message, help);
         }
     }
 
@@ -98,7 +98,7 @@ impl Check<'_> {
             Err(error) => {
                 let place = self.inside(text, error.offset);
                 let help = "write a path such as args.customer, args.items[*].id or argv[3]";
-                self.error(place, Code::BadPath, format!("bad path: {}", error.what), help);
+                self.error(place, BadPath, format!("bad path: {}", error.what), help);
                 None
             }
         }
@@ -115,7 +115,7 @@ impl Check<'_> {
                     _ => text.span.clone(),
                 };
                 let help = "expressions are CEL, such as args.method == 'create' && has(args.title)";
-                self.error(place, Code::BadExpression, format!("bad expression: {error}"), help);
+                self.error(place, BadExpression, format!("bad expression: {error}"), help);
                 return None;
             }
         };
@@ -123,10 +123,7 @@ impl Check<'_> {
             if variables.contains(&name) {
                 continue;
             }
-            let help = match nearest(name, variables.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are: {}", variables.join(", ")),
-            };
+            let help = suggest(name, variables);
             let place = match text.value.find(name) {
                 Some(at) => {
                     let first = self.inside(text, at);
@@ -134,7 +131,7 @@ impl Check<'_> {
                 }
                 None => text.span.clone(),
             };
-            self.error(place, Code::BadExpression, format!("`{name}` is not known here"), help);
+            self.error(place, BadExpression, format!("`{name}` is not known here"), help);
         }
         Some(expression)
     }
@@ -144,7 +141,7 @@ impl Check<'_> {
             Ok(template) => template,
             Err(error) => {
                 let help = "`{args.name}` is filled in; write `{{` for a brace";
-                self.error(text.span.clone(), Code::BadTemplate, format!("bad template: {error}"), help);
+                self.error(text, BadTemplate, format!("bad template: {error}"), help);
                 return None;
             }
         };
@@ -155,15 +152,12 @@ impl Check<'_> {
     /// A place whose first name never exists would fail at the worst moment: when an outcome is in doubt.
     pub fn roots(&mut self, template: &Template, span: &Range<usize>, roots: &[&str]) {
         for place in template.places() {
-            let Some(Step::Member(root)) = place.steps().first() else { continue };
+            let Some(PathStep::Member(root)) = place.steps().first() else { continue };
             if roots.contains(&root.as_str()) {
                 continue;
             }
-            let help = match nearest(root, roots.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("there are: {}", roots.join(", ")),
-            };
-            self.error(span.clone(), Code::BadTemplate, format!("`{root}` is not known here"), help);
+            let help = suggest(root, roots);
+            self.error(span, BadTemplate, format!("`{root}` is not known here"), help);
         }
     }
 

@@ -1,8 +1,9 @@
 //! `[prices.MODEL]`.
 
-use super::check::{Check, Input};
-use crate::policy::diagnostic::{Code, Diagnostics};
-use crate::policy::file::{Amount, Entries, PriceTable, Spot};
+use super::check::{Checker, Input};
+use crate::policy::diagnostic::DiagnosticCode::BadServer;
+use crate::policy::diagnostic::Diagnostics;
+use crate::policy::file::{Entries, PriceTable, Spot};
 use crate::policy::prices::Price;
 
 /// Far beyond what any model costs: more is a price for one token, or a slip of the pen.
@@ -13,7 +14,7 @@ pub fn prices(
     tables: &Entries<Spot<PriceTable>>,
     found: &mut Diagnostics,
 ) -> Vec<(String, Price)> {
-    let mut check = Check { input, found };
+    let mut check = Checker { input, found };
     let tables = tables.0.iter();
     tables
         .map(|(model, table)| {
@@ -29,13 +30,13 @@ pub fn prices(
         .collect()
 }
 
-impl Check<'_> {
-    fn amount(&mut self, amount: Option<&Spot<Amount>>) -> Option<f64> {
+impl Checker<'_> {
+    fn amount(&mut self, amount: Option<&Spot<f64>>) -> Option<f64> {
         let amount = amount?;
-        let value = amount.value.value();
+        let value = amount.value;
         if !(0.0..=PRICE_MAX).contains(&value) {
             let what = format!("`{value}` is no price for a million tokens");
-            self.error(amount.span.clone(), Code::BadServer, what, "such as 2.5");
+            self.error(amount, BadServer, what, "such as 2.5");
             return None;
         }
         Some(value)

@@ -1,14 +1,14 @@
 //! `[upstream.NAME]`, and what a pack's `[preset]` adds to it.
 
-use super::check::{Check, Input};
+use super::check::{Checker, Input};
 use crate::ids::Run;
-use crate::policy::diagnostic::{Code, Diagnostics, Source};
+use crate::policy::diagnostic::DiagnosticCode::BadServer;
+use crate::policy::diagnostic::{Diagnostics, SourceText};
 use crate::policy::file::{Entries, Helps, KeysTable, PresetTable, Speaks, Spot, UpstreamTable};
 use crate::policy::glob::covers_host;
-use crate::policy::nearest::nearest;
+use crate::policy::nearest::suggest;
 use crate::policy::pack::{self, Pack};
-use crate::policy::upstreams::{HttpApi, KeyChoices, Preset};
-use std::ops::Range;
+use crate::policy::upstreams::{HttpApi, KeyPolicy, Preset};
 
 /// Turns the preset off.
 const NO_PRESET: &str = "none";
@@ -24,7 +24,7 @@ pub fn upstreams(
     tables: &Entries<Spot<UpstreamTable>>,
     found: &mut Diagnostics,
 ) -> Vec<(String, HttpApi)> {
-    let mut check = Check { input, found };
+    let mut check = Checker { input, found };
     let mut apis: Vec<(String, HttpApi)> = Vec::new();
     for (name, table) in &tables.0 {
         let Some(api) = check.http_api(name, table) else { continue };
@@ -37,7 +37,7 @@ pub fn upstreams(
                 "say account = \"{}\" here, and `{other}` stays who it is; or the same account in both, if it is one",
                 name.value
             );
-            check.bad_upstream(name.span.clone(), what, help);
+            check.bad(name, what, help);
         }
         apis.push((name.value.clone(), api));
     }
@@ -45,8 +45,8 @@ pub fn upstreams(
 }
 
 /// A pack's statements about its API.
-pub fn preset(source: Source<'_>, table: &PresetTable, found: &mut Diagnostics) -> Preset {
-    let mut check = Check { input: Input { source, whole: true }, found };
+pub fn preset(source: SourceText<'_>, table: &PresetTable, found: &mut Diagnostics) -> Preset {
+    let mut check = Checker { input: Input { source, whole: true }, found };
     let text = |text: &Option<Spot<String>>| text.as_ref().map(|text| text.value.clone());
     Preset {
         service: text(&table.service).unwrap_or_default(),
@@ -54,37 +54,28 @@ pub fn preset(source: Source<'_>, table: &PresetTable, found: &mut Diagnostics) 
         speaks: table.speaks.unwrap_or(Speaks::Nothing),
         helps: table.helps.unwrap_or(Helps::Nothing),
         note: text(&table.note).unwrap_or_default(),
-        keys: check.keys(&table.keys),
+        keys: check.keys(&table.keys, KeyPolicy::default()),
     }
 }
 
-impl Check<'_> {
-    fn bad_upstream(&mut self, span: Range<usize>, what: impl Into<String>, help: impl Into<String>) {
-        self.error(span, Code::BadServer, what, help);
-    }
-
+impl Checker<'_> {
     fn http_api(&mut self, name: &Spot<String>, table: &Spot<UpstreamTable>) -> Option<HttpApi> {
         self.name_of_server(name);
         self.names_of_headers(&table.value.headers, true);
         self.headers_of_variables(&table.value.headers_env);
-        let choices = self.keys(&table.value.keys);
         let run = table.value.run.as_ref();
         if let Some(run) = run.filter(|run| Run::named(&run.value).is_err()) {
             let what = format!("`{}` cannot name a run", run.value);
-            self.bad_upstream(run.span.clone(), what, "visible characters, not too many");
+            self.bad(run, what, "visible characters, not too many");
         }
         let Some(url) = &table.value.url else {
             let what = format!("`{}` has no `url`", name.value);
-            self.absent(name.span.clone(), Code::BadServer, what, "url = \"https://api.example.com\"");
+            self.absent(name, BadServer, what, "url = \"https://api.example.com\"");
             return None;
         };
         let Some(host) = canonical_host(&url.value, self.behind_scheme(url)?) else {
             let what = format!("`{}` is more than scheme, host and path", url.value);
-            self.bad_upstream(
-                url.span.clone(),
-                what,
-                "such as https://api.example.com/v1, without user, query or fragment",
-            );
+            self.bad(url, what, "such as https://api.example.com/v1, without user, query or fragment");
             return None;
         };
         if !self.is_read_by_the_client(url) {
@@ -106,15 +97,17 @@ impl Check<'_> {
                 "the rules of its preset are written for `{}`, and would match nothing",
                 preset.service
             );
-            self.bad_upstream(service.span.clone(), what, "leave `service` out, or say preset = \"none\"");
+            self.bad(service, what, "leave `service` out, or say preset = \"none\"");
         }
         let service = table.value.service.as_ref().map(|service| service.value.clone());
         let account = table.value.account.as_ref();
         if let Some(account) = account.filter(|account| !is_account(&account.value)) {
             let what = format!("`{}` cannot name an account", account.value);
             let help = format!("1 to {ACCOUNT_CHARS_MAX} visible characters, such as \"main\"");
-            self.bad_upstream(account.span.clone(), what, help);
+            self.bad(account, what, help);
         }
+        let otherwise = preset.as_ref().map(|preset| preset.keys.clone()).unwrap_or_default();
+        let keys = self.keys(&table.value.keys, otherwise);
         let source = self.input.source;
         Some(HttpApi {
             path: source.path.to_owned(),
@@ -132,7 +125,7 @@ impl Check<'_> {
             headers_env: super::servers::pairs(&table.value.headers_env),
             private: table.value.private.as_ref().is_some_and(|private| private.value),
             run: run.map(|run| run.value.clone()),
-            keys: choices.complete(preset.map(|preset| preset.keys).unwrap_or_default()),
+            keys,
         })
     }
 
@@ -141,18 +134,14 @@ impl Check<'_> {
         if let Some(pack) = with_presets().find(|pack| pack.name == named.value) {
             return Some(pack);
         }
-        let help = match nearest(&named.value, with_presets().map(|pack| pack.name)) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => {
-                let names: Vec<&str> = with_presets().map(|pack| pack.name).collect();
-                format!("there are: {}, none", names.join(", "))
-            }
-        };
-        self.bad_upstream(named.span.clone(), format!("there is no preset `{}`", named.value), help);
+        let names: Vec<&str> = with_presets().map(|pack| pack.name).chain([NO_PRESET]).collect();
+        let help = suggest(&named.value, &names);
+        self.bad(named, format!("there is no preset `{}`", named.value), help);
         None
     }
 
-    fn keys(&mut self, table: &KeysTable) -> KeyChoices {
+    /// These, and the others' where these are silent.
+    fn keys(&mut self, table: &KeysTable, otherwise: KeyPolicy) -> KeyPolicy {
         if let Some(header) = &table.header {
             let entry = Entries(vec![(header.clone(), String::new())]);
             self.names_of_headers(&entry, false);
@@ -161,18 +150,20 @@ impl Check<'_> {
             let long = pattern.value.chars().count() > PATTERN_CHARS_MAX;
             if long || regex::Regex::new(&pattern.value).is_err() {
                 let what = format!("`{}` is no regular expression of a key", pattern.value);
-                self.bad_upstream(pattern.span.clone(), what, "such as [A-Za-z0-9_-]{1,64}");
+                self.bad(pattern, what, "such as [A-Za-z0-9_-]{1,64}");
             }
         }
-        KeyChoices {
-            header: table.header.as_ref().map(|header| header.value.clone()),
-            pattern: table.pattern.as_ref().map(|pattern| pattern.value.clone()),
-            required: table.required,
-            stores: table.stores,
-            server_error: table.server_error,
-            drift_status: self.refusal(table.drift_status.as_ref()),
-            in_flight_status: self.refusal(table.in_flight_status.as_ref()),
-            life: self.some_time(table.life.as_ref()),
+        let (drift_status, in_flight_status) =
+            (self.refusal(table.drift_status.as_ref()), self.refusal(table.in_flight_status.as_ref()));
+        KeyPolicy {
+            header: table.header.as_ref().map_or(otherwise.header, |header| header.value.clone()),
+            pattern: table.pattern.as_ref().map(|pattern| pattern.value.clone()).or(otherwise.pattern),
+            required: table.required.unwrap_or(otherwise.required),
+            stores: table.stores.unwrap_or(otherwise.stores),
+            server_error: table.server_error.unwrap_or(otherwise.server_error),
+            drift_status: drift_status.unwrap_or(otherwise.drift_status),
+            in_flight_status: in_flight_status.unwrap_or(otherwise.in_flight_status),
+            life: self.some_time(table.life.as_ref()).or(otherwise.life),
         }
     }
 
@@ -182,7 +173,7 @@ impl Check<'_> {
             Ok(code @ 400..=499) => Some(code),
             _ => {
                 let what = format!("{} is not the status of a refusal", status.value);
-                self.bad_upstream(status.span.clone(), what, "from 400 to 499");
+                self.bad(status, what, "from 400 to 499");
                 None
             }
         }

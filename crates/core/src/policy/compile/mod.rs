@@ -6,21 +6,26 @@ mod prices;
 mod servers;
 mod upstreams;
 
-use super::diagnostic::{Code, Diagnostics, Source};
+use super::diagnostic::DiagnosticCode::{
+    BadBudget, BadDryRun, BadDuration, BadEffect, BadExitCode, BadInject, BadMatch, BadPath, BadWhen,
+    ConflictingPaths, MissingMatch, UnsupportedVersion,
+};
+use super::diagnostic::{Diagnostics, SourceText};
+use super::duration;
 use super::expression::Expression;
-use super::file::{self, Entries, File, RuleTable, Spot, When};
+use super::file::{self, Entries, File, RuleTable, Spot, WhenCondition};
 use super::glob::{self, Pattern};
 use super::nearest::nearest;
+use super::retention::RetentionChoices;
 use super::rule::{
-    Again, Call, CallerKey, DryRun, EffectWording, Failure, Inject, InjectInto, OnDisconnect, Origin,
-    RefusedIf, Rule, Rulings, ScopeChoice, Unmarked,
+    Again, CallerKey, DryRunOption, EffectWording, Failure, Inject, InjectInto, KeyForm, OnDisconnect,
+    RefusedIf, Rule, RuleCall, RuleOrigin, Rulings, ScopeChoice, Unmarked,
 };
-use super::{Retention, duration};
-use crate::answer::EffectWord;
 use crate::class::Class;
+use crate::effect_word::EffectWord;
 use crate::identity::Sorting;
 use crate::json::{Json, Path};
-use check::Check;
+use check::Checker;
 pub use check::{ARGUMENTS, Input};
 pub use prices::prices;
 pub use servers::{mcp_servers, serve};
@@ -56,7 +61,7 @@ const LIST_MAX: usize = 1_000;
 #[derive(Debug, Clone)]
 pub struct RuleEntry {
     pub pattern: Pattern,
-    pub when: Option<Condition>,
+    pub when: Option<RuleCondition>,
     /// `None`: each call's own name and hints decide.
     pub class: Option<Class>,
     /// Those of the defaults included.
@@ -73,7 +78,7 @@ impl RuleEntry {
         let probe = rule.probe.as_mut().map(|probe| &mut probe.call);
         let confirm = rule.confirm.as_mut().map(|confirm| &mut confirm.call);
         for call in [probe, confirm, rule.undo.as_mut()].into_iter().flatten() {
-            if let Call::Http { url, .. } = call {
+            if let RuleCall::Http { url, .. } = call {
                 *url = url.below(service, prefix);
             }
         }
@@ -82,7 +87,7 @@ impl RuleEntry {
 }
 
 #[derive(Debug, Clone)]
-pub enum Condition {
+pub enum RuleCondition {
     /// All of them hold: some value at the path equals.
     Equal(Vec<(Path, Json)>),
     Expression(Expression),
@@ -121,7 +126,7 @@ impl Choices {
     }
 
     /// A rule that makes these choices, and says nothing else.
-    pub fn rule(&self, origin: Origin, class: Class, class_because: Cow<'static, str>) -> Rule {
+    pub fn rule(&self, origin: RuleOrigin, class: Class, class_because: Cow<'static, str>) -> Rule {
         Rule {
             origin,
             class,
@@ -164,58 +169,48 @@ impl Choices {
     }
 }
 
-pub fn version(source: Source<'_>, file: &File, found: &mut Diagnostics) {
+pub fn version(source: SourceText<'_>, file: &File, found: &mut Diagnostics) {
     let Some(version) = &file.version else { return };
     if version.value != VERSION {
-        found.error_help(
+        found.error(
             source,
             version.span.clone(),
-            Code::UnsupportedVersion,
+            UnsupportedVersion,
             format!("version {} of the policy format is not known", version.value),
             format!("this semel reads version {VERSION}"),
         );
     }
 }
 
+/// The settings that `[defaults]` and `[[rule]]` both have, under the same names.
+macro_rules! choices {
+    ($check:ident, $table:ident) => {
+        Choices {
+            scope: $table.scope,
+            caller_key: $table.caller_key,
+            again: $table.again,
+            rulings: $table.rulings,
+            failure: $table.failure,
+            budget: $check.budget($table.budget.as_ref()),
+            timeout: $check.some_time($table.timeout.as_ref()),
+            wait: $check.time($table.wait.as_ref()),
+            window: $check.some_time($table.window.as_ref()),
+            late_after: $check.some_time($table.late_after.as_ref()),
+        }
+    };
+}
+
 pub fn defaults(input: Input<'_>, table: &file::Defaults, found: &mut Diagnostics) -> Choices {
-    let mut check = Check { input, found };
-    Choices {
-        scope: table.scope,
-        caller_key: table.caller_key,
-        again: table.again,
-        rulings: table.rulings,
-        failure: table.failure,
-        budget: check.budget(table.budget.as_ref()),
-        timeout: check.some_time(table.timeout.as_ref()),
-        wait: check.time(table.wait.as_ref()),
-        window: check.some_time(table.window.as_ref()),
-        late_after: check.some_time(table.late_after.as_ref()),
-    }
+    let mut check = Checker { input, found };
+    choices!(check, table)
 }
 
-/// Each half on its own, as one file may say one of them and the next file the other.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct RetentionChoices {
-    replies: Option<Duration>,
-    facts: Option<Duration>,
-}
-
-impl RetentionChoices {
-    pub fn or(self, others: RetentionChoices) -> RetentionChoices {
-        RetentionChoices { replies: self.replies.or(others.replies), facts: self.facts.or(others.facts) }
-    }
-
-    pub fn complete(self, windows: Duration) -> Retention {
-        let otherwise = Retention::default();
-        let replies = self.replies.unwrap_or(otherwise.replies);
-        // A reply without its fact cannot exist, so longer-kept replies keep their facts.
-        let facts = self.facts.unwrap_or(otherwise.facts).max(replies).max(windows);
-        Retention { replies, facts, windows }
-    }
-}
-
-pub fn retention(input: Input<'_>, table: &file::Retention, found: &mut Diagnostics) -> RetentionChoices {
-    let mut check = Check { input, found };
+pub fn retention(
+    input: Input<'_>,
+    table: &file::RetentionTable,
+    found: &mut Diagnostics,
+) -> RetentionChoices {
+    let mut check = Checker { input, found };
     RetentionChoices {
         replies: check.some_time(table.replies.as_ref()),
         facts: check.some_time(table.facts.as_ref()),
@@ -225,27 +220,15 @@ pub fn retention(input: Input<'_>, table: &file::Retention, found: &mut Diagnost
 /// `None` only when there is no pattern to put the rule under; other faults are found all the same.
 pub fn rule(
     input: Input<'_>,
-    origin: Origin,
+    origin: RuleOrigin,
     Spot { value: table, span }: &Spot<RuleTable>,
     defaults: &Choices,
     found: &mut Diagnostics,
 ) -> Option<RuleEntry> {
-    let mut check = Check { input, found };
+    let mut check = Checker { input, found };
     let pattern = check.pattern(table.pattern.as_ref(), span.clone());
     let own_server = table.pattern.as_ref().is_none_or(|pattern| pattern.value.starts_with("mcp:"));
-    let choices = Choices {
-        scope: table.scope,
-        caller_key: table.caller_key,
-        again: table.again,
-        rulings: table.rulings,
-        failure: table.failure,
-        budget: check.budget(table.budget.as_ref()),
-        timeout: check.some_time(table.timeout.as_ref()),
-        wait: check.time(table.wait.as_ref()),
-        window: check.some_time(table.window.as_ref()),
-        late_after: check.some_time(table.late_after.as_ref()),
-    };
-    let choices = choices.or(defaults);
+    let choices = choices!(check, table).or(defaults);
     // Without a class of its own it never holds as it is.
     let class = table.class.unwrap_or(Class::Consequential);
     let rule = Rule {
@@ -271,12 +254,12 @@ pub fn rule(
 /// Why a call has the class that its rule names.
 pub const BECAUSE_OF_RULE: Cow<'static, str> = Cow::Borrowed("the rule says so");
 
-impl Check<'_> {
+impl Checker<'_> {
     fn pattern(&mut self, text: Option<&Spot<String>>, rule: Range<usize>) -> Option<Pattern> {
         let Some(text) = text else {
             self.absent(
                 rule,
-                Code::MissingMatch,
+                MissingMatch,
                 "this rule has no `match`",
                 "add one, such as match = \"mcp:github/*\"",
             );
@@ -286,19 +269,19 @@ impl Check<'_> {
             Ok(pattern) => Some(pattern),
             Err(error) => {
                 let help = match &error {
-                    glob::Error::Empty => "use \"*\" to match every action".to_owned(),
-                    glob::Error::Prefix => self.prefix_help(&text.value),
-                    glob::Error::TooLong => "split it into several rules".to_owned(),
-                    glob::Error::Syntax(_) => {
+                    glob::PatternError::Empty => "use \"*\" to match every action".to_owned(),
+                    glob::PatternError::Prefix => self.prefix_help(&text.value),
+                    glob::PatternError::TooLong => "split it into several rules".to_owned(),
+                    glob::PatternError::Syntax(_) => {
                         "`*` matches anything, `{a,b}` alternatives, `[ab]` one of a set; `\\` escapes"
                             .to_owned()
                     }
                 };
                 let message = match &error {
-                    glob::Error::Syntax(why) => format!("bad pattern: {why}"),
+                    glob::PatternError::Syntax(why) => format!("bad pattern: {why}"),
                     other => other.to_string(),
                 };
-                self.error(text.span.clone(), Code::BadMatch, message, help);
+                self.error(text, BadMatch, message, help);
                 None
             }
         }
@@ -314,28 +297,23 @@ impl Check<'_> {
         }
     }
 
-    fn condition(&mut self, when: &Spot<When>) -> Option<Condition> {
+    fn condition(&mut self, when: &Spot<WhenCondition>) -> Option<RuleCondition> {
         match &when.value {
-            When::Expression(text) => {
+            WhenCondition::Expression(text) => {
                 let text = Spot { value: text.clone(), span: when.span.clone() };
-                self.expression(&text, &check::ARGUMENTS).map(Condition::Expression)
+                self.expression(&text, check::ARGUMENTS).map(RuleCondition::Expression)
             }
-            When::Equal(Entries(entries)) => {
+            WhenCondition::Equal(Entries(entries)) => {
                 if entries.is_empty() {
-                    self.error(
-                        when.span.clone(),
-                        Code::BadWhen,
-                        "`when` is empty",
-                        "leave it out to match always",
-                    );
+                    self.error(when, BadWhen, "`when` is empty", "leave it out to match always");
                     return None;
                 }
                 let mut pairs = Vec::new();
                 for (path, value) in entries {
                     let Some(value) = check::json_of(&value.0) else {
                         self.error(
-                            path.span.clone(),
-                            Code::BadWhen,
+                            path,
+                            BadWhen,
                             "this value has no JSON form",
                             "inf and nan cannot occur in arguments",
                         );
@@ -343,7 +321,7 @@ impl Check<'_> {
                     };
                     pairs.extend(self.path(path).map(|path| (path, value)));
                 }
-                Some(Condition::Equal(pairs))
+                Some(RuleCondition::Equal(pairs))
             }
         }
     }
@@ -360,10 +338,10 @@ impl Check<'_> {
                 (None, "none") => "an action without an effect has class = \"read\"".to_owned(),
                 (None, _) => format!("one of {}, or CEL over `reply`", WORDS.join(", ")),
             };
-            self.error(text.span.clone(), Code::BadEffect, format!("`{word}` is not an effect"), help);
+            self.error(text, BadEffect, format!("`{word}` is not an effect"), help);
             return None;
         }
-        self.expression(text, &check::AFTERWARDS).map(EffectWording::Expression)
+        self.expression(text, check::AFTERWARDS).map(EffectWording::Expression)
     }
 
     fn refused(&mut self, text: &Spot<String>, pattern: Option<&Spot<String>>) -> Option<RefusedIf> {
@@ -376,7 +354,7 @@ impl Check<'_> {
 
     fn sorting(&mut self, table: &RuleTable) -> Sorting {
         let mut taken: Vec<(Path, &'static str)> = Vec::new();
-        let mut sorted = |check: &mut Check<'_>, name: &'static str, texts: &[Spot<String>]| {
+        let mut sorted = |check: &mut Checker<'_>, name: &'static str, texts: &[Spot<String>]| {
             check.length(texts);
             let mut paths = Vec::new();
             for text in texts.iter().take(LIST_MAX) {
@@ -384,8 +362,8 @@ impl Check<'_> {
                 match taken.iter().find(|(known, _)| *known == path) {
                     Some((_, other)) if *other == name => {}
                     Some((_, other)) => check.error(
-                        text.span.clone(),
-                        Code::ConflictingPaths,
+                        text,
+                        ConflictingPaths,
                         format!("`{path}` is both `{other}` and `{name}`"),
                         "a path is identity (key), content or volatile: choose one",
                     ),
@@ -409,12 +387,7 @@ impl Check<'_> {
 
     fn length(&mut self, texts: &[Spot<String>]) {
         if let Some(first) = texts.get(LIST_MAX) {
-            self.error(
-                first.span.clone(),
-                Code::BadPath,
-                format!("more than {LIST_MAX} paths"),
-                "use `[*]` and `.*`",
-            );
+            self.error(first, BadPath, format!("more than {LIST_MAX} paths"), "use `[*]` and `.*`");
         }
     }
 
@@ -438,7 +411,7 @@ impl Check<'_> {
             let help =
                 "name one place for the key, such as { header = \"Idempotency-Key\", valid_for = \"24h\" }";
             let message = "`inject` needs exactly one of header, arg, body, query, directive, flag, env";
-            self.absent(table.span.clone(), Code::BadInject, message, help);
+            self.absent(table, BadInject, message, help);
             return None;
         };
         let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -455,12 +428,7 @@ impl Check<'_> {
         };
         if !fits {
             let message = format!("{:?} is not a name of a {name}", text.value);
-            self.error(
-                text.span.clone(),
-                Code::BadInject,
-                message,
-                "give the bare name, such as Idempotency-Key",
-            );
+            self.error(text, BadInject, message, "give the bare name, such as Idempotency-Key");
             return None;
         }
         Some(Inject {
@@ -472,44 +440,34 @@ impl Check<'_> {
     }
 
     /// A key that was cut too short would be shared by two effects.
-    fn key_length(&mut self, length: &Spot<i64>, form: Option<file::KeyForm>) -> Option<usize> {
-        if form == Some(file::KeyForm::Uuid) {
-            self.error(
-                length.span.clone(),
-                Code::BadInject,
-                "a UUID has its own length",
-                "leave `length` out",
-            );
+    fn key_length(&mut self, length: &Spot<i64>, form: Option<KeyForm>) -> Option<usize> {
+        if form == Some(KeyForm::Uuid) {
+            self.error(length, BadInject, "a UUID has its own length", "leave `length` out");
             return None;
         }
         match usize::try_from(length.value) {
             Ok(length @ 24..=255) => Some(length),
             _ => {
                 let message = format!("a key has from 24 to 255 characters, not {}", length.value);
-                self.error(
-                    length.span.clone(),
-                    Code::BadInject,
-                    message,
-                    "a shorter one could be that of two effects",
-                );
+                self.error(length, BadInject, message, "a shorter one could be that of two effects");
                 None
             }
         }
     }
 
-    fn dry_run(&mut self, table: &Spot<file::DryRunTable>) -> Option<DryRun> {
+    fn dry_run(&mut self, table: &Spot<file::DryRunTable>) -> Option<DryRunOption> {
         let dry_run = &table.value;
         let value = || dry_run.value.as_ref().map_or_else(|| "true".to_owned(), |value| value.value.clone());
         match (&dry_run.flag, &dry_run.arg, &dry_run.header) {
             (Some(flag), None, None) if dry_run.value.is_none() && flag.value.starts_with('-') => {
-                Some(DryRun::Flag(flag.value.clone()))
+                Some(DryRunOption::Flag(flag.value.clone()))
             }
-            (None, Some(arg), None) => Some(DryRun::Arg(arg.value.clone(), value())),
-            (None, None, Some(header)) => Some(DryRun::Header(header.value.clone(), value())),
+            (None, Some(arg), None) => Some(DryRunOption::Arg(arg.value.clone(), value())),
+            (None, None, Some(header)) => Some(DryRunOption::Header(header.value.clone(), value())),
             _ => {
                 self.absent(
-                    table.span.clone(),
-                    Code::BadDryRun,
+                    table,
+                    BadDryRun,
                     "`dry_run` needs exactly one of flag, arg, header",
                     "such as { flag = \"--dry-run=server\" } or { arg = \"dry_run\", value = \"true\" }",
                 );
@@ -522,8 +480,8 @@ impl Check<'_> {
         let budget = budget?;
         if !(0..=BUDGET_MAX).contains(&budget.value) {
             self.error(
-                budget.span.clone(),
-                Code::BadBudget,
+                budget,
+                BadBudget,
                 format!("a budget is from 0 to {BUDGET_MAX}, not {}", budget.value),
                 "it counts how often semel itself sends an effect again; 2 is usual",
             );
@@ -538,8 +496,8 @@ impl Check<'_> {
             match i32::try_from(code.value) {
                 Ok(exit @ 1..=255) => exits.push(exit),
                 _ => self.error(
-                    code.span.clone(),
-                    Code::BadExitCode,
+                    code,
+                    BadExitCode,
                     format!("{} is not an exit code of a refusal", code.value),
                     "a refusal exits with 1 to 255",
                 ),
@@ -555,7 +513,7 @@ impl Check<'_> {
             Ok(span) => Some(span),
             Err(error) => {
                 let help = "write a whole number and a unit: 250ms, 30s, 5m, 24h, 30d";
-                self.error(text.span.clone(), Code::BadDuration, format!("{:?}: {error}", text.value), help);
+                self.error(text, BadDuration, format!("{:?}: {error}", text.value), help);
                 None
             }
         }
@@ -566,12 +524,7 @@ impl Check<'_> {
         let span = self.time(text)?;
         if span.is_zero() {
             let place = text.map_or(0..0, |text| text.span.clone());
-            self.error(
-                place,
-                Code::BadDuration,
-                "this duration cannot be zero",
-                "leave it out for the default",
-            );
+            self.error(place, BadDuration, "this duration cannot be zero", "leave it out for the default");
             return None;
         }
         Some(span)

@@ -1,13 +1,13 @@
 //! `[mcp.NAME]` and `[serve]`.
 
-use super::check::{Check, Input};
+use super::check::{Checker, Input, Located};
 use crate::address;
 use crate::ids::Run;
-use crate::policy::diagnostic::{Code, Diagnostics};
+use crate::policy::diagnostic::DiagnosticCode::BadServer;
+use crate::policy::diagnostic::Diagnostics;
 use crate::policy::duration;
 use crate::policy::file::{Entries, McpTable, ServeTable, Spot, WebhookTable};
-use crate::policy::servers::{McpServer, Reach, Serve, Webhook};
-use std::ops::Range;
+use crate::policy::servers::{McpEndpoint, McpServer, Serve, WebhookSettings};
 use std::time::Duration;
 
 /// A name is part of every action of its server, and of the path at which it is offered.
@@ -25,7 +25,7 @@ pub fn mcp_servers(
     tables: &Entries<Spot<McpTable>>,
     found: &mut Diagnostics,
 ) -> Vec<(String, McpServer)> {
-    let mut check = Check { input, found };
+    let mut check = Checker { input, found };
     tables
         .0
         .iter()
@@ -34,12 +34,12 @@ pub fn mcp_servers(
 }
 
 pub fn serve(input: Input<'_>, table: &ServeTable, found: &mut Diagnostics) -> Serve {
-    let mut check = Check { input, found };
+    let mut check = Checker { input, found };
     let listen = table.listen.as_ref().and_then(|listen| match listen.value.parse() {
         Ok(address) => Some(address),
         Err(_) => {
             let what = format!("`{}` is no address with a port", listen.value);
-            check.bad(listen.span.clone(), what, "such as 127.0.0.1:7777 or [::1]:7777");
+            check.bad(listen, what, "such as 127.0.0.1:7777 or [::1]:7777");
             None
         }
     });
@@ -47,17 +47,13 @@ pub fn serve(input: Input<'_>, table: &ServeTable, found: &mut Diagnostics) -> S
         let rest = origin.value.strip_prefix("https://").or_else(|| origin.value.strip_prefix("http://"));
         if rest.is_none_or(|rest| rest.is_empty() || rest.contains(['/', '*', ' '])) {
             let what = format!("`{}` is no origin", origin.value);
-            check.bad(
-                origin.span.clone(),
-                what,
-                "scheme, host and port alone, such as https://app.example.com",
-            );
+            check.bad(origin, what, "scheme, host and port alone, such as https://app.example.com");
         }
     }
     for host in &table.allowed_hosts {
         if host.value.is_empty() || host.value.contains(['/', '*', ' ', '@']) {
             let what = format!("`{}` is no host name", host.value);
-            check.bad(host.span.clone(), what, "the name alone, such as semel.example.com");
+            check.bad(host, what, "the name alone, such as semel.example.com");
         }
     }
     let texts = |list: &[Spot<String>]| list.iter().map(|text| text.value.clone()).collect();
@@ -74,16 +70,16 @@ pub fn serve(input: Input<'_>, table: &ServeTable, found: &mut Diagnostics) -> S
     }
 }
 
-impl Check<'_> {
-    fn bad(&mut self, span: Range<usize>, what: impl Into<String>, help: &str) {
-        self.error(span, Code::BadServer, what, help);
+impl Checker<'_> {
+    pub(super) fn bad(&mut self, at: impl Located, what: impl Into<String>, help: impl Into<String>) {
+        self.error(at, BadServer, what, help);
     }
 
     fn web_address(&mut self, url: &Spot<String>) -> Option<String> {
         let rest = self.behind_scheme(url)?;
         if rest.is_empty() || rest.starts_with('/') {
             let what = format!("`{}` names no host", url.value);
-            self.bad(url.span.clone(), what, "such as https://example.com/path");
+            self.bad(url, what, "such as https://example.com/path");
             return None;
         }
         self.is_read_by_the_client(url).then(|| url.value.clone())
@@ -93,7 +89,7 @@ impl Check<'_> {
     pub(super) fn is_read_by_the_client(&mut self, url: &Spot<String>) -> bool {
         let read = address::parse(&url.value);
         if let Err(invalid) = &read {
-            self.bad(url.span.clone(), invalid.to_string(), "such as https://example.com/path");
+            self.bad(url, invalid.to_string(), "such as https://example.com/path");
         }
         read.is_ok()
     }
@@ -112,7 +108,7 @@ impl Check<'_> {
                     format!("write https://{}", url.value),
                 ),
             };
-            self.bad(url.span.clone(), what, &help);
+            self.bad(url, what, help);
         }
         rest
     }
@@ -121,23 +117,23 @@ impl Check<'_> {
         match duration::parse(&grace.value) {
             Ok(span) if span <= GRACE_MAX => Some(span),
             Ok(_) => {
-                self.bad(grace.span.clone(), "nobody waits so long for a server to stop", "at most 10m");
+                self.bad(grace, "nobody waits so long for a server to stop", "at most 10m");
                 None
             }
             Err(error) => {
-                self.bad(grace.span.clone(), error.to_string(), "such as 25s");
+                self.bad(grace, error.to_string(), "such as 25s");
                 None
             }
         }
     }
 
-    fn webhook(&mut self, table: &Spot<WebhookTable>) -> Option<Webhook> {
+    fn webhook(&mut self, table: &Spot<WebhookTable>) -> Option<WebhookSettings> {
         let WebhookTable { url, secret_env, private } = &table.value;
         let Some(url) = url else {
-            self.absent(table.span.clone(), Code::BadServer, "a webhook has no `url`", "url = \"https://…\"");
+            self.absent(table, BadServer, "a webhook has no `url`", "url = \"https://…\"");
             return None;
         };
-        Some(Webhook {
+        Some(WebhookSettings {
             url: self.web_address(url)?,
             secret_env: secret_env.as_ref().map(|variable| variable.value.clone()),
             private: private.unwrap_or(false),
@@ -149,11 +145,7 @@ impl Check<'_> {
         let reach = self.reach(name, &table.value);
         let run = table.value.run.as_ref();
         if let Some(run) = run.filter(|run| Run::named(&run.value).is_err()) {
-            self.bad(
-                run.span.clone(),
-                format!("`{}` cannot name a run", run.value),
-                "visible characters, not too many",
-            );
+            self.bad(run, format!("`{}` cannot name a run", run.value), "visible characters, not too many");
         }
         let source = self.input.source;
         Some(McpServer {
@@ -174,48 +166,36 @@ impl Check<'_> {
         if text.is_empty() || text.len() > NAME_CHARS_MAX || !text.bytes().all(plain) || text.starts_with('.')
         {
             let help = "letters, digits, `_`, `-` and `.`, at most 64, beginning with none of the dots";
-            self.bad(name.span.clone(), format!("`{text}` cannot name a server"), help);
+            self.bad(name, format!("`{text}` cannot name a server"), help);
         }
     }
 
-    fn reach(&mut self, name: &Spot<String>, table: &McpTable) -> Option<Reach> {
+    fn reach(&mut self, name: &Spot<String>, table: &McpTable) -> Option<McpEndpoint> {
         match (&table.command, &table.url) {
             (Some(command), None) => {
                 if command.value.first().is_none_or(String::is_empty) {
-                    self.bad(
-                        command.span.clone(),
-                        "`command` names no program",
-                        "such as [\"npx\", \"-y\", \"server\"]",
-                    );
+                    self.bad(command, "`command` names no program", "such as [\"npx\", \"-y\", \"server\"]");
                 }
                 for (header, _) in table.headers.0.iter().chain(&table.headers_env.0) {
-                    self.bad(
-                        header.span.clone(),
-                        "a command has no headers",
-                        "they go with `url`; a command has `env`",
-                    );
+                    self.bad(header, "a command has no headers", "they go with `url`; a command has `env`");
                 }
                 if let Some(private) = &table.private {
-                    self.bad(private.span.clone(), "a command has no address", "`private` goes with `url`");
+                    self.bad(private, "a command has no address", "`private` goes with `url`");
                 }
                 self.names_of_env(&table.env);
                 let cwd = table.cwd.as_ref().map(|cwd| self.beside_the_file(&cwd.value));
-                Some(Reach::Command { argv: command.value.clone(), env: pairs(&table.env), cwd })
+                Some(McpEndpoint::Command { argv: command.value.clone(), env: pairs(&table.env), cwd })
             }
             (None, Some(url)) => {
                 for (variable, _) in &table.env.0 {
-                    self.bad(
-                        variable.span.clone(),
-                        "an address has no environment",
-                        "`env` goes with `command`",
-                    );
+                    self.bad(variable, "an address has no environment", "`env` goes with `command`");
                 }
                 if let Some(cwd) = &table.cwd {
-                    self.bad(cwd.span.clone(), "an address has no directory", "`cwd` goes with `command`");
+                    self.bad(cwd, "an address has no directory", "`cwd` goes with `command`");
                 }
                 self.names_of_headers(&table.headers, true);
                 self.headers_of_variables(&table.headers_env);
-                Some(Reach::Url {
+                Some(McpEndpoint::Url {
                     url: self.web_address(url)?,
                     private: table.private.as_ref().is_some_and(|private| private.value),
                     headers: pairs(&table.headers),
@@ -224,20 +204,11 @@ impl Check<'_> {
             }
             (None, None) => {
                 let what = format!("`{}` has neither `command` nor `url`", name.value);
-                self.absent(
-                    name.span.clone(),
-                    Code::BadServer,
-                    &what,
-                    "command = [\"server\"], or url = \"https://…\"",
-                );
+                self.absent(name, BadServer, &what, "command = [\"server\"], or url = \"https://…\"");
                 None
             }
             (Some(_), Some(url)) => {
-                self.bad(
-                    url.span.clone(),
-                    "there are both `command` and `url`",
-                    "a server is reached in one way",
-                );
+                self.bad(url, "there are both `command` and `url`", "a server is reached in one way");
                 None
             }
         }
@@ -251,7 +222,7 @@ impl Check<'_> {
         for (variable, value) in &env.0 {
             if variable.value.is_empty() || variable.value.contains(['=', '\0']) || value.contains('\0') {
                 let what = format!("`{}` cannot be an environment variable", variable.value);
-                self.bad(variable.span.clone(), what, "no `=` and no NUL");
+                self.bad(variable, what, "no `=` and no NUL");
             }
         }
     }
@@ -263,7 +234,7 @@ impl Check<'_> {
             if variable.is_empty() || variable.contains(['=', '\0']) || variable.contains(char::is_whitespace)
             {
                 self.bad(
-                    header.span.clone(),
+                    header,
                     format!("`{}` does not come from a variable of a name that there can be", header.value),
                     "such as headers_env = { Authorization = \"API_AUTHORIZATION\" }; the variable has the value",
                 );
@@ -276,20 +247,12 @@ impl Check<'_> {
             let name = &header.value;
             let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
             if name.is_empty() || !name.bytes().all(token) {
-                self.bad(header.span.clone(), format!("`{name}` is no header name"), "such as Authorization");
+                self.bad(header, format!("`{name}` is no header name"), "such as Authorization");
             } else if CONNECTION_HEADERS.contains(&name.to_ascii_lowercase().as_str()) {
-                self.bad(
-                    header.span.clone(),
-                    format!("`{name}` is written by the connection itself"),
-                    "leave it out",
-                );
+                self.bad(header, format!("`{name}` is written by the connection itself"), "leave it out");
             }
             if with_values && value.bytes().any(|byte| byte < b' ' && byte != b'\t' || byte == 0x7F) {
-                self.bad(
-                    header.span.clone(),
-                    format!("the value of `{name}` has control characters"),
-                    "one line of text",
-                );
+                self.bad(header, format!("the value of `{name}` has control characters"), "one line of text");
             }
         }
     }

@@ -1,0 +1,83 @@
+//! Records the answers of attempts, also when the ledger cannot be written at first.
+
+use crate::Gate;
+use crate::clock::Clock;
+use crate::events::{GateEvent, SettlementEvent};
+use crate::unsettled::PendingSettlement;
+use semel_core::call_metadata::CallMetadata;
+use semel_core::ids::AttemptNo;
+use semel_core::lifecycle::Alarm;
+use semel_core::outcome::Outcome;
+use semel_core::policy::prices::TokenUsage;
+use semel_ledger::RecordUpdate;
+use semel_ledger::claim::{Claim, SettleError};
+use semel_ledger::entropy::Entropy;
+use semel_ledger::holders::Holders;
+use semel_ledger::store::Store;
+use std::time::Duration;
+
+/// How long settling is tried when the ledger cannot be written. Longer would only hide the trouble from the caller.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
+
+impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+    /// Records an answer, and tries again for a while if the ledger cannot be written.
+    pub(crate) async fn settle_patiently(
+        &self,
+        mut claim: Claim,
+        outcome: &Outcome,
+        reply: Option<&[u8]>,
+    ) -> Result<RecordUpdate, SettleError> {
+        let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
+        let mut pause = Duration::from_millis(5);
+        loop {
+            let settled = match self.point("gate.before_settle") {
+                Ok(()) => self.ledger.settle(claim, outcome, reply, self.clock.now()).await,
+                Err(error) => Err(SettleError { claim: Box::new(claim), error }),
+            };
+            match settled {
+                Err(unsettled) if self.clock.elapsed() < patience_ends => claim = *unsettled.claim,
+                settled => return settled,
+            }
+            self.clock.sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_millis(500));
+        }
+    }
+
+    pub(crate) fn emit_settled(
+        &self,
+        changed: &RecordUpdate,
+        attempt: AttemptNo,
+        outcome: &Outcome,
+        took: Duration,
+        by: Option<(&CallMetadata, Option<TokenUsage>)>,
+    ) {
+        let Some(effect) = changed.snapshot.effect() else { return };
+        let Some(attempt) = effect.attempt(attempt) else { return };
+        let duplicate = changed.alarm == Some(Alarm::DuplicateDetected);
+        let at = self.clock.now();
+        let (metadata, used) = (by.map(|(metadata, _)| metadata), by.and_then(|(_, used)| used));
+        let settling = SettlementEvent { effect, attempt, outcome, at, duplicate, took, metadata, used };
+        self.emit(&GateEvent::Settled(&settling));
+    }
+
+    /// Records the answers that are kept, up to the first that the ledger does not take. For processes that go on.
+    pub async fn settle_pending(&self) {
+        loop {
+            let Some(PendingSettlement { claim, outcome, reply }) = self.pending_settlements.pop() else {
+                return;
+            };
+            let attempt = claim.attempt();
+            let began = self.clock.elapsed();
+            match self.ledger.settle(claim, &outcome, reply.as_deref(), self.clock.now()).await {
+                Ok(changed) => {
+                    let took = self.clock.elapsed().saturating_sub(began);
+                    self.emit_settled(&changed, attempt, &outcome, took, None);
+                }
+                Err(SettleError { claim, .. }) => {
+                    self.pending_settlements.put_back(PendingSettlement { claim: *claim, outcome, reply });
+                    return;
+                }
+            }
+        }
+    }
+}

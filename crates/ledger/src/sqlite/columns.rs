@@ -1,0 +1,53 @@
+//! Values of the ledger as columns of a row, and back.
+
+use crate::store::{Index, OwnerId};
+use rusqlite::Row;
+use rusqlite::types::ValueRef;
+use semel_core::digest::Digest;
+use semel_core::time::At;
+
+/// The columns of [`index_from`], in its order.
+macro_rules! index_columns {
+    () => {
+        "effect, run, family, alike, open, owner, opened_at, changed_at"
+    };
+}
+pub(super) use index_columns;
+
+/// The number of a family in `open`. It need not be unique: the row says which one it is.
+pub(super) fn tag(digest: Digest) -> i64 {
+    digest.short() as i64
+}
+
+/// The number of a key or run in its index.
+pub(super) fn prefix(digest: &Digest) -> &[u8] {
+    &digest.0[..8]
+}
+
+pub(super) fn micros(at: At) -> i64 {
+    i64::try_from(at.0).unwrap_or(i64::MAX)
+}
+
+pub(super) fn index_from(row: &Row<'_>, first: usize) -> rusqlite::Result<Index> {
+    Ok(Index {
+        effect: u128::from_be_bytes(row.get(first)?),
+        run: optional_digest(row, first + 1)?,
+        family: digest(row, first + 2)?,
+        alike: optional_digest(row, first + 3)?,
+        open: row.get(first + 4)?,
+        owner: row.get::<_, Option<[u8; 16]>>(first + 5)?.map(|id| OwnerId(u128::from_be_bytes(id))),
+        opened_at: At(row.get::<_, i64>(first + 6)? as u64),
+        changed_at: At(row.get::<_, i64>(first + 7)? as u64),
+    })
+}
+
+pub(super) fn digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Digest> {
+    row.get(column).map(Digest)
+}
+
+pub(super) fn optional_digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Digest>> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Ok(None),
+        _ => digest(row, column).map(Some),
+    }
+}
