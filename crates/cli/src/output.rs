@@ -3,7 +3,7 @@
 use crate::args::{Color, Global};
 use crate::neutral;
 use semel_core::subject::quoted_for_a_shell;
-use semel_doors::command::stream::try_write_fully;
+use semel_doors::process::stream::try_write_fully;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};

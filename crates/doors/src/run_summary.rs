@@ -1,7 +1,6 @@
 //! The effects of a run in Markdown, for a model that has forgotten them.
 
-use crate::command::render::Output as CommandOutput;
-use crate::proxy::reply::Kept;
+use crate::reply::{CommandOutput, HttpReply};
 use crate::{effect_json, neutral};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
@@ -188,7 +187,7 @@ fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
 /// The first line that says something, for a person or a model to recognise a result by.
 pub fn first_line(bytes: &[u8]) -> Option<String> {
     let output = CommandOutput::decode(bytes).map(|output| output.stdout);
-    let answer = || Kept::decode(bytes.to_vec()).map(|kept| kept.body.to_vec());
+    let answer = || HttpReply::decode(bytes.to_vec()).map(|kept| kept.body.to_vec());
     let output = output.or_else(answer);
     let text = String::from_utf8_lossy(output.as_deref().unwrap_or(bytes));
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;

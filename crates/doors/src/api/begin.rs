@@ -9,7 +9,7 @@ use super::settle::reply_of;
 use crate::ask::following::{self, Question};
 use crate::call_options::CallOptions;
 use crate::delivery::Delivery;
-use crate::effect_json::data_of;
+use crate::reply::to_json;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -165,7 +165,7 @@ fn answered(
         return Err(match &reply {
             // What a twin's attempt was refused with.
             GivenReply::Recorded(bytes) => {
-                let data: serde_json::Value = serde_json::from_str(data_of(bytes).get()).unwrap_or_default();
+                let data: serde_json::Value = serde_json::from_str(to_json(bytes).get()).unwrap_or_default();
                 problem.with("data", data)
             }
             _ => problem,

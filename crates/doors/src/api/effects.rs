@@ -7,6 +7,7 @@ use super::named;
 use super::problem::Problem;
 use super::respond::{self, List};
 use crate::effect_json::{self, EffectJson, ReplyKept};
+use crate::reply::to_json;
 use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use semel_core::digest::Digest;
@@ -219,6 +220,6 @@ pub async fn reply(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
             .with("state", state)
             .with("reply", kept));
     };
-    let data = effect_json::data_of(&bytes);
+    let data = to_json(&bytes);
     respond::json(&Reply { effect_id: effect.id, state, reply: kept, data })
 }

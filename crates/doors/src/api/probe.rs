@@ -6,9 +6,9 @@ use super::begin::word_of;
 use super::named;
 use super::problem::Problem;
 use super::respond;
-use super::rulings::kept;
 use super::settle::undo_of;
 use crate::effect_json::EffectJson;
+use crate::reply::encode_json;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -75,7 +75,7 @@ pub async fn probe(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
             let reply = probe
                 .reply
                 .as_deref()
-                .map(|reply| kept(reply.get().as_bytes(), &rule))
+                .map(|reply| encode_json(reply.get().as_bytes(), &rule))
                 .transpose()
                 .map_err(Problem::bad)?;
             let undo = undo_of(&rule, &effect.facts.action, reply.as_deref());

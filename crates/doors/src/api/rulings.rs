@@ -5,12 +5,8 @@ use super::asked::{Asked, Who};
 use super::named;
 use super::problem::Problem;
 use super::respond;
-use crate::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
 use crate::effect_json::EffectJson;
-use crate::mcp::render::recorded_value;
-use crate::redact::MayHoldSecret;
-use crate::redact::SecretParts;
-use crate::redact::Secrets;
+use crate::reply::encode_supplied;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -19,7 +15,6 @@ use semel_core::ids::{EffectId, Reason};
 use semel_core::json::{self, Json};
 use semel_core::lifecycle::Illegal;
 use semel_core::policy::Rule;
-use semel_core::redact::redact;
 use semel_core::time::At;
 use semel_gate::clock::Clock;
 use semel_ledger::rulings::Verdict;
@@ -119,37 +114,7 @@ fn read(action: &str, rule: &Rule, reply: &RawValue) -> Result<Vec<u8>, Problem>
         _ if action.starts_with("fn:") => reply.get().to_owned(),
         value => value.canonical(),
     };
-    supplied(action, rule, text.into_bytes()).map_err(Problem::bad)
-}
-
-/// A reply that a person has, in the form in which the action's own replies are kept.
-pub fn supplied(action: &str, rule: &Rule, reply: Vec<u8>) -> Result<Vec<u8>, String> {
-    let bytes = match action.split(':').next() {
-        // What a person brings has no head, and is the body of a reply over HTTP.
-        Some("cli" | "http") => {
-            let output = CommandOutput::of_stdout(reply).scrubbed(&[], &SecretParts::of(rule));
-            output.map_err(|MayHoldSecret| "it holds too many secrets to be kept".to_owned())?.encode()
-        }
-        Some("mcp") => {
-            let text = || Json::String(String::from_utf8_lossy(&reply).into_owned());
-            let value = json::parse_bytes(reply.trim_ascii()).unwrap_or_else(|_| text());
-            recorded_value(&value, &Secrets::of(&Json::Null, rule))
-        }
-        Some("fn") => kept(&reply, rule)?,
-        _ => return Err("this kind of action takes no reply here".to_owned()),
-    };
-    match bytes.len() > REPLY_BYTES_MAX {
-        true => Err(format!("a reply of more than {REPLY_BYTES_MAX} bytes is not kept")),
-        false => Ok(bytes),
-    }
-}
-
-/// JSON as it came, unless it holds what must not be written.
-pub fn kept(reply: &[u8], rule: &Rule) -> Result<Vec<u8>, String> {
-    let value = json::parse_bytes(reply).map_err(|error| format!("reply: {error}"))?;
-    let mut clean = redact(&value, &[]);
-    SecretParts::of(rule).hide_in(&mut clean);
-    Ok(if clean == value { reply.to_vec() } else { clean.canonical().into_bytes() })
+    encode_supplied(action, rule, text.into_bytes()).map_err(Problem::bad)
 }
 
 async fn told(api: &Api, changed: Changed) -> Result<Response, Problem> {

@@ -5,11 +5,10 @@ use super::asked::Asked;
 use super::begin::word_of;
 use super::problem::Problem;
 use super::respond;
-use super::rulings::kept;
 use crate::ask::following::{self, Question};
-use crate::command::render::REPLY_BYTES_MAX;
 use crate::delivery::Delivery;
 use crate::redact::SecretParts;
+use crate::reply::{REPLY_BYTES_MAX, encode_json};
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -156,7 +155,7 @@ impl Settle {
         let mut reply = self
             .reply
             .as_deref()
-            .map(|reply| kept(reply.get().as_bytes(), rule))
+            .map(|reply| encode_json(reply.get().as_bytes(), rule))
             .transpose()
             .map_err(Problem::bad)?;
         let recorded = match reply.as_ref().map(Vec::len) {

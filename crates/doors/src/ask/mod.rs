@@ -18,7 +18,7 @@ pub use matter::{Lent, Matter};
 pub use means::Means;
 pub use told::{Reply, Told};
 
-use crate::command::child::Signals;
+use crate::process::child::Signals;
 use heard::Heard;
 use semel_core::policy::Policy;
 use semel_core::policy::rule::{Call, Confirm, Probe};

@@ -1,7 +1,7 @@
 //! A command said that it did it: is it true? Asked before it exits, because nobody is left afterwards.
 
-use super::render::Output;
 use super::serve::CommandUpstream;
+use crate::reply::CommandOutput;
 use semel_core::json::Json;
 use semel_core::policy::rule::Confirm;
 use semel_gate::clock::Clock;
@@ -20,7 +20,7 @@ pub struct Asks<'a, 'b, C> {
 impl<'a, 'b, C: Clock> Asks<'a, 'b, C> {
     pub fn about(passed: &Passed, confirm: &'b Confirm, upstream: &'b mut CommandUpstream<'a, C>) -> Self {
         let reply = match &passed.reply {
-            GivenReply::Recorded(bytes) => Output::decode(bytes).map(|output| output.stdout),
+            GivenReply::Recorded(bytes) => CommandOutput::decode(bytes).map(|output| output.stdout),
             GivenReply::Live => Some(upstream.printed().to_vec()),
             GivenReply::None => None,
         };

@@ -1,15 +1,17 @@
 //! The command behind the door: found, started, watched, read.
 
-use super::child::{self, Ended, Plan, Signals};
 use super::classify::{self, Exit, Meaning, Reading};
 use super::intent::CommandLine;
-use super::program;
-use super::render::{self, Output, REPLY_BYTES_MAX, Said};
-use super::stream::{Sink, Taken};
+use super::render;
 use crate::ask::{self, Asker, Lent, Matter, Means, Told};
 use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
+use crate::process::child::{self, Ended, Plan, Signals};
+use crate::process::program;
+use crate::process::stream::{Sink, Taken};
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
+use crate::reply::account::{self, ToolAccount};
+use crate::reply::{CommandOutput, REPLY_BYTES_MAX};
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
 use semel_core::ids::AttemptNo;
@@ -18,6 +20,7 @@ use semel_core::judgement::evidence;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
 use semel_core::policy::rule::{EffectWording, InjectInto, Probe, Rule};
+use semel_core::redact::secret_values;
 use semel_gate::clock::Clock;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_ledger::holders::FileHolders;
@@ -55,9 +58,9 @@ pub struct CommandUpstream<'a, C> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
-    /// Output streams through as it comes.
+    /// CommandOutput streams through as it comes.
     Live,
-    /// Output goes into the answer alone.
+    /// CommandOutput goes into the answer alone.
     InAnswer,
 }
 
@@ -157,7 +160,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         {
             return Ok(account.to_value());
         }
-        Ok(Output { exit_code: code, stdout: output.stdout, stderr: output.stderr }.data())
+        Ok(CommandOutput { exit_code: code, stdout: output.stdout, stderr: output.stderr }.data())
     }
 
     /// The word for its effect that this call or its rule fixes.
@@ -221,7 +224,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         }
     }
 
-    fn effect_word(&self, said: Said, stdout: &[u8]) -> EffectWord {
+    fn effect_word(&self, said: ToolAccount, stdout: &[u8]) -> EffectWord {
         let by_rule = match &self.rule.effect {
             Some(EffectWording::Word(word)) => Some(*word),
             Some(EffectWording::Expression(expression)) => {
@@ -249,7 +252,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             false => reading,
         };
         let too_large = ended.stdout.kept.len() + ended.stderr.kept.len() > REPLY_BYTES_MAX;
-        let output = Output {
+        let output = CommandOutput {
             exit_code: exit_code(ended.status),
             stdout: capped(&ended.stdout),
             stderr: capped(&ended.stderr),
@@ -260,7 +263,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             data["truncated"] =
                 json!({"stdout_bytes": ended.stdout.total, "stderr_bytes": ended.stderr.total});
         }
-        let secrets = render::secret_values(&self.line.arguments(), &self.rule.sorting.secret);
+        let secrets = secret_values(&self.line.arguments(), &self.rule.sorting.secret);
         let bytes = match output.scrubbed(&secrets, &SecretParts::of(self.rule)) {
             Ok(kept) if !too_large => Some(kept.encode()),
             _ => None,
@@ -272,10 +275,10 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         Sent { reply: bytes, data, ..Sent::of(self.outcome(reading, reply, &output)) }
     }
 
-    fn outcome(&self, reading: Reading, reply: Reply, output: &Output) -> Outcome {
+    fn outcome(&self, reading: Reading, reply: Reply, output: &CommandOutput) -> Outcome {
         match reading.meaning {
             Meaning::Succeeded => {
-                let said = render::said(&output.stdout);
+                let said = account::read(&output.stdout);
                 let evidence = match said.only_accepted {
                     true => Evidence::Accepted,
                     false => evidence::of_success(self.rule, || render::reply(&output.stdout)),
@@ -393,9 +396,10 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
                     ask::Reply::Value(value) => format!("{}\n", value.canonical()).into_bytes(),
                 });
                 let printed = stdout.as_deref().unwrap_or_default();
-                let word = Some(self.effect_word(render::said(printed), printed));
+                let word = Some(self.effect_word(account::read(printed), printed));
                 let parts = SecretParts::of(self.rule);
-                let reply = stdout.and_then(|stdout| Output::of_stdout(stdout).scrubbed(&[], &parts).ok());
+                let reply =
+                    stdout.and_then(|stdout| CommandOutput::of_stdout(stdout).scrubbed(&[], &parts).ok());
                 let reply = reply.map(|kept| kept.encode());
                 let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
                 ProbeAnswer::Yes { reply, word, reply_failed }

@@ -1,10 +1,10 @@
 //! Asking whether a tool call happened.
 
-use super::render::recorded_value;
 use super::upstream::ToolUpstream;
 use super::word;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};
 use crate::redact::Secrets;
+use crate::reply::tool;
 use semel_core::effect::Effect;
 use semel_core::json::Json;
 use semel_core::policy::rule::{Confirm, Probe};
@@ -27,7 +27,7 @@ pub async fn ask(
                 Reply::Value(value) => value,
                 Reply::Printed(stdout) => Json::str(String::from_utf8_lossy(&stdout).trim()),
             });
-            let recorded = reply.as_ref().map(|reply| recorded_value(reply, &secrets));
+            let recorded = reply.as_ref().map(|reply| tool::encode(reply, &secrets));
             let said = reply.as_ref().unwrap_or(&Json::Null);
             let word = Some(word::of_reply(said, asked_by.rule, &asked_by.call.tool));
             let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());

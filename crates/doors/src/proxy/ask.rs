@@ -3,12 +3,12 @@
 use super::classify;
 use super::guard::Guarded;
 use super::intent::ACCOUNTS;
-use super::reply::{self, Kept};
 use super::upstream::{Live, LiveBody};
 use crate::ask::following::{self, Question};
 use crate::ask::origins::Origin;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};
 use crate::redact::{Secrets, body::is_credential};
+use crate::reply::http::{self as reply, HttpReply};
 use http::{HeaderMap, StatusCode};
 use semel_core::effect::Effect;
 use semel_core::json::Json;
@@ -83,7 +83,7 @@ fn recorded(kind: &'static str, body: Vec<u8>, secrets: &Secrets) -> Option<Vec<
 pub fn reply(passed: &Passed, live: Option<&Live>) -> Json {
     match (&passed.reply, live) {
         (GivenReply::Live, Some(Live { body: LiveBody::Whole(body), .. })) => reply::value(body),
-        (GivenReply::Recorded(bytes), _) => Kept::of_any(bytes.clone()).value(),
+        (GivenReply::Recorded(bytes), _) => HttpReply::of_any(bytes.clone()).value(),
         _ => Json::Null,
     }
 }

@@ -1,7 +1,6 @@
 //! What an upstream's answer means: one table, and the words for what was done.
 
-use super::reply::{self, REPLY_BYTES_MAX};
-use crate::command::render;
+use crate::reply::{REPLY_BYTES_MAX, account, http as reply};
 use http::{Method, StatusCode};
 use semel_core::answer::EffectWord;
 use semel_core::json::Json;
@@ -112,7 +111,7 @@ fn unmarked(meaning: Meaning, rule: &Rule, must_happen_once: bool, body: &[u8]) 
 pub fn is_only_accepted(body: &[u8]) -> bool {
     // Most do not speak of it, and are not read for it.
     std::str::from_utf8(body).is_ok_and(|text| text.contains("\"status\""))
-        && render::said(body).only_accepted
+        && account::read(body).only_accepted
 }
 
 /// What a success did, in one word: from the rule, else from status and method, else from the last words of the path.

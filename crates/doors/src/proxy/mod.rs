@@ -25,7 +25,6 @@ pub mod path;
 pub mod refused;
 pub mod relay;
 pub mod render;
-pub mod reply;
 pub mod serve;
 pub mod streamed;
 pub mod take;

@@ -11,7 +11,7 @@ use semel_core::policy::upstreams::{HttpApi, Keys};
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Of at most [`JUDGED_BYTES_MAX`](super::reply::JUDGED_BYTES_MAX) each.
+/// Of at most [`JUDGED_BYTES_MAX`](super::upstream::JUDGED_BYTES_MAX) each.
 const LARGE_ANSWERS_AT_ONCE: usize = 16;
 
 #[derive(Debug)]

@@ -2,10 +2,10 @@
 
 use super::headers;
 use super::offer::Offer;
-use super::reply::Kept;
 use super::streamed::{Begun, Streamed};
 use crate::delivery::Delivery;
 use crate::http::server::on_sent::OnSent;
+use crate::reply::HttpReply;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -114,7 +114,7 @@ pub fn streaming(begun: Begun, offer: &Offer) -> Response {
 
 /// What is on record, to somebody who asks again.
 pub fn replay(answer: &Answer, recorded: Vec<u8>, delivery: Option<Delivery>) -> Response {
-    let Kept { status, mut headers, body } = Kept::of_any(recorded);
+    let HttpReply { status, mut headers, body } = HttpReply::of_any(recorded);
     Receipt::of(answer).write(&mut headers);
     headers.insert(REPLAYED, HeaderValue::from_static("true"));
     departing(response(status, headers, Body::from(body)), delivery)

@@ -7,13 +7,13 @@ use super::guard::Guarded;
 use super::headers;
 use super::inject;
 use super::key;
-use super::reply::{self, JUDGED_BYTES_MAX, REPLY_BYTES_MAX};
 use super::streamed::{Begun, Collected, Giving, Held, collect};
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, LastMoment, Prepared};
 use crate::http::server::lets_send;
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
+use crate::reply::{REPLY_BYTES_MAX, http as reply};
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
 use http::response::Parts as Head;
@@ -33,6 +33,10 @@ use tokio::sync::oneshot;
 
 /// What of an unclear answer is shown: enough to see what it was.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
+
+/// The part of an answer that is read for a refusal. A larger one says by its status what it means: nobody refuses at
+/// such length.
+pub const JUDGED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The upstream's own answer to the newest attempt.
 #[derive(Debug)]
@@ -261,7 +265,7 @@ fn broke_off(head: &Head, why: &str) -> String {
 
 /// What the ledger keeps of an answer. `body`: without what must not be kept.
 fn recordable(head: &Head, body: &Bytes, secrets: &Secrets) -> Vec<u8> {
-    let headers = headers::kept(&head.headers)
+    let headers = reply::replayed(&head.headers)
         .filter_map(|(name, value)| Some((name, std::str::from_utf8(value.as_bytes()).ok()?)));
     let headers = headers.map(|(name, value)| (name, secrets.out_of_header(value)));
     reply::encode(head.status, headers, body)

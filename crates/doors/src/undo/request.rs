@@ -3,7 +3,6 @@
 use crate::ask::http::{address, content, request};
 use crate::ask::origins::Origin;
 use crate::ask::{ANSWER_BYTES_MAX, Asker, Matter, Reply as Found, TAKES_MAX, Told};
-use crate::command::render::said;
 use crate::http::body::{self, Unreadable};
 use crate::http::client::{Client, Failed, Prepared};
 use crate::http::target::Target;
@@ -11,6 +10,7 @@ use crate::proxy::classify::{self, Meaning, is_gone};
 use crate::proxy::graphql;
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
+use crate::reply::account;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use semel_core::answer::EffectWord;
@@ -117,8 +117,8 @@ impl<'a> RequestUpstream<'a> {
         match told {
             Ok(Meaning::Applied | Meaning::Accepted) => {
                 let body = read.as_ref().unwrap_or(&Json::Null);
-                let accepted =
-                    status == StatusCode::ACCEPTED || said(body.canonical().as_bytes()).only_accepted;
+                let accepted = status == StatusCode::ACCEPTED
+                    || account::read(body.canonical().as_bytes()).only_accepted;
                 let evidence = if accepted { Evidence::Accepted } else { Evidence::Reported };
                 Outcome::Applied { evidence, word: self.word(status, body), reply }
             }

@@ -183,7 +183,11 @@ fn open_for_reading(options: &OpenOptions) -> Result<Opened, Error> {
     let is_founded = schema::has_tables(&connection).map_err(failed)?
         && !schema::half_founded(&connection).unwrap_or(false);
     let Some(secret) = place.secret()? else {
-        return Err(if is_founded { Error::SecretMissing { path: place.database().to_owned() } } else { missing() });
+        return Err(if is_founded {
+            Error::SecretMissing { path: place.database().to_owned() }
+        } else {
+            missing()
+        });
     };
     if !schema::recognise(&connection, &place, secret.check_value(), Access::Read)? {
         return Err(missing());

@@ -4,7 +4,7 @@ use super::judge::Act;
 use super::world::{DemoWorld, RunAnswer};
 use crate::output::Output;
 use owo_colors::OwoColorize;
-use semel_doors::command::child::Signals;
+use semel_doors::process::child::Signals;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use std::fmt;
 use std::time::Duration;

@@ -26,8 +26,7 @@ use anyhow::Context as _;
 use semel_core::effect::{Effect, Ruling};
 use semel_core::ids::{Reason, Run};
 use semel_core::time::At;
-use semel_doors::command::render::Output as CommandOutput;
-use semel_doors::proxy::reply::Kept;
+use semel_doors::reply::{CommandOutput, HttpReply};
 use semel_doors::run_summary::first_line;
 use std::process::ExitCode;
 
@@ -86,6 +85,6 @@ fn reply_data(bytes: &[u8]) -> serde_json::Value {
     if let Some(output) = CommandOutput::decode(bytes) {
         return output.data();
     }
-    let answer = Kept::decode(bytes.to_vec()).and_then(|kept| serde_json::from_str(&kept.data()).ok());
+    let answer = HttpReply::decode(bytes.to_vec()).and_then(|kept| serde_json::from_str(&kept.data()).ok());
     answer.unwrap_or_else(|| serde_json::json!({"text": String::from_utf8_lossy(bytes)}))
 }

@@ -5,8 +5,7 @@ use crate::args::EffectName;
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::effect_json::{self, ReplyKept};
 use crate::output::Hinted;
-use semel_doors::command::render::Output as CommandOutput;
-use semel_doors::proxy::reply::Kept;
+use semel_doors::reply::{CommandOutput, HttpReply};
 use semel_gate::clock::{Clock, SystemClock};
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -50,7 +49,8 @@ pub fn run(context: &Context, name: &EffectName) -> anyhow::Result<ExitCode> {
 
 /// Data as it was: to the byte, each stream to its own. A reader that has gone is no error.
 fn write(reply: &[u8]) -> std::io::Result<()> {
-    let answer = || Kept::decode(reply.to_vec()).map(|kept| CommandOutput::of_stdout(kept.body.to_vec()));
+    let answer =
+        || HttpReply::decode(reply.to_vec()).map(|kept| CommandOutput::of_stdout(kept.body.to_vec()));
     let output = CommandOutput::decode(reply).or_else(answer);
     let output = output.unwrap_or_else(|| CommandOutput::of_stdout(reply.to_vec()));
     let mut stdout = std::io::stdout().lock();

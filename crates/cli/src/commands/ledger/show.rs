@@ -13,7 +13,7 @@ use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotAppliedWhy, Ruling, State, Verdict};
 use semel_core::time::in_words;
-use semel_doors::command::render::Output as CommandOutput;
+use semel_doors::reply::CommandOutput;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::store::{By, PAGE_ROWS_MAX};
 use serde::Serialize;

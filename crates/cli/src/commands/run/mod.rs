@@ -22,7 +22,7 @@ use semel_core::policy::{Policy, Rule, duration};
 use semel_core::wording;
 use semel_doors::command::confirm::Asks;
 use semel_doors::command::serve::{CommandUpstream, Options, Show};
-use semel_doors::command::stream::reader_is_gone;
+use semel_doors::process::stream::reader_is_gone;
 use semel_gate::Passed;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::holders::FileHolders;

@@ -1,30 +1,44 @@
 //! An upstream's answer as a reply in the ledger, and back.
 
-use super::headers;
-use crate::command::render::Output;
+use super::command::CommandOutput;
+use crate::http::headers::all;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use semel_core::json::{self, Json};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 
-/// The part of an answer that is kept. A larger one is not, and the fact still is.
-pub const REPLY_BYTES_MAX: usize = crate::command::render::REPLY_BYTES_MAX;
+/// The upstream's headers that a replay repeats. All else spoke of one connection, one moment or one client.
+const REPLAYED: [&str; 12] = [
+    "content-type",
+    // Without it a 206 means nothing.
+    "content-range",
+    "content-language",
+    "content-disposition",
+    "content-location",
+    "location",
+    "link",
+    "etag",
+    "last-modified",
+    // What a support desk asks for.
+    "request-id",
+    "x-request-id",
+    "x-github-request-id",
+];
 
-/// The part of an answer that is read for a refusal. A larger one says by its status what it means: nobody refuses at
-/// such length.
-pub const JUDGED_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// A header that is longer than this is not worth keeping.
+const REPLAYED_BYTES_MAX: usize = 4 * 1024;
 
-/// What a replay is made of.
+/// The status, headers and body that a replay is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct HttpReply {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Bytes,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Head<'a> {
+struct ReplyHead<'a> {
     status: u16,
     #[serde(borrow)]
     headers: Vec<(Cow<'a, str>, Cow<'a, str>)>,
@@ -37,7 +51,7 @@ pub fn encode<'a>(
     body: &[u8],
 ) -> Vec<u8> {
     let headers = headers.map(|(name, value)| (Cow::Borrowed(name), value)).collect();
-    let head = Head { status: status.as_u16(), headers };
+    let head = ReplyHead { status: status.as_u16(), headers };
     let mut bytes = Vec::with_capacity(256 + body.len());
     serde_json::to_writer(&mut bytes, &head).expect("a head is plain data, and memory takes it");
     bytes.push(b'\n');
@@ -45,41 +59,40 @@ pub fn encode<'a>(
     bytes
 }
 
-impl Kept {
+impl HttpReply {
     /// `None`: it is not an answer over HTTP.
-    pub fn decode(bytes: impl Into<Bytes>) -> Option<Kept> {
+    pub fn decode(bytes: impl Into<Bytes>) -> Option<HttpReply> {
         let bytes: Bytes = bytes.into();
         let end = bytes.iter().position(|byte| *byte == b'\n')?;
-        let head: Head<'_> = serde_json::from_slice(&bytes[..end]).ok()?;
+        let head: ReplyHead<'_> = serde_json::from_slice(&bytes[..end]).ok()?;
         let mut headers = HeaderMap::with_capacity(head.headers.len());
         for (name, value) in &head.headers {
             // Whatever wrote it, only what a replay may repeat is repeated.
-            let known =
-                headers::is_replayed(name).then(|| HeaderName::from_bytes(name.as_bytes()).ok()).flatten();
+            let known = is_replayed(name).then(|| HeaderName::from_bytes(name.as_bytes()).ok()).flatten();
             if let (Some(name), Ok(value)) = (known, HeaderValue::from_bytes(value.as_bytes())) {
                 headers.append(name, value);
             }
         }
         let status = StatusCode::from_u16(head.status).ok()?;
-        Some(Kept { status, headers, body: bytes.slice(end + 1..) })
+        Some(HttpReply { status, headers, body: bytes.slice(end + 1..) })
     }
 
     /// A reply of any kind: one over HTTP, or what a probe or a person brought.
-    pub fn of_any(bytes: Vec<u8>) -> Kept {
+    pub fn of_any(bytes: Vec<u8>) -> HttpReply {
         let bytes = Bytes::from(bytes);
-        if let Some(kept) = Kept::decode(bytes.clone()) {
+        if let Some(kept) = HttpReply::decode(bytes.clone()) {
             return kept;
         }
-        let body = Output::decode(&bytes).map_or(bytes, |output| Bytes::from(output.stdout));
-        Kept::of_body(body)
+        let body = CommandOutput::decode(&bytes).map_or(bytes, |output| Bytes::from(output.stdout));
+        HttpReply::of_body(body)
     }
 
     /// A body without its head.
-    fn of_body(body: Bytes) -> Kept {
+    fn of_body(body: Bytes) -> HttpReply {
         let is_json = json::parse_bytes(&body).is_ok();
         let kind = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
         let headers = HeaderMap::from_iter([(http::header::CONTENT_TYPE, HeaderValue::from_static(kind))]);
-        Kept { status: StatusCode::OK, headers, body }
+        HttpReply { status: StatusCode::OK, headers, body }
     }
 
     /// As the answer object shows it, in JSON and to the digit.
@@ -110,6 +123,19 @@ pub fn value(body: &[u8]) -> Json {
     }
 }
 
+/// The headers that a replay repeats.
+pub fn replayed(headers: &HeaderMap) -> impl Iterator<Item = (&'static str, &HeaderValue)> {
+    REPLAYED
+        .iter()
+        .flat_map(|name| all(headers, name).map(|value| (*name, value)))
+        .filter(|(_, value)| value.len() <= REPLAYED_BYTES_MAX)
+}
+
+/// Whether a name on record may be repeated: what was written by another version is looked at again.
+fn is_replayed(name: &str) -> bool {
+    REPLAYED.contains(&name)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,29 +150,29 @@ mod tests {
             ("content-disposition", "attachment; filename=\"Rechnung für Mai.pdf\""),
         ];
         let written = written.map(|(name, value)| (name, Cow::Borrowed(value)));
-        let kept = Kept::decode(encode(StatusCode::CREATED, written.into_iter(), body)).unwrap();
+        let kept = HttpReply::decode(encode(StatusCode::CREATED, written.into_iter(), body)).unwrap();
         assert_eq!((kept.status, kept.body.as_ref()), (StatusCode::CREATED, &body[..]));
         assert_eq!(kept.headers.get_all("link").iter().count(), 2);
         assert!(String::from_utf8_lossy(kept.headers["content-disposition"].as_bytes()).contains("für"));
         assert_eq!(kept.data(), r#"{"status":201,"body_base64":"eyJpZCI6IDEuMH0K/w=="}"#);
-        let exact = Kept::of_body(Bytes::from_static(b"{\"n\": 9007199254740993}"));
+        let exact = HttpReply::of_body(Bytes::from_static(b"{\"n\": 9007199254740993}"));
         assert_eq!(exact.data(), r#"{"status":200,"body":{"n": 9007199254740993}}"#);
-        assert_eq!(Kept::of_body(Bytes::from_static(b"a\"b")).data(), r#"{"status":200,"body":"a\"b"}"#);
+        assert_eq!(HttpReply::of_body(Bytes::from_static(b"a\"b")).data(), r#"{"status":200,"body":"a\"b"}"#);
     }
 
     #[test]
     fn a_header_that_may_not_be_repeated_is_not_read_back() {
         let written = [("set-cookie", "a=b"), ("location", "a\r\nx: y"), ("etag", "ok")];
         let written = written.map(|(name, value)| (name, Cow::Borrowed(value)));
-        let kept = Kept::decode(encode(StatusCode::OK, written.into_iter(), b"")).unwrap();
+        let kept = HttpReply::decode(encode(StatusCode::OK, written.into_iter(), b"")).unwrap();
         assert_eq!(kept.headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["etag"]);
     }
 
     #[test]
     fn what_a_person_brought_stands_for_the_body() {
-        let ruled = Kept::of_any(Output::of_stdout(b"{\"id\":1}".to_vec()).encode());
+        let ruled = HttpReply::of_any(CommandOutput::of_stdout(b"{\"id\":1}".to_vec()).encode());
         assert_eq!((ruled.status, ruled.body.as_ref()), (StatusCode::OK, &b"{\"id\":1}"[..]));
         assert_eq!(ruled.headers[http::header::CONTENT_TYPE], "application/json");
-        assert_eq!(Kept::of_any(b"hello".to_vec()).body.as_ref(), b"hello");
+        assert_eq!(HttpReply::of_any(b"hello".to_vec()).body.as_ref(), b"hello");
     }
 }
