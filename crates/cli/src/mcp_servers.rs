@@ -9,9 +9,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use semel_core::ids::Run;
 use semel_core::policy::servers::{McpServer, Reach};
 use semel_core::policy::{Mode, Policy};
-use semel_doors::ask::means::Starting;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
+use semel_doors::mcp::configured::StartingServer;
 use semel_doors::mcp::door::Servers;
 use semel_doors::mcp::era;
 use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
@@ -89,7 +89,7 @@ pub fn ask(
     configured: &McpServer,
     mode: Mode,
     clock: &RuntimeClock,
-) -> anyhow::Result<Starting> {
+) -> anyhow::Result<StartingServer> {
     if let Reach::Command { .. } = &configured.reach {
         let child = start(context, name, configured, mode, clock, Tongue::Either)?;
         let server = Arc::clone(child.server());

@@ -1,7 +1,7 @@
 //! stdout is data, stderr is talk. Everything a command prints goes through here.
 
 use crate::args::{Color, Global};
-use crate::neutral;
+use crate::terminal_text;
 use semel_core::subject::quoted_for_a_shell;
 use semel_doors::process::stream::try_write_fully;
 use serde::Serialize;
@@ -124,7 +124,7 @@ impl Output {
         }
         use owo_colors::OwoColorize;
         let mut err = anstream::stderr();
-        let what = neutral::lines(&format!("{error:#}"));
+        let what = terminal_text::lines(&format!("{error:#}"));
         let _nobody_listens = writeln!(err, "{} {what}", "error:".red().bold());
         if let Some(hint) = hint(error) {
             let hint = format!("{} {hint}", "hint: ".cyan().bold());

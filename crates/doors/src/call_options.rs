@@ -2,11 +2,14 @@
 
 use crate::http::headers::all;
 use crate::mcp::call::run_in_baggage;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use semel_core::ids::{BadName, Reason, Run};
 
 const AGAIN: &str = "semel-again";
 const DRY_RUN: &str = "semel-dry-run";
+/// Names the step of an agent that a model answers.
+pub const STEP: HeaderName = HeaderName::from_static("semel-step");
+
 const BAGGAGE: &str = "baggage";
 
 /// All that a request may say to semel: the token it is let in by, its run, its step, and what stands above.

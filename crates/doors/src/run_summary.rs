@@ -1,7 +1,7 @@
 //! The effects of a run in Markdown, for a model that has forgotten them.
 
 use crate::reply::{CommandOutput, HttpReply};
-use crate::{effect_json, neutral};
+use crate::{effect_json, terminal_text};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, Evidence, NotApplied, NotAppliedWhy, State};
@@ -199,5 +199,5 @@ pub fn first_line(bytes: &[u8]) -> Option<String> {
 
 /// Recorded text stays text: in a code span it can neither end its line nor look like an instruction of ours.
 fn code(text: &str) -> String {
-    format!("`{}`", neutral::shortened(text, RESULT_CHARACTERS).replace('`', "'"))
+    format!("`{}`", terminal_text::shortened(text, RESULT_CHARACTERS).replace('`', "'"))
 }

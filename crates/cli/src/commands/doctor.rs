@@ -2,10 +2,10 @@
 
 use crate::args::DoctorArgs;
 use crate::context::{Context, EXIT_FINDINGS};
-use crate::neutral;
 use crate::open::{self, LocalLedger};
 use crate::output::{RESTORE, counted, hint, ledger_hint};
 use crate::policy_files::{self, Unusable};
+use crate::terminal_text;
 use owo_colors::OwoColorize;
 use rustix::fs::Access;
 use semel_core::effect::State;
@@ -105,8 +105,8 @@ fn report(context: &Context, checks: &[DoctorCheck]) -> ExitCode {
                 Status::Warn => "warn".yellow().to_string(),
                 Status::Fail => "FAIL".red().to_string(),
             };
-            lines.push(format!("{word}  {check:<15}  {}", neutral::line(detail)));
-            lines.extend(hint.as_ref().map(|hint| format!("{:23}hint: {}", "", neutral::line(hint))));
+            lines.push(format!("{word}  {check:<15}  {}", terminal_text::line(detail)));
+            lines.extend(hint.as_ref().map(|hint| format!("{:23}hint: {}", "", terminal_text::line(hint))));
         }
         context.output.data(lines.join("\n"));
     }

@@ -3,10 +3,10 @@
 use super::problem::Problem;
 use super::routes::Route;
 use crate::call_options::CallOptions;
-use crate::hall::Hall;
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
 use crate::http::call_metadata;
 use crate::http::server::{Revocable, caller};
+use crate::services::Services;
 use axum::body::Body;
 use axum::extract::{Query, RawPathParams};
 use axum::response::Response;
@@ -76,7 +76,7 @@ impl Who {
 
 impl Asked {
     pub fn read(
-        hall: &Hall,
+        services: &Services,
         route: &Route,
         params: &RawPathParams,
         request: Request<Body>,
@@ -89,18 +89,18 @@ impl Asked {
             let needs = format!("this needs a token of scope {}; yours is {scope}", route.scope);
             return Err(Problem::new(StatusCode::FORBIDDEN, needs));
         }
-        let caller = caller(hall.secret(), None, &mut parts)
+        let caller = caller(services.secret(), None, &mut parts)
             .map_err(|_| Problem::bad("Semel-Run-Id cannot name a run"))?;
         let options = CallOptions::of(&parts.headers).map_err(|bad| Problem::bad(bad.to_string()))?;
         if options.dry_run && !route.has_dry_run && route.method != Method::GET {
             return Err(Problem::bad("there is no dry run of this; nothing was done"));
         }
         let (tenant, principal) = (caller.tenant, caller.principal);
-        let mark = hall.secret().map(|secret| principal_mark(secret, &tenant, &principal));
+        let mark = services.secret().map(|secret| principal_mark(secret, &tenant, &principal));
         let who = Who { tenant, principal, scope, mark };
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let metadata = call_metadata(&parts.headers);
-        let (run, token, came) = (caller.run, caller.token, hall.clock.elapsed());
+        let (run, token, came) = (caller.run, caller.token, services.clock.elapsed());
         Ok(Asked { who, run, options, came, metadata, token, params, parts, body })
     }
 

@@ -2,11 +2,11 @@
 //! here.
 
 use super::begin::word_of;
-use crate::ask::{Asker, Lent, Matter, Reply, Told};
-use crate::hall::Hall;
 use crate::http::server::{Revocable, lets_send};
+use crate::query::{Credentials, Query, Subject};
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
+use crate::services::Services;
 use semel_core::effect::Effect;
 use semel_core::ids::AttemptNo;
 use semel_core::json::Json;
@@ -16,7 +16,7 @@ use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Ups
 
 #[derive(Debug)]
 pub struct Client<'a> {
-    hall: &'a Hall,
+    services: &'a Services,
     action: &'a str,
     arguments: &'a Json,
     rule: &'a Rule,
@@ -27,17 +27,17 @@ pub struct Client<'a> {
 }
 
 impl<'a> Client<'a> {
-    pub fn of(hall: &'a Hall, action: &'a str, arguments: &'a Json, rule: &'a Rule) -> Client<'a> {
-        Client { hall, action, arguments, rule, token: None, found: None }
+    pub fn of(services: &'a Services, action: &'a str, arguments: &'a Json, rule: &'a Rule) -> Client<'a> {
+        Client { services, action, arguments, rule, token: None, found: None }
     }
 
     pub fn showing(self, token: Option<&'a Revocable>) -> Client<'a> {
         Client { token, ..self }
     }
 
-    fn matter<'b>(&'b self, effect: Option<&'b Effect>) -> Matter<'b> {
+    fn subject<'b>(&'b self, effect: Option<&'b Effect>) -> Subject<'b> {
         let (action, arguments, reply) = (self.action, self.arguments, self.found.as_ref());
-        Matter { action, arguments, effect, reply, lent: Lent::Nothing }
+        Subject { action, arguments, effect, reply, credentials: Credentials::None }
     }
 }
 
@@ -51,28 +51,17 @@ impl Upstream for Client<'_> {
     }
 
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
-        let Hall { means, policy, .. } = self.hall;
-        let asker = Asker { means, policy, matter: self.matter(effect), signals: None };
-        let told = asker.probe(probe).await;
-        let secrets = Secrets::of(self.arguments, self.rule);
-        match told {
-            Told::No => ProbeAnswer::No,
-            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() },
-            Told::Yes { reply: found, reply_failed } => {
-                let found = found.map(|reply| match reply {
-                    Reply::Value(value) => value,
-                    Reply::Printed(stdout) => Json::str(&String::from_utf8_lossy(&stdout)),
-                });
-                self.found = found.map(|reply| {
-                    let mut clean = redact(&reply, &[]);
-                    SecretParts::of(self.rule).hide_in(&mut clean);
-                    clean
-                });
-                let reply = self.found.as_ref().map(|reply| reply.canonical().into_bytes());
-                let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
-                ProbeAnswer::Yes { reply, word: Some(word_of(self.rule)), reply_failed }
-            }
-        }
+        let Services { backends, policy, .. } = self.services;
+        let query = Query { backends, policy, subject: self.subject(effect), signals: None };
+        let finding = query.probe(probe).await;
+        finding.for_gate(&Secrets::of(self.arguments, self.rule), |reply| {
+            self.found = reply.map(|reply| {
+                let mut clean = redact(&reply.into_json(), &[]);
+                SecretParts::of(self.rule).hide_in(&mut clean);
+                clean
+            });
+            (self.found.as_ref().map(|reply| reply.canonical().into_bytes()), word_of(self.rule))
+        })
     }
 
     fn sends_while_alive(&self) -> bool {
@@ -81,7 +70,7 @@ impl Upstream for Client<'_> {
 
     fn view(&self) -> Option<CallView> {
         self.found.as_ref()?;
-        Some(CallView { places: self.matter(None).places(), cwd: "/".into() })
+        Some(CallView { places: self.subject(None).places(), cwd: "/".into() })
     }
 
     fn join(&mut self, _: &Effect, _: AttemptNo) {}

@@ -6,7 +6,7 @@ use super::away::Client;
 use super::problem::{Problem, problem_of};
 use super::respond;
 use super::settle::reply_of;
-use crate::ask::following::{self, Question};
+use crate::background_confirm::BackgroundConfirm;
 use crate::call_options::CallOptions;
 use crate::delivery::Delivery;
 use crate::reply::to_json;
@@ -123,12 +123,12 @@ pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let (who, header_run, came, wish) = asked.json::<Begin>().await?;
     let gate = api.gate()?;
     let wish = Wish::read(wish, header_run, options)?;
-    let rule = wish.rule(&api.hall.policy)?;
+    let rule = wish.rule(&api.services.policy)?;
     let ask = wish.ask(&who);
     let mut intent = Intent::of(&ask, &rule, gate.ledger.secret())
         .map_err(|missing| Problem::of_trouble(wording::key_required(&missing)))?;
     intent.metadata = metadata;
-    let client = Client::of(&api.hall, &wish.action, &wish.arguments, &rule);
+    let client = Client::of(&api.services, &wish.action, &wish.arguments, &rule);
     let mut client = client.showing(token.as_ref());
     if wish.dry_run {
         return respond::json(&gate.dry_run(&intent, &rule, &mut client).await?);
@@ -145,8 +145,8 @@ pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
                     GivenReply::Live | GivenReply::None => Json::Null,
                 };
                 let (confirm, action, arguments) = (confirm.clone(), wish.action, wish.arguments);
-                let question = Question { confirm, action, arguments, reply, credential: None };
-                following::follow(&api.hall, done, question);
+                let question = BackgroundConfirm { confirm, action, arguments, reply, credential: None };
+                question.start(&api.services, done);
             }
             answered(api, *passed, came, rule.late_after)
         }
@@ -172,7 +172,7 @@ fn answered(
         });
     }
     let text = respond::answer(&answer, &reply)?;
-    Ok(respond::delivering(text, Delivery::of(&api.hall, delivery, Some(came + late_after))))
+    Ok(respond::delivering(text, Delivery::of(&api.services, delivery, Some(came + late_after))))
 }
 
 /// A wish, understood and checked.

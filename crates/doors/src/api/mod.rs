@@ -24,9 +24,10 @@ mod undo;
 pub use problem::{Problem, problem_of};
 pub use routes::{BASE, Route, routes};
 
-use crate::hall::Hall;
 use crate::http::large_body_permits::{self, LargeBodyPermit, LargeBodyPermits};
 use crate::runtime::ServedGate;
+use crate::services::Services;
+use crate::undo::Undoer;
 use asked::{Asked, Who};
 use axum::Router;
 use axum::body::Body;
@@ -39,22 +40,23 @@ use std::sync::Arc;
 
 #[derive(Debug)]
 pub struct Api {
-    pub hall: Arc<Hall>,
+    pub services: Arc<Services>,
+    undoer: Undoer,
     large: LargeBodyPermits,
 }
 
-/// CallOptions with larger arguments are understood and kept waiting a few at a time: in memory they take ten times their
+/// Requests with larger arguments are understood and kept waiting a few at a time: in memory they take ten times their
 /// length. What was done can always be brought.
 const LARGE_BYTES: u64 = 256 * 1024;
 const LARGE_AT_ONCE: usize = 16;
 const LARGE_OF_ONE: usize = 4;
 
 impl Api {
-    pub fn new(hall: Arc<Hall>) -> Api {
-        Api { hall, large: LargeBodyPermits::new(LARGE_AT_ONCE, LARGE_OF_ONE) }
+    pub fn new(services: Arc<Services>, undoer: Undoer) -> Api {
+        Api { services, undoer, large: LargeBodyPermits::new(LARGE_AT_ONCE, LARGE_OF_ONE) }
     }
 
-    /// The turn of a wish that is large, or does not say how large it is.
+    /// The turn of a request that is large, or does not say how large it is.
     async fn turn(&self, who: &Who, bytes_max: Option<u64>) -> Result<Option<LargeBodyPermit>, Problem> {
         if bytes_max.is_some_and(|bytes| bytes <= LARGE_BYTES) {
             return Ok(None);
@@ -67,7 +69,7 @@ impl Api {
 
     /// The gate, or the answer of a server that has no ledger.
     fn gate(&self) -> Result<&ServedGate, Problem> {
-        self.hall.gate.as_ref().map_err(|why| Problem::of_trouble(wording::ledger_unavailable(why)))
+        self.services.gate.as_ref().map_err(|why| Problem::of_trouble(wording::ledger_unavailable(why)))
     }
 }
 
@@ -88,7 +90,7 @@ pub fn router(api: Arc<Api>) -> Router {
 }
 
 async fn answer(api: Arc<Api>, route: &Route, params: &RawPathParams, request: Request<Body>) -> Response {
-    match Asked::read(&api.hall, route, params, request) {
+    match Asked::read(&api.services, route, params, request) {
         Ok(asked) => (route.handler)(api, asked).await.unwrap_or_else(IntoResponse::into_response),
         Err(problem) => problem.into_response(),
     }

@@ -69,7 +69,7 @@ pub async fn probe(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     if seen.effect().map(|newest| newest.id) != Some(effect.id) {
         return Err(about("is no longer the newest of its record"));
     }
-    let rule = api.hall.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
+    let rule = api.services.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
     let probed = match probe.found {
         FoundWord::Yes => {
             let reply = probe

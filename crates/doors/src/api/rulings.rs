@@ -65,7 +65,7 @@ pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         }
         (VerdictWord::NotApplied, None) => Verdict::NotApplied,
         (VerdictWord::Applied, reply) => {
-            let rule = api.hall.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
+            let rule = api.services.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
             let reply = reply.map(|reply| read(&effect.facts.action, &rule, &reply)).transpose()?;
             Verdict::Applied { reply }
         }
@@ -93,7 +93,7 @@ pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let now = gate.clock.now();
     let (_, effect) = named::effect(&api, &who, &id, now).await?;
     let ruling = ruling(&who, &again.reason, now)?;
-    if let Some(why) = api.hall.policy.never_again(&effect.facts) {
+    if let Some(why) = api.services.policy.never_again(&effect.facts) {
         return Err(Problem::new(StatusCode::CONFLICT, why));
     }
     let changed = gate.ledger.release(effect.id, ruling).await;

@@ -5,7 +5,7 @@ use super::asked::Asked;
 use super::begin::word_of;
 use super::problem::Problem;
 use super::respond;
-use crate::ask::following::{self, Question};
+use crate::background_confirm::BackgroundConfirm;
 use crate::delivery::Delivery;
 use crate::redact::SecretParts;
 use crate::reply::{REPLY_BYTES_MAX, encode_json};
@@ -98,7 +98,7 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     if !who.made(&known.effect) {
         return Err(unknown());
     }
-    let rule = api.hall.policy.rule_kept(&known.effect.facts.action, &known.effect.facts.rule);
+    let rule = api.services.policy.rule_kept(&known.effect.facts.action, &known.effect.facts.rule);
     let sent = settle.sent(&rule)?;
     let undo = match &sent.outcome {
         Outcome::Applied { .. } => undo_of(&rule, &known.effect.facts.action, sent.reply.as_deref()),
@@ -106,10 +106,10 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     };
     let reply = reply_of(sent.reply.as_deref());
     // A client that goes away in the middle has settled all the same.
-    let working = api.hall.busy.begin();
+    let in_flight = api.services.in_flight.begin();
     let settling = Arc::clone(&api);
     let settled = tokio::spawn(async move {
-        let _working = working;
+        let _in_flight = in_flight;
         settling
             .gate()?
             .settle(Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo })
@@ -132,11 +132,11 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
                 let (confirm, action) = (confirm.clone(), known.effect.facts.action.clone());
                 // Its arguments are not kept; a question that needs them stays unanswered.
                 let arguments = Json::object::<&str, 0>([]);
-                let question = Question { confirm, action, arguments, reply, credential: None };
-                following::follow(&api.hall, done, question);
+                let question = BackgroundConfirm { confirm, action, arguments, reply, credential: None };
+                question.start(&api.services, done);
             }
             let text = respond::answer(&passed.answer, &GivenReply::None)?;
-            let delivery = Delivery::of(&api.hall, passed.delivery, Some(came + rule.late_after));
+            let delivery = Delivery::of(&api.services, passed.delivery, Some(came + rule.late_after));
             Ok(respond::delivering(text, delivery))
         }
     }

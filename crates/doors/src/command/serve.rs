@@ -3,11 +3,11 @@
 use super::classify::{self, Exit, Meaning, Reading};
 use super::intent::CommandLine;
 use super::render;
-use crate::ask::{self, Asker, Lent, Matter, Means, Told};
 use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
 use crate::process::child::{self, Ended, Plan, Signals};
 use crate::process::program;
 use crate::process::stream::{Sink, Taken};
+use crate::query::{Backends, Credentials, FoundReply, Query, Subject};
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
 use crate::reply::account::{self, ToolAccount};
@@ -44,7 +44,7 @@ pub struct CommandUpstream<'a, C> {
     show: Show,
     /// The caller's standard input is handed through unread.
     pass_input: bool,
-    means: Arc<Means>,
+    backends: Arc<Backends>,
     waits: Option<fn(&Effect)>,
     output_drain: Option<fn() -> Command>,
     /// `--effect` of this call.
@@ -70,8 +70,8 @@ pub struct Options {
     pub show: Show,
     pub pass_input: bool,
     pub effect: Option<EffectWord>,
-    /// What questions about the command are asked with. Its shell is the command's own, too.
-    pub means: Arc<Means>,
+    /// Questions about the command are asked with these. Their shell is the command's own, too.
+    pub backends: Arc<Backends>,
     /// Hears that the call waits for an attempt of somebody else's.
     pub waits: Option<fn(&Effect)>,
     /// Makes the program that reads on for whoever the command leaves behind.
@@ -96,7 +96,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             clock,
             show: options.show,
             pass_input: options.pass_input,
-            means: options.means,
+            backends: options.backends,
             waits: options.waits,
             output_drain: options.output_drain,
             said_effect: options.effect,
@@ -147,7 +147,8 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
 
     /// Runs the tool's own dry run, as the rule maps it. It changes nothing by the tool's own word.
     pub fn own_dry_run(&mut self, flag: &str) -> Result<Value, NotStarted> {
-        let program = program::find(&self.line.argv[0], &self.means.shell.search, Path::new(&self.line.cwd))?;
+        let program =
+            program::find(&self.line.argv[0], &self.backends.shell.search, Path::new(&self.line.cwd))?;
         let mut command = self.command(&program);
         command.arg(flag).stdin(Stdio::null());
         let output =
@@ -241,7 +242,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         let exit =
             Exit { status: ended.status, timed_out: ended.timed_out, stdout: &stdout, stderr: &stderr };
         let argv = &self.line.argv;
-        let settings = || classify::has_settings(argv, &self.means.shell.curl_settings);
+        let settings = || classify::has_settings(argv, &self.backends.shell.curl_settings);
         let reading = classify::read(argv, exit, self.rule, must_happen_once, settings);
         // What goes on in the background may still do what the command said it could not.
         let reading = match ended.left_running {
@@ -300,19 +301,19 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         Ok(())
     }
 
-    /// Whoever asks about this command.
-    pub(super) fn asker<'b>(
+    /// Questions about this command.
+    pub(super) fn query<'b>(
         &'b self,
         arguments: &'b Json,
         effect: Option<&'b Effect>,
         reply: Option<&'b Json>,
-    ) -> Asker<'b> {
-        let (means, policy, signals) = (&self.means, self.policy, self.signals.as_ref());
+    ) -> Query<'b> {
+        let (backends, policy, signals) = (&self.backends, self.policy, self.signals.as_ref());
         let action = &self.action;
-        Asker {
-            means,
+        Query {
+            backends,
             policy,
-            matter: Matter { action, arguments, effect, reply, lent: Lent::Nothing },
+            subject: Subject { action, arguments, effect, reply, credentials: Credentials::None },
             signals,
         }
     }
@@ -321,7 +322,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
 impl<C: Clock> Upstream for CommandUpstream<'_, C> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         self.program =
-            Some(program::find(&self.line.argv[0], &self.means.shell.search, Path::new(&self.line.cwd))?);
+            Some(program::find(&self.line.argv[0], &self.backends.shell.search, Path::new(&self.line.cwd))?);
         if !Path::new(&self.line.cwd).is_dir() {
             let why = format!("there is no directory {}", self.line.cwd);
             return Err(NotStarted { why, data: json!({"exit_code": 125}) });
@@ -381,37 +382,32 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
             return ProbeAnswer::Unknown { why: why.to_string() };
         }
         let arguments = self.line.arguments();
-        let told = self.asker(&arguments, effect, None).probe(probe).await;
-        let secrets = Secrets::of(&arguments, self.rule);
-        match told {
-            Told::No => ProbeAnswer::No,
-            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() },
-            Told::Yes { reply, reply_failed } => {
-                self.found = reply.as_ref().map(|reply| match reply {
-                    ask::Reply::Printed(stdout) => render::reply(stdout),
-                    ask::Reply::Value(value) => value.clone(),
-                });
-                let stdout = reply.map(|reply| match reply {
-                    ask::Reply::Printed(stdout) => stdout,
-                    ask::Reply::Value(value) => format!("{}\n", value.canonical()).into_bytes(),
-                });
-                let printed = stdout.as_deref().unwrap_or_default();
-                let word = Some(self.effect_word(account::read(printed), printed));
-                let parts = SecretParts::of(self.rule);
-                let reply =
-                    stdout.and_then(|stdout| CommandOutput::of_stdout(stdout).scrubbed(&[], &parts).ok());
-                let reply = reply.map(|kept| kept.encode());
-                let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
-                ProbeAnswer::Yes { reply, word, reply_failed }
-            }
-        }
+        let finding = self.query(&arguments, effect, None).probe(probe).await;
+        finding.for_gate(&Secrets::of(&arguments, self.rule), |reply| {
+            let stdout = reply.map(|reply| match reply {
+                FoundReply::Printed(stdout) => {
+                    self.found = Some(render::reply(&stdout));
+                    stdout
+                }
+                FoundReply::Value(value) => {
+                    let stdout = format!("{}\n", value.canonical()).into_bytes();
+                    self.found = Some(value);
+                    stdout
+                }
+            });
+            let printed = stdout.as_deref().unwrap_or_default();
+            let word = self.effect_word(account::read(printed), printed);
+            let parts = SecretParts::of(self.rule);
+            let reply = stdout.and_then(|stdout| CommandOutput::of_stdout(stdout).scrubbed(&[], &parts).ok());
+            (reply.map(|kept| kept.encode()), word)
+        })
     }
 
     fn view(&self) -> Option<CallView> {
         let whole = self.ended.as_ref().filter(|ended| ended.stdout.total <= REPLY_BYTES_MAX as u64);
         let reply = self.found.clone().or_else(|| whole.map(|ended| render::reply(&ended.stdout.kept)));
         let arguments = self.line.arguments();
-        let places = self.asker(&arguments, None, reply.as_ref()).matter.places();
+        let places = self.query(&arguments, None, reply.as_ref()).subject.places();
         Some(CallView { places, cwd: self.line.cwd.clone() })
     }
 

@@ -1,7 +1,7 @@
 //! Which requests generate, and in the words of which API.
 
 use crate::http::sse::Fields;
-use crate::proxy::Offer;
+use crate::proxy::Opened;
 use http::Method;
 use semel_core::policy::file::Speaks;
 use serde::{Deserialize, Serialize};
@@ -27,8 +27,9 @@ pub enum Turn {
 }
 
 /// Whether a request makes a model generate. Counting tokens, batches, embeddings and the rest do not.
-pub fn is_generation(offer: &Offer, method: &Method, path: &str) -> bool {
-    method == Method::POST && Api::of(offer.speaks, path_behind(path, &offer.name)).is_some()
+pub fn is_generation(Opened { offer, parts, .. }: &Opened<'_>) -> bool {
+    let path = path_behind(parts.uri.path(), &offer.name);
+    parts.method == Method::POST && Api::of(offer.speaks, path).is_some()
 }
 
 /// What follows `/p/NAME`.

@@ -2,7 +2,7 @@
 
 use super::api::Api;
 use super::live::Form;
-use crate::call_options::{BadOption, CallOptions};
+use crate::call_options::{BadOption, CallOptions, STEP};
 use crate::caller::Caller;
 use crate::http::body::unshared;
 use crate::http::call_metadata;
@@ -18,8 +18,6 @@ use semel_core::call_metadata::CallMetadata;
 use semel_core::digest::Digest;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
 use semel_core::json::{self, Json, Object};
-
-pub const STEP: HeaderName = HeaderName::from_static("semel-step");
 
 /// Headers in which agents put a session of their own. It labels, and narrows nothing.
 const SESSIONS: [HeaderName; 2] =

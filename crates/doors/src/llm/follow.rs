@@ -4,8 +4,8 @@ use super::form::says_only_usage;
 use super::live::{Ended, Next, Reader};
 use super::meter::Meter;
 use super::usage::Tokens;
-use crate::hall::Hall;
 use crate::http::server::on_sent::OnSent;
+use crate::services::Services;
 use bytes::Bytes;
 use http_body::{Body, Frame};
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use std::task::{Context, Poll, ready};
 #[derive(Debug)]
 pub struct Following {
     reader: Reader,
-    hall: Arc<Hall>,
+    services: Arc<Services>,
     /// The account of one who joined, and saves.
     saves: Option<Box<Meter>>,
     /// It has joined a stream of chat that says what it cost, and did not ask for that.
@@ -42,11 +42,11 @@ enum Last {
 pub struct BrokenOff;
 
 impl Following {
-    pub fn new(reader: Reader, hall: Arc<Hall>, saves: Option<Meter>, on_sent: OnSent) -> Following {
+    pub fn new(reader: Reader, services: Arc<Services>, saves: Option<Meter>, on_sent: OnSent) -> Following {
         let saves = saves.map(Box::new);
         Following {
             reader,
-            hall,
+            services,
             saves,
             hides_usage: false,
             on_sent,
@@ -61,7 +61,7 @@ impl Following {
 
     fn saves(&mut self, cost: Option<Tokens>) {
         if let (Some(meter), Some(cost)) = (self.saves.take(), cost) {
-            meter.saved(&self.hall, cost);
+            meter.saved(&self.services, cost);
         }
     }
 }

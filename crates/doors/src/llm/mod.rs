@@ -21,5 +21,4 @@ mod upstream;
 pub mod usage;
 
 pub use api::is_generation;
-pub use asked::STEP;
 pub use live::Lives;

@@ -39,7 +39,7 @@ pub fn following(call: &Call, attached: Attached, head: &Head) -> Response {
     let outcome = if joined { OutcomeWord::Joined } else { OutcomeWord::Ran };
     let saves = joined.then(|| call.meter.clone());
     let on_sent = OnSent::default();
-    let body = Following::new(reader, Arc::clone(&call.hall), saves, on_sent.clone());
+    let body = Following::new(reader, Arc::clone(&call.services), saves, on_sent.clone());
     let body = body.hiding_usage(joined && hides_usage(call, head));
     let mut response = Response::new(Body::new(body));
     response.extensions_mut().insert(on_sent);
@@ -94,7 +94,7 @@ fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option
     let wanted = call.asked.form;
     let api = call.asked.api;
     if let Some(cost) = usage::of_whole(api, head.form, &body).filter(|_| head.status.is_success()) {
-        call.meter.saved(&call.hall, cost);
+        call.meter.saved(&call.services, cost);
     }
     let (body, form) = match head.status.is_success() && head.form != wanted {
         false if hides_usage(call, &head) => (form::without_usage(body), head.form),
@@ -110,7 +110,7 @@ fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option
     };
     let mut response = Response::new(Body::from(body));
     let late_from = Some(call.came + call.rule.late_after);
-    if let Some(delivery) = Delivery::of(&call.hall, delivery, late_from) {
+    if let Some(delivery) = Delivery::of(&call.services, delivery, late_from) {
         delivery.of_response(&mut response);
     }
     *response.status_mut() = head.status;

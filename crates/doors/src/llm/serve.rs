@@ -4,20 +4,20 @@ use super::api::{Api, path_behind};
 use super::asked::{self, Asked, BODY_BYTES_MAX, Outgoing, Read};
 use super::attached::{self, Attached, Tell};
 use super::intent;
-use super::live::{Form, Head, UnderWay};
+use super::live::{Form, Head, Lives, UnderWay};
 use super::meter::Meter;
 use super::render;
 use super::upstream::Model;
-use crate::caller::Caller;
 use crate::delivery::Delivery;
-use crate::hall::Hall;
 use crate::http::client::Client;
-use crate::http::server::{Revocable, problem};
-use crate::proxy::{self, Offer};
+use crate::http::server::{Revocable, caller, problem};
+use crate::proxy::open::UnreadRefusal;
+use crate::proxy::{self, Offer, Opened};
+use crate::services::Services;
 use axum::body::Body;
 use axum::response::Response;
 use http::StatusCode;
-use http::request::Parts;
+use http::header::EXPECT;
 use semel_core::answer::{Answer, OutcomeWord, Trouble};
 use semel_core::class::Class;
 use semel_core::intent::Intent;
@@ -34,7 +34,8 @@ const ENDING_TAKES_MAX: Duration = Duration::from_millis(100);
 /// One request on its way.
 #[derive(Debug)]
 pub struct Call {
-    pub hall: Arc<Hall>,
+    pub services: Arc<Services>,
+    lives: Arc<Lives>,
     pub offer: Arc<Offer>,
     pub asked: Asked,
     pub rule: Arc<Rule>,
@@ -49,13 +50,20 @@ pub struct Call {
 
 /// Answers a request for a generation.
 pub async fn answer(
-    hall: &Arc<Hall>,
-    offer: &Arc<Offer>,
-    caller: Caller,
-    parts: Parts,
+    services: &Arc<Services>,
+    lives: &Arc<Lives>,
+    opened: Opened<'_>,
     body: Body,
 ) -> Response {
-    let came = hall.clock.elapsed();
+    let came = services.clock.elapsed();
+    let Opened { offer, mut parts, .. } = opened;
+    let caller = match caller(services.secret(), offer.run.as_ref(), &mut parts) {
+        Ok(caller) => caller,
+        Err(response) => {
+            let waits = parts.headers.contains_key(EXPECT);
+            return UnreadRefusal { response, waits }.respond(body);
+        }
+    };
     let path = path_behind(parts.uri.path(), &offer.name).to_owned();
     let Some(api) = Api::of(offer.speaks, &path) else {
         return problem(StatusCode::NOT_FOUND, "no model is asked there");
@@ -69,16 +77,17 @@ pub async fn answer(
             Ok(read) => read,
             Err(bad) => return problem(StatusCode::BAD_REQUEST, &format!("nothing was sent: {bad}")),
         };
-    let rule = intent::rule(&hall.policy, &asked, &arguments);
-    let intent = hall.secret().map(|secret| {
+    let rule = intent::rule(&services.policy, &asked, &arguments);
+    let intent = services.secret().map(|secret| {
         let authority = proxy::intent::authority(offer, &outgoing.headers, secret);
         intent::intent(&asked, &arguments, &rule, &authority, &caller, secret)
     });
     drop(arguments);
     let client = offer.client.for_principal(&caller.whose());
     let meter = Meter { tenant: caller.tenant, model: metadata.model.clone().unwrap_or_default() };
-    let (hall, offer) = (Arc::clone(hall), Arc::clone(offer));
-    let call = Arc::new(Call { hall, offer, asked, rule, came, token: caller.token, meter, client });
+    let (services, lives, offer) = (Arc::clone(services), Arc::clone(lives), Arc::clone(offer));
+    let call =
+        Arc::new(Call { services, lives, offer, asked, rule, came, token: caller.token, meter, client });
     match intent.transpose() {
         Ok(intent) => {
             let intent = intent.map(|intent| Box::new(Intent { metadata, ..intent }));
@@ -92,7 +101,7 @@ impl Call {
     /// Goes through the gate in a task of its own: whoever asked may go away. The answer is given as soon as it
     /// begins, if it comes in the form that was asked for.
     async fn answer(self: Arc<Self>, intent: Option<Box<Intent>>, outgoing: Outgoing) -> Response {
-        let Some(under_way) = self.hall.lives.enter() else {
+        let Some(under_way) = self.lives.enter() else {
             let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many generations are under way");
             response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
             return response;
@@ -128,15 +137,16 @@ impl Call {
         tell: Tell,
         _under_way: UnderWay,
     ) -> Passed {
-        let Call { hall, offer, asked, rule, meter, token, .. } = &*self;
-        let _working = hall.busy.begin();
+        let Call { services, offer, asked, rule, meter, token, .. } = &*self;
+        let _in_flight = services.in_flight.begin();
         let run = intent.as_ref().and_then(|intent| intent.run_key);
         let (outgoing, api) = (Some(outgoing), asked.api);
         let mut model = Model {
             offer,
             api,
             rule,
-            hall,
+            services,
+            lives: &self.lives,
             meter,
             run,
             token: token.as_ref(),
@@ -149,7 +159,7 @@ impl Call {
             used: None,
         };
         // What few requests need is boxed: it would have its room in all of them.
-        let (gate, intent) = match (&hall.gate, intent) {
+        let (gate, intent) = match (&services.gate, intent) {
             (Ok(gate), Some(intent)) => (gate, intent),
             _ if rule.class == Class::Read => {
                 let passed = Box::pin(unrecorded(rule, &mut model)).await;
@@ -189,7 +199,7 @@ fn finish(call: &Call, mut model: Model<'_>, mut passed: Passed) -> Passed {
             Form::Document => Some(call.came + call.rule.late_after),
             Form::Events => None,
         };
-        own.settled(Delivery::of(&call.hall, passed.delivery.take(), late_from));
+        own.settled(Delivery::of(&call.services, passed.delivery.take(), late_from));
     }
     passed
 }

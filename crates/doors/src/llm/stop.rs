@@ -1,8 +1,8 @@
 //! What ends a generation before its end: a cancelled run, or nobody there to read it where a rule says so.
 
 use super::live::Live;
-use crate::hall::Hall;
 use crate::runtime::ServedGate;
+use crate::services::Services;
 use semel_core::digest::Digest;
 use semel_core::policy::rule::{OnDisconnect, Rule};
 use semel_gate::clock::Clock;
@@ -17,9 +17,9 @@ pub enum Stop {
 }
 
 /// Resolves when a generation is to be ended.
-pub async fn stops(hall: &Hall, rule: &Rule, run: Option<Digest>, live: &Live) -> Stop {
+pub async fn stops(services: &Services, rule: &Rule, run: Option<Digest>, live: &Live) -> Stop {
     let cancelled = async {
-        match (&hall.gate, run) {
+        match (&services.gate, run) {
             (Ok(gate), Some(run)) => cancelled(gate, run).await,
             _ => std::future::pending().await,
         }

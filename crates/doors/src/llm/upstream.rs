@@ -4,17 +4,17 @@ use super::api::Api;
 use super::asked::Outgoing;
 use super::attached::{Attached, Tell};
 use super::classify;
-use super::live::{Ended, Form, Live};
+use super::live::{Ended, Form, Live, Lives};
 use super::meter::Meter;
 use super::read::{self, Came};
 use super::stop::{Stop, stops};
 use super::usage::{self, Tokens};
 use crate::delivery::Delivery;
-use crate::hall::Hall;
 use crate::http::client::{Client, Failed, Incoming, Prepared};
 use crate::http::server::{Revocable, lets_send};
 use crate::proxy::Offer;
 use crate::redact::Secrets;
+use crate::services::Services;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use semel_core::class::Class;
@@ -36,7 +36,8 @@ pub struct Model<'a> {
     pub offer: &'a Offer,
     pub api: Api,
     pub rule: &'a Rule,
-    pub hall: &'a Hall,
+    pub services: &'a Services,
+    pub lives: &'a Arc<Lives>,
     pub meter: &'a Meter,
     /// Where the run's fence is found, if the request belongs to a run.
     pub run: Option<Digest>,
@@ -169,7 +170,7 @@ impl Model<'_> {
     }
 
     fn uses(&mut self, used: Tokens) {
-        self.meter.used(self.hall, used);
+        self.meter.used(self.services, used);
         self.used = (used != Tokens::default()).then_some(used);
     }
 
@@ -188,9 +189,9 @@ impl Model<'_> {
             Stop::Cancelled => "its run was cancelled",
             Stop::Abandoned => "nobody was there to read it",
         };
-        if let (Ok(gate), Some(recorded)) = (&self.hall.gate, &sending.recorded) {
+        if let (Ok(gate), Some(recorded)) = (&self.services.gate, &sending.recorded) {
             let data = json!({"why": why, "input_tokens": input, "output_tokens": output, "estimated": true});
-            let now = self.hall.clock.now();
+            let now = self.services.clock.now();
             let line = journal::note("generation_ended", Some(recorded.effect), self.run, data, now);
             let _counted_elsewhere_too = gate.ledger.note(line, Durability::Lazy).await;
         }
@@ -224,12 +225,12 @@ impl Upstream for Model<'_> {
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
         let effect = sending.recorded.map(|recorded| recorded.effect.id);
         let live = match sending.recorded {
-            Some(recorded) => self.hall.lives.of(recorded.effect.id, recorded.attempt),
-            None => self.hall.lives.unrecorded(),
+            Some(recorded) => self.lives.of(recorded.effect.id, recorded.attempt),
+            None => self.lives.unrecorded(),
         };
         self.tell.follow(Attached { reader: live.reader(), effect, joined: false });
         self.own = Some(Own { live: Arc::clone(&live), otherwise: Ended::Cut, cost: None, status: None });
-        let stops = stops(self.hall, self.rule, self.run, &live);
+        let stops = stops(self.services, self.rule, self.run, &live);
         let (outcome, reply) = tokio::select! {
             biased;
             read = self.carry_out(&sending, &live) => read,
@@ -260,7 +261,7 @@ impl Upstream for Model<'_> {
 
     /// Its caller follows the attempt in flight, if that is one of this process.
     fn join(&mut self, effect: &Effect, attempt: AttemptNo) {
-        let live = self.hall.lives.of(effect.id, attempt);
+        let live = self.lives.of(effect.id, attempt);
         if live.is_kept() {
             self.tell.follow(Attached { reader: live.reader(), effect: Some(effect.id), joined: true });
         }

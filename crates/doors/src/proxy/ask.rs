@@ -4,9 +4,9 @@ use super::classify;
 use super::guard::Guarded;
 use super::intent::ACCOUNTS;
 use super::upstream::{Live, LiveBody};
-use crate::ask::following::{self, Question};
-use crate::ask::origins::Origin;
-use crate::ask::{Asker, Lent, Matter, Reply, Told};
+use crate::background_confirm::BackgroundConfirm;
+use crate::query::origins::UrlOrigin;
+use crate::query::{Credentials, FoundReply, Query, Subject};
 use crate::redact::{Secrets, body::is_credential};
 use crate::reply::http::{self as reply, HttpReply};
 use http::{HeaderMap, StatusCode};
@@ -21,7 +21,7 @@ use std::borrow::Cow;
 /// What a question about a request may use of it.
 struct About<'a> {
     guarded: &'a Guarded,
-    upstream: Origin,
+    upstream: UrlOrigin,
     /// What its caller shows to the upstream, and the account that it acts for: questions to the same upstream show it
     /// too.
     headers: HeaderMap,
@@ -32,15 +32,15 @@ impl<'a> About<'a> {
         let tells = |name: &str| is_credential(name) || ACCOUNTS.contains(&name);
         let shown = guarded.headers.iter().filter(|(name, _)| tells(name.as_str()));
         let headers = shown.map(|(name, value)| (name.clone(), value.clone())).collect();
-        About { guarded, upstream: Origin::of(guarded.offer.client.target()), headers }
+        About { guarded, upstream: UrlOrigin::of(guarded.offer.client.target()), headers }
     }
 
-    fn asker(&'a self, effect: Option<&'a Effect>, reply: Option<&'a Json>) -> Asker<'a> {
-        let Guarded { hall, understood, .. } = self.guarded;
-        let lent = Lent::Credential { upstream: &self.upstream, headers: &self.headers };
+    fn query(&'a self, effect: Option<&'a Effect>, reply: Option<&'a Json>) -> Query<'a> {
+        let Guarded { services, understood, .. } = self.guarded;
+        let credentials = Credentials::Headers { upstream: &self.upstream, headers: &self.headers };
         let arguments = &understood.arguments.json;
-        let matter = Matter { action: &understood.action, arguments, effect, reply, lent };
-        Asker { means: &hall.means, policy: &hall.policy, matter, signals: None }
+        let subject = Subject { action: &understood.action, arguments, effect, reply, credentials };
+        Query { backends: &services.backends, policy: &services.policy, subject, signals: None }
     }
 }
 
@@ -51,26 +51,22 @@ pub async fn probe(
     guarded: &Guarded,
     secrets: &Secrets,
 ) -> (ProbeAnswer, Option<Json>) {
-    let about = About::of(guarded);
-    match about.asker(effect, None).probe(probe).await {
-        Told::No => (ProbeAnswer::No, None),
-        Told::Unknown(why) => (ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() }, None),
-        Told::Yes { reply: found, reply_failed } => {
-            let value = found.as_ref().map(|found| match found {
-                Reply::Value(value) => value.clone(),
-                Reply::Printed(stdout) => reply::value(stdout),
-            });
-            let reply = found.and_then(|reply| match reply {
-                Reply::Value(value) => recorded("application/json", value.canonical().into_bytes(), secrets),
-                Reply::Printed(stdout) => recorded("text/plain; charset=utf-8", stdout, secrets),
-            });
-            let Guarded { method, path, understood, .. } = guarded;
-            let said = || value.clone().unwrap_or(Json::Null);
-            let word = classify::effect_word(StatusCode::OK, method, path, &understood.rule, said);
-            let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
-            (ProbeAnswer::Yes { reply, word: Some(word), reply_failed }, value)
-        }
-    }
+    let finding = About::of(guarded).query(effect, None).probe(probe).await;
+    let mut value = None;
+    let answer = finding.for_gate(secrets, |reply| {
+        value = reply.as_ref().map(|found| match found {
+            FoundReply::Value(value) => value.clone(),
+            FoundReply::Printed(stdout) => reply::value(stdout),
+        });
+        let reply = reply.and_then(|reply| match reply {
+            FoundReply::Value(value) => recorded("application/json", value.canonical().into_bytes(), secrets),
+            FoundReply::Printed(stdout) => recorded("text/plain; charset=utf-8", stdout, secrets),
+        });
+        let Guarded { method, path, understood, .. } = guarded;
+        let said = || value.clone().unwrap_or(Json::Null);
+        (reply, classify::effect_word(StatusCode::OK, method, path, &understood.rule, said))
+    });
+    (answer, value)
 }
 
 /// A reply that a question brought back, in the form of an answer.
@@ -98,21 +94,21 @@ pub fn seen(guarded: &Guarded, live: Option<&Live>, found: Option<&Json>, secret
         Some(Live { body: LiveBody::Streamed(_), .. }) | None => None,
     };
     let reply = found.or(answered.as_ref());
-    let places = About::of(guarded).asker(None, reply).matter.places();
-    CallView { places, cwd: guarded.hall.means.shell.cwd.to_string_lossy().into_owned() }
+    let places = About::of(guarded).query(None, reply).subject.places();
+    CallView { places, cwd: guarded.services.backends.shell.cwd.to_string_lossy().into_owned() }
 }
 
 /// Begins to ask whether a success is true, unless this process already does. The caller has its answer meanwhile.
 pub fn follow(guarded: &Guarded, done: Found, reply: Json) {
-    let Guarded { hall, understood, .. } = guarded;
+    let Guarded { services, understood, .. } = guarded;
     let Some(confirm) = understood.rule.confirm.clone() else { return };
     let About { upstream, headers, .. } = About::of(guarded);
-    let question = Question {
+    let question = BackgroundConfirm {
         confirm,
         action: understood.action.clone(),
         arguments: understood.arguments.json.clone(),
         reply,
         credential: Some((upstream, headers)),
     };
-    following::follow(hall, done, question);
+    question.start(services, done);
 }

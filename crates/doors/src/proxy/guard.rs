@@ -7,11 +7,11 @@ use super::render::{self, Receipt};
 use super::streamed::Begun;
 use super::upstream::{HttpUpstream, Live, LiveBody};
 use crate::delivery::Delivery;
-use crate::hall::Hall;
+use crate::finish_detached::FinishDetached;
 use crate::http::client::Client;
 use crate::http::large_body_permits::LargeBodyPermit;
 use crate::http::server::Revocable;
-use crate::unstoppable::Unstoppable;
+use crate::services::Services;
 use axum::response::Response;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri};
@@ -27,7 +27,7 @@ use tokio::sync::oneshot;
 /// A request that goes through the gate.
 #[derive(Debug)]
 pub struct Guarded {
-    pub hall: Arc<Hall>,
+    pub services: Arc<Services>,
     pub offer: Arc<Offer>,
     /// To the upstream, for its caller.
     pub client: Client,
@@ -57,14 +57,14 @@ struct Ended {
 
 /// Answers as soon as one look has an answer or its beginning.
 pub async fn guard(guarded: Arc<Guarded>) -> Response {
-    let gate = match &guarded.hall.gate {
+    let gate = match &guarded.services.gate {
         Ok(gate) => gate,
         Err(why) => return respond(&guarded, Ended::trouble(&guarded, wording::ledger_unavailable(why))),
     };
     let guarded = &guarded;
     gate.look_until_answered(guarded.understood.rule.timeout, |look| {
         let (begun, mut begins) = oneshot::channel();
-        let pass = Unstoppable::new(pass(Arc::clone(guarded), look, begun));
+        let pass = FinishDetached::new(pass(Arc::clone(guarded), look, begun));
         async move {
             tokio::select! {
                 ended = pass => match begins.try_recv() {
@@ -80,9 +80,9 @@ pub async fn guard(guarded: Arc<Guarded>) -> Response {
 }
 
 async fn pass(guarded: Arc<Guarded>, look: Look, begun: oneshot::Sender<Begun>) -> Ended {
-    let Guarded { hall, understood, intent, .. } = &*guarded;
-    let _working = hall.busy.begin();
-    let gate = match &hall.gate {
+    let Guarded { services, understood, intent, .. } = &*guarded;
+    let _in_flight = services.in_flight.begin();
+    let gate = match &services.gate {
         Ok(gate) => gate,
         Err(why) => return Ended::trouble(&guarded, wording::ledger_unavailable(why)),
     };
@@ -112,7 +112,7 @@ async fn pass(guarded: Arc<Guarded>, look: Look, begun: oneshot::Sender<Begun>) 
 
 impl Guarded {
     fn delivery(&self, found: Option<semel_ledger::Found>) -> Option<Delivery> {
-        Delivery::of(&self.hall, found, Some(self.came + self.understood.rule.late_after))
+        Delivery::of(&self.services, found, Some(self.came + self.understood.rule.late_after))
     }
 }
 

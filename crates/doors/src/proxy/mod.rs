@@ -1,6 +1,6 @@
 //! The HTTP door: any HTTP API, guarded, at `/p/NAME/`.
 //!
-//! In the order in which data flows: `arrive` takes a request, `path` and `method` say what it may be, `arguments` what
+//! In the order in which data flows: `open` finds the API, `arrive` takes the request, `path` and `method` say what it may be, `arguments` what
 //! it says, `intent` what it means; `relay` passes on what changes nothing, `guard` takes the rest through the gate;
 //! `classify` reads the answer, `reply` keeps it, `render` gives it.
 
@@ -21,6 +21,8 @@ pub mod method;
 pub mod multipart;
 pub mod observe;
 pub mod offer;
+pub mod offers;
+pub mod open;
 pub mod path;
 pub mod refused;
 pub mod relay;
@@ -31,4 +33,6 @@ pub mod take;
 pub mod upstream;
 
 pub use offer::Offer;
-pub use serve::{Offers, PATH, nothing_here, serve};
+pub use offers::{Offers, PATH, nothing_here};
+pub use open::{Opened, open};
+pub use serve::serve;

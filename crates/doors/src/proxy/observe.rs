@@ -10,9 +10,9 @@ use super::relay::{outgoing, relay};
 use super::take::{Intake, Part, Resumed, Whole, not_whole};
 use crate::call_options::CallOptions;
 use crate::caller::Caller;
-use crate::hall::Hall;
 use crate::http::body::Unreadable;
 use crate::http::client::Payload;
+use crate::services::Services;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -24,7 +24,7 @@ use std::sync::Arc;
 /// A request that is looked at while it passes.
 #[derive(Debug)]
 pub struct Observed<'a> {
-    pub hall: &'a Arc<Hall>,
+    pub services: &'a Arc<Services>,
     pub intake: &'a Intake,
     pub offer: &'a Arc<Offer>,
     pub caller: Caller,
@@ -48,8 +48,8 @@ impl Observed<'_> {
             }
             Err(Part { why, .. }) => return Err(not_whole(&why)),
         };
-        let Observed { hall, caller, offer, place, parts, .. } = self;
-        hall.passed_through(&caller.tenant, counts::Door::Http);
+        let Observed { services, caller, offer, place, parts, .. } = self;
+        services.passed_through(&caller.tenant, counts::Door::Http);
         let headers = headers::upward(parts.headers, offer);
         let client = offer.client.for_principal(&caller.whose());
         let response = relay(offer, client, outgoing(parts.method, place.uri, headers, payload)).await;
@@ -59,23 +59,23 @@ impl Observed<'_> {
 
     /// What is not understood here would have been refused, and leaves no trace.
     fn write_down(&self, body: &Bytes) {
-        let Observed { hall, offer, caller, options, others, place, parts, .. } = self;
-        let (Ok(gate), headers) = (&hall.gate, &parts.headers) else { return };
+        let Observed { services, offer, caller, options, others, place, parts, .. } = self;
+        let (Ok(gate), headers) = (&services.gate, &parts.headers) else { return };
         let Ok(arguments) = Arguments::read(place, parts.uri.query(), headers, body) else { return };
         let others = others.clone();
         let asked = Asked { method: &parts.method, others, path: &place.path, arguments, headers };
-        let Ok(understood) = intent::understand(&hall.policy, offer, asked) else { return };
+        let Ok(understood) = intent::understand(&services.policy, offer, asked) else { return };
         let Ok(intent) = intent::intent(&understood, offer, caller, options, headers, gate.ledger.secret())
         else {
             return;
         };
-        let (hall, working) = (Arc::clone(hall), hall.busy.begin());
+        let (services, in_flight) = (Arc::clone(services), services.in_flight.begin());
         // The request itself does not wait for it.
         tokio::spawn(async move {
-            if let Ok(gate) = &hall.gate {
+            if let Ok(gate) = &services.gate {
                 gate.observed(&intent, &understood.rule).await;
             }
-            drop(working);
+            drop(in_flight);
         });
     }
 }

@@ -112,7 +112,7 @@ impl<'a> HttpUpstream<'a> {
         let client = &self.guarded.client;
         let attempt = recorded.and_then(|recorded| recorded.effect.attempt(recorded.attempt));
         let last_moment = match attempt.map(|attempt| attempt.last_send) {
-            Some(LastSend::By(at)) => Some(LastMoment { clock: self.guarded.hall.clock.clone(), at }),
+            Some(LastSend::By(at)) => Some(LastMoment { clock: self.guarded.services.clock.clone(), at }),
             Some(LastSend::WhileAlive) | None => None,
         };
         let prepared = match self.prepared.take().and_then(Prepared::fresh) {

@@ -1,9 +1,9 @@
 //! `/livez`, `/readyz` and `/metrics`.
 
 use super::metrics::{self, OfLedger, Totals};
-use crate::hall::Hall;
 use crate::http::server::{Credential, LOCAL, Load, problem};
 use crate::runtime::moment;
+use crate::services::Services;
 use crate::stats;
 use axum::Router;
 use axum::body::Body;
@@ -29,14 +29,14 @@ const WRITE_TAKES_MAX: Duration = Duration::from_secs(5);
 /// How a server's health is known.
 #[derive(Debug)]
 pub struct Operation {
-    hall: Arc<Hall>,
+    services: Arc<Services>,
     load: Load,
     ready: Mutex<Option<(Instant, Result<(), String>)>>,
 }
 
 impl Operation {
-    pub fn new(hall: Arc<Hall>, load: Load) -> Operation {
-        Operation { hall, load, ready: Mutex::default() }
+    pub fn new(services: Arc<Services>, load: Load) -> Operation {
+        Operation { services, load, ready: Mutex::default() }
     }
 
     /// A durable write, as a claim is one. Whoever asks meanwhile waits for the same answer.
@@ -47,7 +47,7 @@ impl Operation {
         {
             return found.clone();
         }
-        let found = match &self.hall.gate {
+        let found = match &self.services.gate {
             Err(why) => Err(why.clone()),
             Ok(gate) => {
                 let write = gate.ledger.prove_ready(gate.clock.now());
@@ -67,7 +67,7 @@ impl Operation {
         let scope = request.extensions().get::<Scope>();
         // The numbers are of all tenants together.
         let operates = scope.is_some_and(|scope| *scope >= Scope::Operator) && credential.tenant() == LOCAL;
-        operates || self.hall.policy.serve.metrics == Some(MetricsFor::Open)
+        operates || self.services.policy.serve.metrics == Some(MetricsFor::Open)
     }
 }
 
@@ -95,8 +95,8 @@ async fn metrics(State(operation): State<Arc<Operation>>, request: Request<Body>
         let needs = "metrics need a token of scope operator, of this machine's own tenant";
         return problem(StatusCode::FORBIDDEN, needs);
     }
-    let hall = &operation.hall;
-    let ledger = match &hall.gate {
+    let services = &operation.services;
+    let ledger = match &services.gate {
         Ok(gate) => {
             // What this process has counted and not yet written belongs to the ledger's totals too.
             let _written_the_next_time = gate.write_counts().await;
@@ -107,7 +107,7 @@ async fn metrics(State(operation): State<Arc<Operation>>, request: Request<Body>
         }
         Err(_) => OfLedger::default(),
     };
-    let Ok(text) = metrics::text(hall, &operation.load, ledger) else {
+    let Ok(text) = metrics::text(services, &operation.load, ledger) else {
         return problem(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written");
     };
     let mut response = Response::new(Body::from(text));

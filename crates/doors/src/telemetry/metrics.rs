@@ -1,8 +1,8 @@
 //! Counts, times and gauges in the form that Prometheus reads. Labels come from closed sets: no name of a tool, a run
 //! or a tenant is ever one.
 
-use crate::hall::Hall;
 use crate::http::server::Load;
+use crate::services::Services;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
@@ -45,14 +45,14 @@ impl Totals {
 }
 
 /// The whole text. Without a ledger there is nothing to count.
-pub fn text(hall: &Hall, load: &Load, ledger: OfLedger) -> Result<String, fmt::Error> {
+pub fn text(services: &Services, load: &Load, ledger: OfLedger) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
-    if let Ok(gate) = &hall.gate {
+    if let Ok(gate) = &services.gate {
         registry.register_collector(Box::new(Snapshot {
             counts: Arc::clone(&gate.counts),
             ledger: ledger.totals,
             commits: gate.ledger.store().commit_times(),
-            in_flight: hall.busy.count(),
+            in_flight: services.in_flight.count(),
             in_doubt: ledger.in_doubt,
             connections: load.connections(),
             requests: load.requests(),

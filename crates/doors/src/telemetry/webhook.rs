@@ -5,9 +5,9 @@
 
 use super::post::post;
 use crate::effect_json::EffectJson;
-use crate::hall::Hall;
 use crate::http::client::Client;
 use crate::runtime::ServedGate;
+use crate::services::Services;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -63,15 +63,15 @@ impl Webhook {
 
     /// Tells what comes, for ever. Another process that does the same is left to it. What goes wrong is said by `warn`,
     /// once until it goes well again.
-    pub async fn keep(self, hall: Arc<Hall>, warn: impl Fn(String) + Send + Sync) {
-        let Ok(gate) = &hall.gate else { return };
+    pub async fn keep(self, services: Arc<Services>, warn: impl Fn(String) + Send + Sync) {
+        let Ok(gate) = &services.gate else { return };
         let mut telling = Telling { webhook: &self, gate, warn, away: false };
         loop {
             // What could not be read or written now is tried again.
             if let Err(error) = telling.tell_all().await {
                 telling.trouble(&format!("the ledger: {error}"));
             }
-            hall.clock.sleep(LOOKS_EVERY).await;
+            services.clock.sleep(LOOKS_EVERY).await;
         }
     }
 

@@ -4,17 +4,18 @@
 
 mod request;
 
-use crate::ask::asks::Asks;
-use crate::ask::{Asker, Lent, Matter};
 use crate::command::intent::CommandLine;
 use crate::command::serve::{CommandUpstream, Options, Show};
-use crate::hall::Hall;
 use crate::mcp::call::ToolCall;
+use crate::mcp::configured::{self, ConfiguredServers};
 use crate::mcp::message::{Id, Message};
 use crate::mcp::server::Server;
 use crate::mcp::upstream::ToolUpstream;
 use crate::mcp::{confirm, era, intent as tool_intent};
+use crate::query::witness::ConfirmWitness;
+use crate::query::{Credentials, Query, Subject};
 use crate::runtime::ServedGate;
+use crate::services::Services;
 use bytes::Bytes;
 use request::RequestUpstream;
 use semel_core::class::Class;
@@ -33,9 +34,9 @@ use semel_gate::{Error, Passed};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Somebody wants an effect back.
+/// A request to take an effect back.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct UndoRequest {
     pub effect: EffectId,
     /// From the credential, never from what was asked.
     pub tenant: String,
@@ -44,18 +45,17 @@ pub struct Asked {
     pub by: String,
     pub reason: Reason,
     pub dry_run: bool,
-    /// This process does nothing else. A command inherits the lock of the process that runs it, and with it all that
-    /// the process holds, so one that serves others runs none.
-    pub alone: bool,
-    /// Where the output of a command goes.
-    pub show: Show,
+    /// Where the output of a command goes. `None`: no command is run. A command inherits the lock of the process that
+    /// runs it, and with it all that the process holds, so a process that serves others runs none.
+    pub commands: Option<Show>,
 }
 
 /// One undo on its way.
 struct Undoing<'a> {
-    hall: &'a Hall,
+    services: &'a Services,
+    servers: &'a ConfiguredServers,
     gate: &'a ServedGate,
-    asked: &'a Asked,
+    request: &'a UndoRequest,
     undoable: Undoable,
 }
 
@@ -68,24 +68,34 @@ struct Prepared {
     rule: Rule,
 }
 
-/// Takes an effect back, once, whoever else is at it; or answers why not. Within a runtime.
-pub async fn carry_out(hall: &Hall, asked: &Asked) -> Result<Passed, Error> {
-    let gate = hall
-        .gate
-        .as_ref()
-        .map_err(|why| Error::Ledger(semel_ledger::Error::NotWritten { what: why.clone() }))?;
-    let undoable = match gate.undoable(asked.effect, &asked.tenant).await? {
-        Ok(undoable) => undoable,
-        Err(passed) => return Ok(*passed),
-    };
-    let undoing = Undoing { hall, gate, asked, undoable };
-    if undoing.undoable.effect.undone.is_some() {
-        return undoing.nobody().await;
-    }
-    match undoing.undoable.call.clone() {
-        UndoCall::Command { argv, cwd } => undoing.by_command(argv, cwd).await,
-        UndoCall::Http { .. } => undoing.by_request().await,
-        UndoCall::Mcp { server, tool, arguments } => undoing.by_tool(&server, &tool, &arguments).await,
+/// Takes effects back.
+#[derive(Debug, Clone)]
+pub struct Undoer {
+    pub services: Arc<Services>,
+    pub servers: Arc<ConfiguredServers>,
+}
+
+impl Undoer {
+    /// Takes an effect back, once, however many ask for it; or answers why not. Within a runtime.
+    pub async fn carry_out(&self, request: &UndoRequest) -> Result<Passed, Error> {
+        let Undoer { services, servers } = self;
+        let gate = services
+            .gate
+            .as_ref()
+            .map_err(|why| Error::Ledger(semel_ledger::Error::NotWritten { what: why.clone() }))?;
+        let undoable = match gate.undoable(request.effect, &request.tenant).await? {
+            Ok(undoable) => undoable,
+            Err(passed) => return Ok(*passed),
+        };
+        let undoing = Undoing { services, servers, gate, request, undoable };
+        if undoing.undoable.effect.undone.is_some() {
+            return undoing.nobody().await;
+        }
+        match undoing.undoable.call.clone() {
+            UndoCall::Command { argv, cwd } => undoing.by_command(argv, cwd).await,
+            UndoCall::Http { .. } => undoing.by_request().await,
+            UndoCall::Mcp { server, tool, arguments } => undoing.by_tool(&server, &tool, &arguments).await,
+        }
     }
 }
 
@@ -94,23 +104,17 @@ impl Undoing<'_> {
         let line = CommandLine { argv, cwd, input: None };
         let prepared = self.prepared(line.action(), line.arguments(), String::new());
         let intent = self.intent(&prepared);
-        if self.asked.dry_run {
+        if self.request.dry_run {
             return self.dry_run(&intent, &prepared.rule).await;
         }
-        if !self.asked.alone {
+        let Some(show) = self.request.commands else {
             let trouble = wording::undo_by_hand(&self.undoable.effect);
             return Ok(Passed::refused(&self.undoable.effect, trouble));
-        }
-        let Hall { policy, clock, .. } = self.hall;
-        let means = Arc::clone(&self.hall.means);
-        let options = Options {
-            show: self.asked.show,
-            pass_input: false,
-            effect: None,
-            means,
-            waits: None,
-            output_drain: None,
         };
+        let Services { policy, clock, .. } = self.services;
+        let backends = Arc::clone(&self.services.backends);
+        let options =
+            Options { show, pass_input: false, effect: None, backends, waits: None, output_drain: None };
         let holders = self.gate.ledger.holders();
         let action = prepared.action.clone();
         let mut upstream =
@@ -124,17 +128,17 @@ impl Undoing<'_> {
     async fn by_request(&self) -> Result<Passed, Error> {
         let UndoCall::Http { method, url, body } = &self.undoable.call else { return self.nobody().await };
         let arguments = request::arguments(url, body.as_ref());
-        let action = request::action(method, url, &self.hall.policy);
+        let action = request::action(method, url, &self.services.policy);
         let mut prepared = self.prepared(action, arguments, String::new());
         // Only a header carries the key here; a rule that puts it elsewhere is one without.
         prepared.rule.inject =
             prepared.rule.inject.filter(|inject| matches!(inject.into, InjectInto::Header(_)));
         let intent = self.intent(&prepared);
-        if self.asked.dry_run {
+        if self.request.dry_run {
             return self.dry_run(&intent, &prepared.rule).await;
         }
-        let asker = self.asker(&prepared, None);
-        let upstream = RequestUpstream::new((method, url, body.as_ref()), &prepared.rule, asker);
+        let query = self.query(&prepared, None);
+        let upstream = RequestUpstream::new((method, url, body.as_ref()), &prepared.rule, query);
         let mut upstream = match upstream {
             Ok(upstream) => upstream,
             Err(why) => {
@@ -147,10 +151,10 @@ impl Undoing<'_> {
     }
 
     async fn by_tool(&self, server: &str, tool: &str, arguments: &str) -> Result<Passed, Error> {
-        if self.asked.dry_run {
+        if self.request.dry_run {
             return self.nobody().await;
         }
-        let (server, started) = match self.hall.means.server(server).await {
+        let (server, started) = match self.servers.get(server).await {
             Ok(server) => server,
             Err(why) => {
                 let prepared = self.as_kept();
@@ -161,7 +165,7 @@ impl Undoing<'_> {
         };
         let passed = self.with_tool(&server, tool, arguments).await;
         if started {
-            crate::ask::means::end(&server).await;
+            configured::end(&server).await;
         }
         passed
     }
@@ -176,7 +180,7 @@ impl Undoing<'_> {
             }
         };
         let tools = server.tools(&call.meta()).await;
-        let Hall { means, policy, clock, .. } = self.hall;
+        let Services { backends, policy, clock, .. } = self.services;
         let rule = tool_intent::rule(policy, server, &call, tools.get(tool).map(AsRef::as_ref));
         let prepared = Prepared {
             action: server.action(tool),
@@ -188,7 +192,7 @@ impl Undoing<'_> {
         let rule = &prepared.rule;
         let mut upstream = ToolUpstream {
             server,
-            means,
+            backends,
             policy,
             call: &call,
             rule,
@@ -215,7 +219,7 @@ impl Undoing<'_> {
     async fn nobody(&self) -> Result<Passed, Error> {
         let prepared = self.as_kept();
         let intent = self.intent(&prepared);
-        if self.asked.dry_run {
+        if self.request.dry_run {
             return self.dry_run(&intent, &prepared.rule).await;
         }
         let mut nobody = Nobody("it has been undone".into());
@@ -228,7 +232,7 @@ impl Undoing<'_> {
         if let Some(dry_run) = &mut answer.dry_run
             && dry_run.would == semel_core::answer::Would::Run
         {
-            let what = format!("undo {}: {}", self.asked.effect, self.undoable.call);
+            let what = format!("undo {}: {}", self.request.effect, self.undoable.call);
             dry_run.changes = vec![json!({"what": what})];
         }
         Ok(Passed { answer, reply: semel_gate::GivenReply::None, delivery: None })
@@ -241,19 +245,19 @@ impl Undoing<'_> {
         else {
             return Ok(passed);
         };
-        let mut asks = Asks { asker: self.asker(prepared, Some(&reply)), confirm };
-        let confirmed = self.gate.confirm(confirm, &done, &mut asks).await?;
+        let query = self.query(prepared, Some(&reply));
+        let confirmed = self.gate.confirm(confirm, &done, &mut ConfirmWitness { query, confirm }).await?;
         self.gate.confirmed_answer(passed, confirmed).await
     }
 
-    fn asker<'b>(&'b self, prepared: &'b Prepared, reply: Option<&'b Json>) -> Asker<'b> {
+    fn query<'b>(&'b self, prepared: &'b Prepared, reply: Option<&'b Json>) -> Query<'b> {
         let Prepared { action, arguments, .. } = prepared;
-        let matter = Matter { action, arguments, effect: None, reply, lent: Lent::Nothing };
-        Asker { means: &self.hall.means, policy: &self.hall.policy, matter, signals: None }
+        let subject = Subject { action, arguments, effect: None, reply, credentials: Credentials::None };
+        Query { backends: &self.services.backends, policy: &self.services.policy, subject, signals: None }
     }
 
     fn prepared(&self, action: String, arguments: Json, authority: String) -> Prepared {
-        let rule = self.hall.policy.rule_for(&ActionFacts::new(&action, &arguments));
+        let rule = self.services.policy.rule_for(&ActionFacts::new(&action, &arguments));
         let rule = if request::speaks_graphql(&arguments) { rule.of_mutation() } else { rule };
         Prepared { action, arguments, authority, rule: as_undo(rule) }
     }
@@ -274,7 +278,7 @@ impl Undoing<'_> {
 
     fn intent(&self, prepared: &Prepared) -> Intent {
         let Prepared { action, arguments, authority, rule } = prepared;
-        let Asked { tenant, principal, by, reason, .. } = self.asked;
+        let UndoRequest { tenant, principal, by, reason, .. } = self.request;
         let ask = Ask {
             tenant,
             principal,

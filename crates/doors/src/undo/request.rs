@@ -1,13 +1,14 @@
 //! An undo by an HTTP request: sent once, with the idempotency key of its effect.
 
-use crate::ask::http::{address, content, request};
-use crate::ask::origins::Origin;
-use crate::ask::{ANSWER_BYTES_MAX, Asker, Matter, Reply as Found, TAKES_MAX, Told};
 use crate::http::body::{self, Unreadable};
 use crate::http::client::{Client, Failed, Prepared};
 use crate::http::target::Target;
 use crate::proxy::classify::{self, Meaning, is_gone};
 use crate::proxy::graphql;
+use crate::query::http::{address, content, request};
+use crate::query::origins::UrlOrigin;
+use crate::query::response::{ANSWER_BYTES_MAX, TAKES_MAX};
+use crate::query::{FoundReply, Query, Subject};
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
 use crate::reply::account;
@@ -38,7 +39,7 @@ pub struct RequestUpstream<'a> {
     headers: HeaderMap,
     body: Bytes,
     rule: &'a Rule,
-    asker: Asker<'a>,
+    query: Query<'a>,
     /// What it asks of GraphQL.
     asked: Asked,
     prepared: Option<Prepared>,
@@ -50,9 +51,9 @@ impl<'a> RequestUpstream<'a> {
     pub fn new(
         (method, url, body): (&'a str, &str, Option<&UndoBody>),
         rule: &'a Rule,
-        asker: Asker<'a>,
+        query: Query<'a>,
     ) -> Result<Self, String> {
-        let (target, mut headers) = address(url, &asker)?;
+        let (target, mut headers) = address(url, &query.backends.origins, query.subject.credentials)?;
         let asked = asked(&target, body);
         let body = match body {
             None => Bytes::new(),
@@ -67,7 +68,7 @@ impl<'a> RequestUpstream<'a> {
             }
         };
         let client = Client::to(target).map_err(|error| error.to_string())?;
-        Ok(RequestUpstream { client, method, headers, body, rule, asker, asked, prepared: None, heard: None })
+        Ok(RequestUpstream { client, method, headers, body, rule, query, asked, prepared: None, heard: None })
     }
 
     async fn exchange(&mut self, key: Option<&str>) -> Result<(StatusCode, Result<Json, u64>), Lost> {
@@ -216,22 +217,12 @@ impl Upstream for RequestUpstream<'_> {
     }
 
     async fn probe(&mut self, probe: &Probe, _: Option<&Effect>) -> ProbeAnswer {
-        let told = self.asker.probe(probe).await;
-        let secrets = Secrets::of(self.asker.matter.arguments, self.rule);
-        match told {
-            Told::No => ProbeAnswer::No,
-            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() },
-            Told::Yes { reply: found, reply_failed } => {
-                let found = found.map(|found| match found {
-                    Found::Value(value) => value,
-                    Found::Printed(stdout) => Json::str(&String::from_utf8_lossy(&stdout)),
-                });
-                let word = Some(self.word(StatusCode::OK, found.as_ref().unwrap_or(&Json::Null)));
-                let reply = found.map(|value| self.recorded(None, &value));
-                let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
-                ProbeAnswer::Yes { reply, word, reply_failed }
-            }
-        }
+        let finding = self.query.probe(probe).await;
+        finding.for_gate(&Secrets::of(self.query.subject.arguments, self.rule), |reply| {
+            let found = reply.map(FoundReply::into_json);
+            let word = self.word(StatusCode::OK, found.as_ref().unwrap_or(&Json::Null));
+            (found.map(|value| self.recorded(None, &value)), word)
+        })
     }
 
     fn sends_while_alive(&self) -> bool {
@@ -239,10 +230,10 @@ impl Upstream for RequestUpstream<'_> {
     }
 
     fn view(&self) -> Option<CallView> {
-        let Matter { action, arguments, effect, lent, .. } = self.asker.matter;
+        let Subject { action, arguments, effect, credentials, .. } = self.query.subject;
         let reply = Some(self.heard.as_ref()?);
-        let matter = Matter { action, arguments, effect, reply, lent };
-        Some(CallView { places: matter.places(), cwd: "/".into() })
+        let subject = Subject { action, arguments, effect, reply, credentials };
+        Some(CallView { places: subject.places(), cwd: "/".into() })
     }
 
     fn join(&mut self, _: &Effect, _: AttemptNo) {}
@@ -253,8 +244,8 @@ impl Upstream for RequestUpstream<'_> {
 /// The action as rules name it: with the service's name where the address is a configured API's.
 pub fn action(method: &str, url: &str, policy: &Policy) -> String {
     let Ok(target) = Target::parse(url) else { return format!("http:{method} {url}") };
-    let origin = Origin::of(&target);
-    let same = |api: &str| Target::parse(api).is_ok_and(|api| Origin::of(&api) == origin);
+    let origin = UrlOrigin::of(&target);
+    let same = |api: &str| Target::parse(api).is_ok_and(|api| UrlOrigin::of(&api) == origin);
     let api = policy.upstreams.values().find(|api| same(&api.url));
     let service = api.map_or_else(|| target.authority().to_owned(), |api| api.service.clone());
     format!("http:{method} {service}{}", target.uri().path())

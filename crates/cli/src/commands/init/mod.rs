@@ -26,8 +26,8 @@ mod write;
 
 use crate::args::{ClientChoice, InitArgs};
 use crate::context::Context;
-use crate::neutral;
 use crate::output::Hinted;
+use crate::terminal_text;
 use backups::Backups;
 use clap::ValueEnum;
 use decide::Surroundings;
@@ -113,7 +113,7 @@ fn report(context: &Context, args: &InitArgs, outcomes: &[FileOutcome]) -> ExitC
         output.data(report::text(outcomes, args, &flags(context), context));
         let shared = outcomes.iter().filter_map(FileOutcome::plan).filter(|plan| plan.candidate.shared);
         for plan in shared.filter(|plan| plan.changes() && !args.undo) {
-            let path = neutral::line(&plan.candidate.path.display().to_string());
+            let path = terminal_text::line(&plan.candidate.path.display().to_string());
             output.say(format!(
                 "note: {path} belongs to the project; the paths in it hold on this machine only"
             ));

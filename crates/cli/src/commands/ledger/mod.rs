@@ -20,8 +20,8 @@ mod undo;
 
 use crate::args::{LedgerArgs, LedgerCommand};
 use crate::context::Context;
-use crate::neutral;
 use crate::output::Hinted;
+use crate::terminal_text;
 use anyhow::Context as _;
 use semel_core::effect::{Effect, Ruling};
 use semel_core::ids::{Reason, Run};
@@ -77,7 +77,7 @@ fn ruling(by: String, reason: &str, at: At) -> anyhow::Result<Ruling> {
 
 /// An effect, as a person who is asked about it recognises it.
 fn recognisable(effect: &Effect) -> String {
-    neutral::line(&format!("{} {} ({})", effect.id, effect.facts.action, effect.facts.subject))
+    terminal_text::line(&format!("{} {} ({})", effect.id, effect.facts.action, effect.facts.subject))
 }
 
 /// A recorded reply as JSON. Whatever is neither a command's output nor an answer over HTTP is shown as the text it is.

@@ -20,7 +20,7 @@ use semel_core::intent::Intent;
 use semel_core::json::Json;
 use semel_core::policy::{Policy, Rule, duration};
 use semel_core::wording;
-use semel_doors::command::confirm::Asks;
+use semel_doors::command::confirm::CommandWitness;
 use semel_doors::command::serve::{CommandUpstream, Options, Show};
 use semel_doors::process::stream::reader_is_gone;
 use semel_gate::Passed;
@@ -164,7 +164,7 @@ impl PreparedRun {
             pass_input: self.request.pass_input,
             effect: self.request.effect,
             // Most commands are asked nothing about.
-            means: Arc::new(match asks {
+            backends: Arc::new(match asks {
                 true => probe_access::alone(context, &self.policy),
                 false => probe_access::commands(context),
             }),
@@ -236,7 +236,7 @@ fn confirm(
     upstream.deliver();
     let within = duration::text(confirm.within);
     context.output.say(format_args!("semel: asking for at most {within} whether it is true"));
-    let mut asks = Asks::about(&passed, confirm, upstream);
+    let mut asks = CommandWitness::about(&passed, confirm, upstream);
     let confirmed = block_on(gate.confirm(confirm, &done, &mut asks));
     let told = confirmed.and_then(|confirmed| block_on(gate.confirmed_answer(passed.clone(), confirmed)));
     told.unwrap_or_else(|error| {

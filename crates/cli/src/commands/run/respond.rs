@@ -1,9 +1,9 @@
 //! The answer on its way out: streams, exit code, and what people and models read beside it.
 
 use crate::context::Context;
-use crate::neutral;
 use crate::output::stderr_is_terminal;
 use crate::policy_files::Unusable;
+use crate::terminal_text;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble};
 use semel_core::class::{Class, Tier};
 use semel_core::effect::Effect;
@@ -150,7 +150,7 @@ pub fn dry_run<C: Clock>(
     let Some(dry_run) = &answer.dry_run else { return 0 };
     context.output.data(format_args!("{}", answer.effect));
     if let Some(reason) = &answer.reason {
-        context.output.data(format_args!("  {}", neutral::line(reason)));
+        context.output.data(format_args!("  {}", terminal_text::line(reason)));
     }
     for change in &dry_run.changes {
         let text = change["what"].as_str().map_or_else(|| change.to_string(), str::to_owned);

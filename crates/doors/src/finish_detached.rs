@@ -1,5 +1,4 @@
-//! Work that is finished even if whoever waits for it goes away. It has no task of its own until then: most callers
-//! wait.
+//! Work that is finished even if its caller goes away. It has no task of its own until then: most callers wait.
 
 use std::fmt;
 use std::future::Future;
@@ -7,18 +6,18 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::runtime::Handle;
 
-type Work<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type BoxedWork<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Dropped before its end, it goes on in a task.
-pub struct Unstoppable<T: Send + 'static>(Option<Work<T>>);
+pub struct FinishDetached<T: Send + 'static>(Option<BoxedWork<T>>);
 
-impl<T: Send + 'static> Unstoppable<T> {
-    pub fn new(work: impl Future<Output = T> + Send + 'static) -> Unstoppable<T> {
-        Unstoppable(Some(Box::pin(work)))
+impl<T: Send + 'static> FinishDetached<T> {
+    pub fn new(work: impl Future<Output = T> + Send + 'static) -> FinishDetached<T> {
+        FinishDetached(Some(Box::pin(work)))
     }
 }
 
-impl<T: Send + 'static> Future for Unstoppable<T> {
+impl<T: Send + 'static> Future for FinishDetached<T> {
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<T> {
@@ -31,7 +30,7 @@ impl<T: Send + 'static> Future for Unstoppable<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Unstoppable<T> {
+impl<T: Send + 'static> Drop for FinishDetached<T> {
     fn drop(&mut self) {
         // Without a runtime the process is about to end, and what was sent is in doubt.
         if let (Some(rest), Ok(runtime)) = (self.0.take(), Handle::try_current()) {
@@ -40,9 +39,9 @@ impl<T: Send + 'static> Drop for Unstoppable<T> {
     }
 }
 
-impl<T: Send + 'static> fmt::Debug for Unstoppable<T> {
+impl<T: Send + 'static> fmt::Debug for FinishDetached<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unstoppable").field("over", &self.0.is_none()).finish()
+        f.debug_struct("FinishDetached").field("over", &self.0.is_none()).finish()
     }
 }
 
@@ -53,10 +52,10 @@ mod tests {
 
     #[tokio::test]
     async fn it_is_finished_whether_or_not_anybody_waits() {
-        assert_eq!(Unstoppable::new(async { 7 }).await, 7);
+        assert_eq!(FinishDetached::new(async { 7 }).await, 7);
         let (go, gone) = oneshot::channel::<()>();
         let (tell, told) = oneshot::channel();
-        let mut work = Unstoppable::new(async move {
+        let mut work = FinishDetached::new(async move {
             gone.await.expect("it is told to go on");
             tell.send(7).expect("somebody listens");
         });
@@ -66,7 +65,7 @@ mod tests {
         assert_eq!(told.await, Ok(7));
     }
 
-    async fn is_pending<T: Send + 'static>(work: &mut Unstoppable<T>) -> bool {
+    async fn is_pending<T: Send + 'static>(work: &mut FinishDetached<T>) -> bool {
         std::future::poll_fn(|context| Poll::Ready(Pin::new(&mut *work).poll(context).is_pending())).await
     }
 }

@@ -6,24 +6,24 @@ use semel_core::policy::template::encoded_path;
 
 /// Scheme, host and port, as browsers compare them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Origin(String);
+pub struct UrlOrigin(String);
 
-impl Origin {
-    pub fn of(target: &Target) -> Origin {
+impl UrlOrigin {
+    pub fn of(target: &Target) -> UrlOrigin {
         let uri = target.uri();
         let scheme = uri.scheme_str().unwrap_or_default();
         let port = uri.port_u16().unwrap_or(if target.is_tls() { 443 } else { 80 });
-        Origin(format!("{scheme}://{}:{port}", target.host().trim_end_matches('.').to_ascii_lowercase()))
+        UrlOrigin(format!("{scheme}://{}:{port}", target.host().trim_end_matches('.').to_ascii_lowercase()))
     }
 }
 
 /// The origins of configured servers.
 #[derive(Debug, Clone, Default)]
-pub struct Origins(Vec<Known>);
+pub struct Origins(Vec<KnownOrigin>);
 
 #[derive(Debug, Clone)]
-pub struct Known {
-    origin: Origin,
+pub struct KnownOrigin {
+    origin: UrlOrigin,
     target: Target,
     /// By what its actions call it, if it is an API.
     service: Option<String>,
@@ -33,11 +33,11 @@ pub struct Known {
     pub headers: Result<HeaderMap, String>,
 }
 
-/// What is known of an address.
+/// The owner of an address, as far as it is known.
 #[derive(Debug, Clone, Copy)]
-pub enum Whose<'a> {
-    Nobodys,
-    Known(&'a Known),
+pub enum OriginOwner<'a> {
+    Unknown,
+    Known(&'a KnownOrigin),
     /// Several accounts are there: the credential of another would do it to somebody else.
     Several {
         private: bool,
@@ -52,18 +52,18 @@ impl Origins {
         private: bool,
         headers: Result<HeaderMap, String>,
     ) {
-        let (origin, target, service) = (Origin::of(target), target.clone(), service.map(str::to_owned));
-        self.0.push(Known { origin, target, service, private, headers });
+        let (origin, target, service) = (UrlOrigin::of(target), target.clone(), service.map(str::to_owned));
+        self.0.push(KnownOrigin { origin, target, service, private, headers });
     }
 
     /// Where an address leads. Rules name an API as its actions do, wherever it really is; `own` is the upstream of
     /// the call that is asked about.
-    pub fn lead(&self, target: Target, own: Option<&Origin>) -> Result<Target, String> {
-        let origin = Origin::of(&target);
+    pub fn lead(&self, target: Target, own: Option<&UrlOrigin>) -> Result<Target, String> {
+        let origin = UrlOrigin::of(&target);
         if self.0.iter().any(|known| known.origin == origin) {
             return Ok(target);
         }
-        let mut meant: Vec<&Known> =
+        let mut meant: Vec<&KnownOrigin> =
             self.0.iter().filter(|known| known.service.as_deref() == Some(target.authority())).collect();
         if meant.iter().any(|known| Some(&known.origin) == own) {
             meant.retain(|known| Some(&known.origin) == own);
@@ -87,10 +87,10 @@ impl Origins {
     }
 
     /// Of several servers at one origin, the one whose path leads furthest.
-    pub fn of(&self, target: &Target) -> Whose<'_> {
-        let origin = Origin::of(target);
+    pub fn of(&self, target: &Target) -> OriginOwner<'_> {
+        let origin = UrlOrigin::of(target);
         let path = target.uri().path();
-        let shared = |known: &Known| {
+        let shared = |known: &KnownOrigin| {
             let base = known.target.uri().path();
             if path.starts_with(base) { base.len() } else { 0 }
         };
@@ -98,14 +98,14 @@ impl Origins {
         let furthest = here().map(&shared).max();
         let nearest = || here().filter(|known| Some(shared(known)) == furthest);
         match nearest().next() {
-            None => Whose::Nobodys,
-            Some(one) if nearest().all(|other| other.headers == one.headers) => Whose::Known(one),
-            Some(_) => Whose::Several { private: nearest().all(|known| known.private) },
+            None => OriginOwner::Unknown,
+            Some(one) if nearest().all(|other| other.headers == one.headers) => OriginOwner::Known(one),
+            Some(_) => OriginOwner::Several { private: nearest().all(|known| known.private) },
         }
     }
 }
 
-impl Known {
+impl KnownOrigin {
     /// What all of its paths begin with.
     fn base(&self) -> &str {
         self.target.uri().path().trim_end_matches('/')
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn an_origin_is_scheme_host_and_port() {
-        let origin = |url: &str| Origin::of(&target(url));
+        let origin = |url: &str| UrlOrigin::of(&target(url));
         assert_eq!(origin("https://API.example.com/a"), origin("https://api.example.com:443/b?c=1"));
         assert_eq!(origin("http://a.example./"), origin("http://a.example:80/"));
         for other in ["http://api.example.com/", "https://api.example.com:444/", "https://example.com/"] {
@@ -145,7 +145,7 @@ mod tests {
         };
         add(&mut origins, "http://127.0.0.1:9/base/", "api.stripe.com");
         let led = |origins: &Origins, url: &str, own: Option<&str>| {
-            let own = own.map(|url| Origin::of(&target(url)));
+            let own = own.map(|url| UrlOrigin::of(&target(url)));
             origins.lead(target(url), own.as_ref()).map(|target| target.uri().to_string())
         };
         let question = "https://api.stripe.com/v1/charges?customer=c";
@@ -170,7 +170,7 @@ mod tests {
         for url in ["http://127.0.0.1:9/eu", "http://127.0.0.1:9/us/v1"] {
             origins.add(&target(url), Some("api.stripe.com"), false, Ok(HeaderMap::new()));
         }
-        let own = Origin::of(&target("http://127.0.0.1:9"));
+        let own = UrlOrigin::of(&target("http://127.0.0.1:9"));
         for own in [Some(&own), None] {
             let led = |path: &str| {
                 let led = origins.lead(target(&format!("https://api.stripe.com{path}")), own);
@@ -190,7 +190,7 @@ mod tests {
             origins.add(&target(url), None, false, Ok(headers));
         }
         let sent = |url: &str| {
-            let Whose::Known(known) = origins.of(&target(url)) else { return None };
+            let OriginOwner::Known(known) = origins.of(&target(url)) else { return None };
             known.headers.as_ref().ok()?.get("authorization").cloned()
         };
         assert_eq!(sent("https://x.example/b/1"), Some("for-b".parse().unwrap()));
@@ -199,7 +199,7 @@ mod tests {
         let other = HeaderMap::from_iter([(http::header::AUTHORIZATION, "for-c".parse().unwrap())]);
         origins.add(&target("https://x.example/a"), None, false, Ok(other));
         let several = origins.of(&target("https://x.example/a/1"));
-        assert!(matches!(several, Whose::Several { private: false }), "{several:?}");
-        assert!(matches!(origins.of(&target("https://x.example/b/1")), Whose::Known(_)));
+        assert!(matches!(several, OriginOwner::Several { private: false }), "{several:?}");
+        assert!(matches!(origins.of(&target("https://x.example/b/1")), OriginOwner::Known(_)));
     }
 }

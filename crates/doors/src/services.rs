@@ -1,10 +1,9 @@
-//! What every door opens into: the gate, the policy, and who is still at work.
+//! The services that all doors of one process share: the gate, the policy, the clock, the calls in flight.
 
-use crate::ask::Means;
-use crate::ask::following::Following;
-use crate::busy::Busy;
-use crate::llm::Lives;
-use crate::marks::Marks;
+use crate::delivery_batch::DeliveryBatch;
+use crate::in_flight::InFlight;
+use crate::query::Backends;
+use crate::query::active_confirms::ActiveConfirms;
 use crate::runtime::{RuntimeClock, ServedGate};
 use semel_core::digest::{Digest, Secret};
 use semel_core::policy::{Mode, Policy};
@@ -12,40 +11,35 @@ use semel_gate::counts;
 use semel_gate::pending_delivery::PendingDelivery;
 use std::sync::Arc;
 
-/// Shared by all doors of one process.
 #[derive(Debug)]
-pub struct Hall {
+pub struct Services {
     /// Without a ledger effects are refused, and reads pass (rule 16).
     pub gate: Result<ServedGate, String>,
     pub policy: Policy,
     pub clock: RuntimeClock,
-    pub busy: Busy,
-    pub(crate) marks: Marks,
-    /// What probes, confirms and undos reach.
-    pub means: Arc<Means>,
-    /// Successes whose truth is being asked for.
-    pub following: Following,
-    /// Answers of models that are coming.
-    pub lives: Arc<Lives>,
+    pub in_flight: InFlight,
+    pub(crate) delivery_batch: DeliveryBatch,
+    /// Whatever probes and confirms are asked with.
+    pub backends: Arc<Backends>,
+    pub active_confirms: ActiveConfirms,
 }
 
-impl Hall {
-    pub fn new(gate: Result<ServedGate, String>, policy: Policy, clock: RuntimeClock) -> Hall {
-        Hall {
+impl Services {
+    pub fn new(gate: Result<ServedGate, String>, policy: Policy, clock: RuntimeClock) -> Services {
+        Services {
             gate,
             policy,
             clock,
-            busy: Busy::default(),
-            marks: Marks::default(),
-            means: Arc::default(),
-            following: Following::default(),
-            lives: Arc::default(),
+            in_flight: InFlight::default(),
+            delivery_batch: DeliveryBatch::default(),
+            backends: Arc::default(),
+            active_confirms: ActiveConfirms::default(),
         }
     }
 
     #[must_use]
-    pub fn with_means(self, means: Means) -> Hall {
-        Hall { means: Arc::new(means), ..self }
+    pub fn with_backends(self, backends: Backends) -> Services {
+        Services { backends: Arc::new(backends), ..self }
     }
 
     /// The ledger's secret, if there is a ledger.

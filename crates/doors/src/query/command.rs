@@ -1,9 +1,8 @@
 //! Asking through a command.
 
-use super::heard::{Heard, Kind};
-use super::means::Shell;
-use super::pages::goes_on;
-use super::{ANSWER_BYTES_MAX, Asker, TAKES_MAX};
+use super::backends::Shell;
+use super::pages::next_page;
+use super::response::{ANSWER_BYTES_MAX, QueryResponse, ResponseKind, TAKES_MAX};
 use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
 use crate::process::child::{self, Plan, Signals};
 use crate::process::program;
@@ -16,14 +15,18 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus, Stdio};
 use tokio::runtime::Handle;
 
-pub async fn ask(argv: &[Template], asker: &Asker<'_>) -> Result<Heard, String> {
-    let places = asker.matter.places();
-    let words = argv.iter().map(|word| word.render(&places, Encoding::Argument));
+pub async fn ask(
+    argv: &[Template],
+    places: &Json,
+    shell: &Shell,
+    signals: Option<&Signals>,
+) -> Result<QueryResponse, String> {
+    let words = argv.iter().map(|word| word.render(places, Encoding::Argument));
     let words: Vec<String> = words.collect::<Result<_, _>>().map_err(|missing| missing.to_string())?;
-    let shell = asker.means.shell.clone();
-    if let Some(signals) = asker.signals {
-        return run(&words, &shell, signals);
+    if let Some(signals) = signals {
+        return run(&words, shell, signals);
     }
+    let shell = shell.clone();
     let unheard = move || run(&words, &shell, &Signals::unheard().map_err(|error| error.to_string())?);
     match Handle::try_current() {
         Ok(runtime) => runtime.spawn_blocking(unheard).await.unwrap_or_else(|error| Err(error.to_string())),
@@ -32,7 +35,7 @@ pub async fn ask(argv: &[Template], asker: &Asker<'_>) -> Result<Heard, String> 
     }
 }
 
-fn run(words: &[String], shell: &Shell, signals: &Signals) -> Result<Heard, String> {
+fn run(words: &[String], shell: &Shell, signals: &Signals) -> Result<QueryResponse, String> {
     let first = words.first().ok_or("there is no command to ask with")?;
     let program = program::find(first, &shell.search, &shell.cwd).map_err(|not_started| not_started.why)?;
     let mut command = Command::new(program);
@@ -54,8 +57,8 @@ fn run(words: &[String], shell: &Shell, signals: &Signals) -> Result<Heard, Stri
     }
     let printed = ended.stdout.kept;
     let resp = response(ended.status, &printed, &ended.stderr.kept);
-    let part = goes_on(&resp);
-    Ok(Heard { resp, kind: Kind::Command { exit: ended.status.code(), printed }, part })
+    let more = next_page(&resp);
+    Ok(QueryResponse { resp, kind: ResponseKind::Command { exit: ended.status.code(), printed }, more })
 }
 
 /// `resp.exit`, `resp.text`, `resp.stderr`, and the members of its output if that is JSON.

@@ -2,6 +2,9 @@
 
 use semel_core::json::Json;
 
+/// The header that leads to the next page, beside the words of an answer itself.
+pub const LINK: &str = "Link: rel=\"next\"";
+
 /// How deep in an answer its own words about itself stand. Items of a list may say anything.
 const DEPTH_MAX: usize = 3;
 
@@ -33,7 +36,7 @@ const ABOUT: [&str; 9] =
     ["links", "paging", "pagination", "meta", "metadata", "pageinfo", "page", "cursor", "cursors"];
 
 /// The member by which an answer says that there is more, as it is written there.
-pub fn goes_on(answer: &Json) -> Option<String> {
+pub fn next_page(answer: &Json) -> Option<String> {
     said_in(answer, false, 0)
 }
 
@@ -87,7 +90,7 @@ mod tests {
     use semel_core::json::parse;
 
     #[test]
-    fn a_list_that_goes_on_says_so() {
+    fn a_list_that_next_page_says_so() {
         for (answer, word) in [
             (r#"{"data": [], "has_more": true}"#, "has_more"),
             (r#"{"items": [], "nextCursor": "abc"}"#, "nextCursor"),
@@ -104,7 +107,7 @@ mod tests {
             (r#"{"meta": {"pages": 2}}"#, "pages"),
             (r#"{"LastEvaluatedKey": {"id": {"S": "1"}}}"#, "LastEvaluatedKey"),
         ] {
-            let found = goes_on(&parse(answer).unwrap());
+            let found = next_page(&parse(answer).unwrap());
             assert_eq!(found.as_deref(), Some(word), "{answer}");
         }
         for whole in [
@@ -115,7 +118,7 @@ mod tests {
             r#"[{"has_more": true}]"#,
             r#""text""#,
         ] {
-            assert_eq!(goes_on(&parse(whole).unwrap()), None, "{whole}");
+            assert_eq!(next_page(&parse(whole).unwrap()), None, "{whole}");
         }
     }
 }

@@ -1,10 +1,9 @@
 //! Asking by an HTTP request.
 
-use super::heard::{Heard, Kind};
-use super::matter::Lent;
-use super::origins::{Origin, Whose};
-use super::pages::goes_on;
-use super::{ANSWER_BYTES_MAX, Asker, TAKES_MAX};
+use super::origins::{OriginOwner, Origins, UrlOrigin};
+use super::pages::{LINK, next_page};
+use super::response::{ANSWER_BYTES_MAX, QueryResponse, ResponseKind, TAKES_MAX};
+use super::subject::Credentials;
 use crate::http::body;
 use crate::http::client::Client;
 use crate::http::target::Target;
@@ -12,8 +11,13 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, header};
 use semel_core::json::{self, Json};
 
-pub async fn ask(method: &str, url: &str, asker: &Asker<'_>) -> Result<Heard, String> {
-    let (target, headers) = address(url, asker)?;
+pub async fn ask(
+    method: &str,
+    url: &str,
+    origins: &Origins,
+    credentials: Credentials<'_>,
+) -> Result<QueryResponse, String> {
+    let (target, headers) = address(url, origins, credentials)?;
     let request = request(method, &target, headers, Bytes::new())?;
     let about = target.to_string();
     let client = Client::to(target).map_err(|error| error.to_string())?;
@@ -26,34 +30,40 @@ pub async fn ask(method: &str, url: &str, asker: &Asker<'_>) -> Result<Heard, St
     });
     let (head, body) = asked.await.map_err(|_| format!("{about} did not answer"))??;
     let resp = content(&head.headers, &body)?;
-    let part = has_next(&head.headers).then(|| LINK.to_owned()).or_else(|| goes_on(&resp));
+    let more = has_next(&head.headers).then(|| LINK.to_owned()).or_else(|| next_page(&resp));
     let headers = shown(&head.headers);
-    Ok(Heard { resp, kind: Kind::Http { status: head.status.as_u16(), headers }, part })
+    Ok(QueryResponse { resp, kind: ResponseKind::Http { status: head.status.as_u16(), headers }, more })
 }
 
 /// Where to ask, and what the operator sends there; the caller's own credential goes to its own upstream alone.
-pub fn address(url: &str, asker: &Asker<'_>) -> Result<(Target, HeaderMap), String> {
+pub fn address(
+    url: &str,
+    origins: &Origins,
+    credentials: Credentials<'_>,
+) -> Result<(Target, HeaderMap), String> {
     let target = Target::parse(url).map_err(|error| error.to_string())?;
-    let own = match asker.matter.lent {
-        Lent::Credential { upstream, .. } => Some(upstream),
-        Lent::Nothing | Lent::Server { .. } => None,
+    let own = match credentials {
+        Credentials::Headers { upstream, .. } => Some(upstream),
+        Credentials::None | Credentials::Server { .. } => None,
     };
-    let target = asker.means.origins.lead(target, own)?;
-    let lent = match asker.matter.lent {
-        Lent::Credential { upstream, headers } if *upstream == Origin::of(&target) => Some(headers.clone()),
+    let target = origins.lead(target, own)?;
+    let lent = match credentials {
+        Credentials::Headers { upstream, headers } if *upstream == UrlOrigin::of(&target) => {
+            Some(headers.clone())
+        }
         _ => None,
     };
-    match (asker.means.origins.of(&target), lent) {
-        (Whose::Nobodys, lent) => Ok((target, lent.unwrap_or_default())),
-        (Whose::Known(known), lent) => {
+    match (origins.of(&target), lent) {
+        (OriginOwner::Unknown, lent) => Ok((target, lent.unwrap_or_default())),
+        (OriginOwner::Known(known), lent) => {
             let mut headers = lent.unwrap_or_default();
             for (name, value) in known.headers.as_ref().map_err(Clone::clone)? {
                 headers.insert(name, value.clone());
             }
             Ok((target.with_private(known.private), headers))
         }
-        (Whose::Several { private }, Some(headers)) => Ok((target.with_private(private), headers)),
-        (Whose::Several { .. }, None) => Err(format!(
+        (OriginOwner::Several { private }, Some(headers)) => Ok((target.with_private(private), headers)),
+        (OriginOwner::Several { .. }, None) => Err(format!(
             "several accounts are at {}, and nobody knows with whose credential to ask",
             target.authority()
         )),
@@ -98,9 +108,6 @@ pub fn content(headers: &HeaderMap, body: &[u8]) -> Result<Json, String> {
         Err(_) => Ok(Json::str(&String::from_utf8_lossy(body))),
     }
 }
-
-/// What leads to the next page of several, beside what stands in an answer itself.
-pub const LINK: &str = "Link: rel=\"next\"";
 
 fn has_next(headers: &HeaderMap) -> bool {
     let mut links = headers.get_all(header::LINK).iter().filter_map(|link| link.to_str().ok());

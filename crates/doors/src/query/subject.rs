@@ -1,42 +1,42 @@
-//! What is asked about: a call, as rules see it.
+//! The subject of a question: a call, as rules see it.
 
-use super::origins::Origin;
-use crate::mcp::server::Server;
+use super::origins::UrlOrigin;
+use super::tools::ToolServer;
 use http::HeaderMap;
 use semel_core::effect::Effect;
 use semel_core::json::{Json, Object};
 use serde_json::json;
 
 #[derive(Debug, Clone, Copy)]
-pub struct Matter<'a> {
+pub struct Subject<'a> {
     pub action: &'a str,
-    /// One object; its members are what rules call `args`, `argv`, `body`, ….
+    /// One object, whose members rules call `args`, `argv`, `body`, ….
     pub arguments: &'a Json,
     /// Absent when asking before the first attempt.
     pub effect: Option<&'a Effect>,
-    /// What it answered, once it has.
+    /// Its reply, once there is one.
     pub reply: Option<&'a Json>,
-    pub lent: Lent<'a>,
+    pub credentials: Credentials<'a>,
 }
 
-/// What the call itself lends to whoever asks about it.
+/// Access that the call itself lends to questions about it.
 #[derive(Debug, Clone, Copy)]
-pub enum Lent<'a> {
-    Nothing,
+pub enum Credentials<'a> {
+    None,
     /// Its own server, by its own way, with the `_meta` of its request.
     Server {
-        server: &'a Server,
+        server: &'a dyn ToolServer,
         meta: &'a str,
     },
     /// The credential that its caller passes through. It is the upstream's, and nobody else sees it.
-    Credential {
-        upstream: &'a Origin,
+    Headers {
+        upstream: &'a UrlOrigin,
         headers: &'a HeaderMap,
     },
 }
 
-impl Matter<'_> {
-    /// What templates are filled in from.
+impl Subject<'_> {
+    /// The values that templates are filled in from.
     pub fn places(&self) -> Json {
         let mut places = match self.arguments {
             Json::Object(members) => members.clone(),

@@ -1,17 +1,20 @@
-//! What an answer says: yes, no, or nothing. A failing read, a page of several and an expression that fails say
-//! nothing.
+//! The finding of a probe or a confirm: yes, no, or unknown. A failing read, a page of several and an expression that
+//! fails find nothing.
 
-use super::heard::{Heard, Kind};
-use super::http::LINK;
-use super::matter::Matter;
+use super::pages::LINK;
+use super::response::{QueryResponse, ResponseKind};
+use super::subject::Subject;
+use crate::redact::Secrets;
+use semel_core::answer::EffectWord;
 use semel_core::json::Json;
 use semel_core::policy::expression::Expression;
 use semel_core::policy::rule::{Confirm, Probe};
+use semel_gate::upstream::ProbeAnswer;
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Told {
+pub enum Finding {
     Yes {
-        reply: Option<Reply>,
+        reply: Option<FoundReply>,
         /// Why the rule's `reply` could not be made of the answer.
         reply_failed: Option<String>,
     },
@@ -21,39 +24,72 @@ pub enum Told {
 
 /// The reply that was lost, as far as the question brought it back.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reply {
-    /// What the rule's `reply` makes of the answer.
+pub enum FoundReply {
+    /// The value that the rule's `reply` makes of the answer.
     Value(Json),
-    /// What a command printed.
+    /// The output of a command.
     Printed(Vec<u8>),
 }
 
-pub fn of_probe(probe: &Probe, matter: &Matter<'_>, heard: &Heard) -> Told {
-    let Some(found) = &probe.found else { return by_exit(heard) };
-    match answers(found, matter, heard) {
-        Err(why) => Told::Unknown(why),
-        Ok(false) => Told::No,
-        Ok(true) => {
-            let made = probe.reply.as_ref().map(|reply| heard.eval(reply, matter)).transpose();
-            let (reply, reply_failed) = match made {
-                Ok(reply) => (reply, None),
-                Err(why) => (None, Some(why.to_string())),
-            };
-            Told::Yes { reply: reply.map(Reply::Value).or_else(|| printed(heard)), reply_failed }
+impl Finding {
+    /// For the gate, without secrets. `record` gives the reply to record and the word for the effect.
+    pub fn for_gate(
+        self,
+        secrets: &Secrets,
+        record: impl FnOnce(Option<FoundReply>) -> (Option<Vec<u8>>, EffectWord),
+    ) -> ProbeAnswer {
+        match self {
+            Finding::No => ProbeAnswer::No,
+            Finding::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() },
+            Finding::Yes { reply, reply_failed } => {
+                let (reply, word) = record(reply);
+                let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
+                ProbeAnswer::Yes { reply, word: Some(word), reply_failed }
+            }
         }
     }
 }
 
-pub fn of_confirm(confirm: &Confirm, matter: &Matter<'_>, heard: &Heard) -> Result<bool, String> {
-    answers(&confirm.ok, matter, heard)
+impl FoundReply {
+    /// As rules see it.
+    pub fn into_json(self) -> Json {
+        match self {
+            FoundReply::Value(value) => value,
+            FoundReply::Printed(stdout) => Json::str(&String::from_utf8_lossy(&stdout)),
+        }
+    }
 }
 
-fn answers(expression: &Expression, matter: &Matter<'_>, heard: &Heard) -> Result<bool, String> {
-    if let Kind::Http { status, .. } = heard.kind {
+pub fn read_probe(probe: &Probe, subject: &Subject<'_>, response: &QueryResponse) -> Finding {
+    let Some(found) = &probe.found else { return by_exit(response) };
+    match answers(found, subject, response) {
+        Err(why) => Finding::Unknown(why),
+        Ok(false) => Finding::No,
+        Ok(true) => {
+            let made = probe.reply.as_ref().map(|reply| response.eval(reply, subject)).transpose();
+            let (reply, reply_failed) = match made {
+                Ok(reply) => (reply, None),
+                Err(why) => (None, Some(why.to_string())),
+            };
+            Finding::Yes { reply: reply.map(FoundReply::Value).or_else(|| printed(response)), reply_failed }
+        }
+    }
+}
+
+pub fn read_confirm(
+    confirm: &Confirm,
+    subject: &Subject<'_>,
+    response: &QueryResponse,
+) -> Result<bool, String> {
+    answers(&confirm.ok, subject, response)
+}
+
+fn answers(expression: &Expression, subject: &Subject<'_>, response: &QueryResponse) -> Result<bool, String> {
+    if let ResponseKind::Http { status, .. } = response.kind {
         readable(status, expression)?;
     }
-    let said = heard.eval_bool(expression, matter).map_err(|error| error.to_string())?;
-    match &heard.part {
+    let said = response.eval_bool(expression, subject).map_err(|error| error.to_string())?;
+    match &response.more {
         // What is not on this page may be on the next; an expression that speaks of that has thought of it.
         Some(word) if !said && !speaks_of(word, expression) => {
             Err(format!("not found, but there are more pages ({word})"))
@@ -79,42 +115,49 @@ fn speaks_of(word: &str, expression: &Expression) -> bool {
 }
 
 /// Without an expression the exit code of a command answers.
-fn by_exit(heard: &Heard) -> Told {
-    match &heard.kind {
-        Kind::Command { exit: Some(0), .. } => Told::Yes { reply: printed(heard), reply_failed: None },
-        Kind::Command { exit: Some(1), .. } => Told::No,
-        Kind::Command { exit: Some(code), .. } => Told::Unknown(format!("it exited with {code}")),
-        Kind::Command { exit: None, .. } => Told::Unknown("it died by a signal".into()),
-        Kind::Tool | Kind::Http { .. } => Told::Unknown("the probe does not say what to look for".into()),
+fn by_exit(response: &QueryResponse) -> Finding {
+    match &response.kind {
+        ResponseKind::Command { exit: Some(0), .. } => {
+            Finding::Yes { reply: printed(response), reply_failed: None }
+        }
+        ResponseKind::Command { exit: Some(1), .. } => Finding::No,
+        ResponseKind::Command { exit: Some(code), .. } => Finding::Unknown(format!("it exited with {code}")),
+        ResponseKind::Command { exit: None, .. } => Finding::Unknown("it died by a signal".into()),
+        ResponseKind::Tool | ResponseKind::Http { .. } => {
+            Finding::Unknown("the probe does not say what to look for".into())
+        }
     }
 }
 
-fn printed(heard: &Heard) -> Option<Reply> {
-    match &heard.kind {
-        Kind::Command { printed, .. } if !printed.is_empty() => Some(Reply::Printed(printed.clone())),
+fn printed(response: &QueryResponse) -> Option<FoundReply> {
+    match &response.kind {
+        ResponseKind::Command { printed, .. } if !printed.is_empty() => {
+            Some(FoundReply::Printed(printed.clone()))
+        }
         _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::matter::Lent;
+    use super::super::subject::Credentials;
     use super::*;
     use semel_core::json;
 
     fn says(expression: &str, status: u16, part: Option<&str>, body: &str) -> Result<bool, String> {
         let arguments = json::parse(r#"{"args": {"id": "ch_1"}}"#).unwrap();
-        let matter = Matter {
+        let subject = Subject {
             action: "http:POST x/charges",
             arguments: &arguments,
             effect: None,
             reply: None,
-            lent: Lent::Nothing,
+            credentials: Credentials::None,
         };
         let headers = json::parse(r#"{"x-total": "1"}"#).unwrap();
-        let kind = Kind::Http { status, headers };
-        let heard = Heard { resp: json::parse(body).unwrap(), kind, part: part.map(str::to_owned) };
-        answers(&Expression::compile(expression).unwrap(), &matter, &heard)
+        let kind = ResponseKind::Http { status, headers };
+        let response =
+            QueryResponse { resp: json::parse(body).unwrap(), kind, more: part.map(str::to_owned) };
+        answers(&Expression::compile(expression).unwrap(), &subject, &response)
     }
 
     #[test]
