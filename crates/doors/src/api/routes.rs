@@ -1,9 +1,11 @@
-//! The one table of routes: what can be asked, what scope it needs, what it takes and gives.
+//! The one table of routes: what can be request, what scope it needs, what it takes and gives.
 
-use super::asked::{Answering, Asked};
-use super::problem::{Problem, status_of};
+use super::problem::Problem;
+use super::request::ApiRequest;
 use super::respond::List;
-use super::{Api, begin, document, effects, probe, rulings, runs, settle, stats, tokens, undo};
+use super::route::{FormSchema, Handler, Route};
+use super::server::ApiServer;
+use super::{begin, document, effects, probe, rulings, runs, settle, stats, tokens, undo};
 use crate::effect_json::EffectJson;
 use crate::stats::Stats;
 use axum::response::Response;
@@ -11,77 +13,7 @@ use http::{Method, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use semel_core::answer::{Answer, Code};
 use semel_ledger::tokens::Scope;
-use std::collections::BTreeSet;
-use std::fmt;
 use std::sync::Arc;
-
-/// What every path of the table begins with.
-pub const BASE: &str = "/api/v1";
-
-pub type Handler = fn(Arc<Api>, Asked) -> Answering;
-pub type Form = fn(&mut SchemaGenerator) -> Schema;
-
-#[derive(Clone)]
-pub struct Route {
-    pub method: Method,
-    pub path: &'static str,
-    /// The least that a token must have.
-    pub scope: Scope,
-    pub id: &'static str,
-    pub summary: &'static str,
-    pub query: Option<Form>,
-    pub body: Option<Form>,
-    /// What is asked for can also be asked without saying anything.
-    pub body_optional: bool,
-    pub gives: Form,
-    /// It can also be had as Markdown.
-    pub markdown: bool,
-    /// It can also say what it would do, and do nothing.
-    pub has_dry_run: bool,
-    /// How it refuses what is well-formed, beside what every route of its form may say.
-    pub refuses: &'static [StatusCode],
-    /// The codes that an answer about an effect may have here.
-    pub codes: &'static [Code],
-    pub(super) handler: Handler,
-}
-
-impl Route {
-    fn refusing(self, refuses: &'static [StatusCode]) -> Route {
-        Route { refuses, ..self }
-    }
-
-    fn answering_as(self, codes: &'static [Code]) -> Route {
-        Route { codes, ..self }
-    }
-
-    fn with_dry_run(self) -> Route {
-        Route { has_dry_run: true, ..self }
-    }
-
-    /// All statuses that it answers with.
-    pub fn statuses(&self) -> BTreeSet<StatusCode> {
-        // Who asks, under which name, and whether there is room and a ledger, is asked of everybody.
-        let mut all = BTreeSet::from([
-            StatusCode::OK,
-            StatusCode::BAD_REQUEST,
-            StatusCode::UNAUTHORIZED,
-            StatusCode::FORBIDDEN,
-            StatusCode::SERVICE_UNAVAILABLE,
-        ]);
-        if self.body.is_some() {
-            all.extend([StatusCode::PAYLOAD_TOO_LARGE, StatusCode::UNSUPPORTED_MEDIA_TYPE]);
-        }
-        all.extend(self.refuses);
-        all.extend(self.codes.iter().map(|code| status_of(*code)));
-        all
-    }
-}
-
-impl fmt::Debug for Route {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} ({})", self.method, self.path, self.scope)
-    }
-}
 
 fn form<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<T>()
@@ -89,7 +21,7 @@ fn form<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
 
 macro_rules! answering {
     ($handler:path) => {
-        |api, asked| Box::pin($handler(api, asked))
+        |api, request| Box::pin($handler(api, request))
     };
 }
 
@@ -99,7 +31,7 @@ fn get(
     scope: Scope,
     id: &'static str,
     summary: &'static str,
-    gives: Form,
+    gives: FormSchema,
     handler: Handler,
 ) -> Route {
     let method = Method::GET;
@@ -126,8 +58,8 @@ fn post(
     scope: Scope,
     id: &'static str,
     summary: &'static str,
-    body: Form,
-    gives: Form,
+    body: FormSchema,
+    gives: FormSchema,
     handler: Handler,
 ) -> Route {
     let method = Method::POST;
@@ -152,7 +84,7 @@ pub fn routes() -> Vec<Route> {
     vec![
         Route {
             refuses: MAY_BE_ABSENT,
-            query: Some(form::<effects::Filter>),
+            query: Some(form::<effects::EffectsFilter>),
             ..get(
                 "/effects",
                 Agent,
@@ -176,7 +108,7 @@ pub fn routes() -> Vec<Route> {
             Agent,
             "getReply",
             "The upstream's reply.",
-            form::<effects::Reply>,
+            form::<effects::ReplyJson>,
             answering!(effects::reply),
         )
         .refusing(OF_AN_EFFECT),
@@ -185,7 +117,7 @@ pub fn routes() -> Vec<Route> {
             Agent,
             "probe",
             "Probe whether your own call in doubt happened.",
-            form::<probe::Probe>,
+            form::<probe::ProbeForm>,
             form::<EffectJson>,
             answering!(probe::probe),
         )
@@ -225,7 +157,7 @@ pub fn routes() -> Vec<Route> {
             Operator,
             "undo",
             "Undo an effect, if its rule says how.",
-            form::<undo::Undo>,
+            form::<undo::UndoForm>,
             form::<Answer>,
             answering!(undo::undo),
         )
@@ -253,7 +185,7 @@ pub fn routes() -> Vec<Route> {
                 Agent,
                 "getRun",
                 "What was done in a run.",
-                form::<runs::RunTold>,
+                form::<runs::RunSummary>,
                 answering!(runs::one),
             )
         },
@@ -265,7 +197,7 @@ pub fn routes() -> Vec<Route> {
                 "cancelRun",
                 "Stop a run: nothing more starts in it.",
                 form::<runs::Cancel>,
-                form::<runs::Cancelled>,
+                form::<runs::CancelledRun>,
                 answering!(runs::cancel),
             )
         },
@@ -298,7 +230,7 @@ pub fn routes() -> Vec<Route> {
                 "getStats",
                 "Counts of calls, sends, effects and savings.",
                 form::<Stats>,
-                answering!(stats::told),
+                answering!(stats::read),
             )
         },
         get(
@@ -341,6 +273,6 @@ pub fn routes() -> Vec<Route> {
     ]
 }
 
-async fn document(_: Arc<Api>, _: Asked) -> Result<Response, Problem> {
-    super::respond::json(&document::document())
+async fn document(_: Arc<ApiServer>, _: ApiRequest) -> Result<Response, Problem> {
+    super::respond::json(document::document(routes))
 }

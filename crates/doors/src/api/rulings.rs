@@ -1,10 +1,10 @@
 //! What an operator decides about a doubt.
 
-use super::Api;
-use super::asked::{Asked, Who};
-use super::named;
+use super::find_effect;
 use super::problem::Problem;
+use super::request::{ApiRequest, Principal};
 use super::respond;
+use super::server::ApiServer;
 use crate::effect_json::EffectJson;
 use crate::reply::encode_supplied;
 use axum::response::Response;
@@ -52,12 +52,12 @@ pub struct Because {
     pub reason: String,
 }
 
-pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let id = asked.param("id").to_owned();
-    let (who, _, resolve) = asked.json_outside_a_run::<Resolve>().await?;
+pub async fn resolve(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let id = request.param("id").to_owned();
+    let (who, _, resolve) = request.json_outside_a_run::<Resolve>().await?;
     let gate = api.gate()?;
     let now = gate.clock.now();
-    let (_, effect) = named::effect(&api, &who, &id, now).await?;
+    let (_, effect) = find_effect::by_name(&api, &who, &id, now).await?;
     let verdict = match (resolve.verdict, resolve.reply) {
         (VerdictWord::NotApplied, Some(_)) => {
             let detail = "an effect that did not happen has no reply";
@@ -75,23 +75,23 @@ pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     told(&api, changed.map_err(|error| refused(error, effect.id, "there is no doubt to rule on"))?).await
 }
 
-pub async fn reopen(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let id = asked.param("id").to_owned();
-    let (who, _, reopen) = asked.json_outside_a_run::<Because>().await?;
+pub async fn reopen(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let id = request.param("id").to_owned();
+    let (who, _, reopen) = request.json_outside_a_run::<Because>().await?;
     let gate = api.gate()?;
     let now = gate.clock.now();
-    let (_, effect) = named::effect(&api, &who, &id, now).await?;
+    let (_, effect) = find_effect::by_name(&api, &who, &id, now).await?;
     let ruling = ruling(&who, &reopen.reason, now)?;
     let changed = gate.ledger.reopen(effect.id, ruling).await;
     told(&api, changed.map_err(|error| refused(error, effect.id, "no ruling made it so"))?).await
 }
 
-pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let id = asked.param("id").to_owned();
-    let (who, _, again) = asked.json_outside_a_run::<Because>().await?;
+pub async fn again(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let id = request.param("id").to_owned();
+    let (who, _, again) = request.json_outside_a_run::<Because>().await?;
     let gate = api.gate()?;
     let now = gate.clock.now();
-    let (_, effect) = named::effect(&api, &who, &id, now).await?;
+    let (_, effect) = find_effect::by_name(&api, &who, &id, now).await?;
     let ruling = ruling(&who, &again.reason, now)?;
     if let Some(why) = api.services.policy.never_again(&effect.facts) {
         return Err(Problem::new(StatusCode::CONFLICT, why));
@@ -101,7 +101,7 @@ pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     told(&api, changed.map_err(|error| refused(error, effect.id, why))?).await
 }
 
-fn ruling(who: &Who, reason: &str, at: At) -> Result<Ruling, Problem> {
+fn ruling(who: &Principal, reason: &str, at: At) -> Result<Ruling, Problem> {
     let reason = Reason::parse(reason).map_err(|error| Problem::bad(error.to_string()))?;
     Ok(Ruling { by: who.operator(), reason, at })
 }
@@ -117,7 +117,7 @@ fn read(action: &str, rule: &Rule, reply: &RawValue) -> Result<Vec<u8>, Problem>
     encode_supplied(action, rule, text.into_bytes()).map_err(Problem::bad)
 }
 
-async fn told(api: &Api, changed: Changed) -> Result<Response, Problem> {
+async fn told(api: &ApiServer, changed: Changed) -> Result<Response, Problem> {
     let found = changed.found;
     let effect = found.effect().ok_or_else(|| Problem::not_found("such effect"))?;
     respond::json(&EffectJson::read(&api.gate()?.ledger, found.key, effect).await?)

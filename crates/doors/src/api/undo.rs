@@ -1,10 +1,10 @@
 //! Taking an effect back.
 
-use super::Api;
-use super::asked::Asked;
-use super::named;
+use super::find_effect;
 use super::problem::{Problem, problem_of};
+use super::request::ApiRequest;
 use super::respond;
+use super::server::ApiServer;
 use crate::delivery::Delivery;
 use crate::undo::UndoRequest;
 use axum::response::Response;
@@ -19,7 +19,7 @@ use std::time::Duration;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "UndoWish")]
 #[serde(deny_unknown_fields, expecting = "an object")]
-pub struct Undo {
+pub struct UndoForm {
     /// Why.
     #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x00-\x1f\x7f-\x9f]"))]
     pub reason: String,
@@ -28,14 +28,14 @@ pub struct Undo {
     pub dry_run: bool,
 }
 
-/// An answer that took longer than this has not reached whoever asked.
+/// An answer that took longer than this has not reached whoever request.
 const LATE_AFTER: Duration = Duration::from_secs(25);
 
-pub async fn undo(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let id = asked.param("id").to_owned();
-    let dry_run = asked.options.dry_run;
-    let (who, came, undo) = asked.json_outside_a_run::<Undo>().await?;
-    let (_, effect) = named::effect(&api, &who, &id, api.gate()?.clock.now()).await?;
+pub async fn undo(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let id = request.param("id").to_owned();
+    let dry_run = request.options.dry_run;
+    let (who, came, undo) = request.json_outside_a_run::<UndoForm>().await?;
+    let (_, effect) = find_effect::by_name(&api, &who, &id, api.gate()?.clock.now()).await?;
     let reason = Reason::parse(&undo.reason).map_err(|error| Problem::bad(error.to_string()))?;
     let wanted = UndoRequest {
         effect: effect.id,

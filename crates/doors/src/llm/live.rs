@@ -1,10 +1,10 @@
 //! An answer while it comes: all of it from its first byte, for as many readers as want it, each at its own pace.
 
-use super::usage::Tokens;
 use crate::delivery::Delivery;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use semel_core::ids::{AttemptNo, EffectId};
+use semel_core::policy::prices::Tokens;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};

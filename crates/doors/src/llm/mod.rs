@@ -6,6 +6,7 @@
 pub mod api;
 mod asked;
 mod attached;
+mod call;
 mod classify;
 mod follow;
 mod form;

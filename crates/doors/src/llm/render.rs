@@ -2,11 +2,11 @@
 
 use super::api::Api;
 use super::attached::Attached;
+use super::call::ModelCall;
 use super::follow::Following;
 use super::form;
 use super::live::{Form, Head};
 use super::recording::{self, Recording};
-use super::serve::Call;
 use super::usage;
 use crate::delivery::Delivery;
 use crate::http::server::on_sent::OnSent;
@@ -34,7 +34,7 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const JOIN_AGAIN_MS: u64 = 1_000;
 
 /// An answer that comes, as it comes.
-pub fn following(call: &Call, attached: Attached, head: &Head) -> Response {
+pub fn following(call: &ModelCall, attached: Attached, head: &Head) -> Response {
     let Attached { reader, effect, joined } = attached;
     let outcome = if joined { OutcomeWord::Joined } else { OutcomeWord::Ran };
     let saves = joined.then(|| call.meter.clone());
@@ -50,13 +50,13 @@ pub fn following(call: &Call, attached: Attached, head: &Head) -> Response {
 }
 
 /// Whether an answer that another request was given says what this one did not ask for.
-fn hides_usage(call: &Call, head: &Head) -> bool {
+fn hides_usage(call: &ModelCall, head: &Head) -> bool {
     let asked = &call.asked;
     asked.api == Api::Chat && head.form == Form::Events && !asked.include_usage
 }
 
 /// What came of a request whose answer had not begun before it was settled.
-pub fn response(call: &Call, passed: Passed, attached: Option<Attached>) -> Response {
+pub fn response(call: &ModelCall, passed: Passed, attached: Option<Attached>) -> Response {
     let Passed { mut answer, reply, delivery } = passed;
     if let Some(trouble) = answer.trouble.as_mut().filter(|_| call.asked.names_step) {
         wording::told_of_a_step(trouble);
@@ -81,7 +81,7 @@ pub fn response(call: &Call, passed: Passed, attached: Option<Attached>) -> Resp
 
 /// An attempt that ended in an error of the API, made or joined by this call. A stream that broke off in an error is
 /// nothing to whoever asked for a document: it would pass for one.
-fn passes_error(call: &Call, answer: &Answer, attached: &Attached) -> bool {
+fn passes_error(call: &ModelCall, answer: &Answer, attached: &Attached) -> bool {
     let lost = answer.trouble.as_ref().is_some_and(|trouble| trouble.code == Code::InDoubt);
     let live = attached.reader.live();
     let fits = || live.head().is_some_and(|head| !head.status.is_success() || head.form == call.asked.form);
@@ -89,7 +89,7 @@ fn passes_error(call: &Call, answer: &Answer, attached: &Attached) -> bool {
 }
 
 /// An answer from the record, in the form that is asked for.
-fn recorded(call: &Call, recording: Recording, answer: &Answer, delivery: Option<Found>) -> Response {
+fn recorded(call: &ModelCall, recording: Recording, answer: &Answer, delivery: Option<Found>) -> Response {
     let Recording { head, body } = recording;
     let wanted = call.asked.form;
     let api = call.asked.api;

@@ -1,18 +1,18 @@
 //! From a request to the gate, and from what comes of it to whoever asked.
 
 use super::api::{Api, path_behind};
-use super::asked::{self, Asked, BODY_BYTES_MAX, Outgoing, Read};
+use super::asked::{self, BODY_BYTES_MAX, Outgoing, Read};
 use super::attached::{self, Attached, Tell};
+use super::call::ModelCall;
 use super::intent;
 use super::live::{Form, Head, Lives, UnderWay};
 use super::meter::Meter;
 use super::render;
 use super::upstream::Model;
 use crate::delivery::Delivery;
-use crate::http::client::Client;
-use crate::http::server::{Revocable, caller, problem};
+use crate::http::server::{caller, problem};
 use crate::proxy::open::UnreadRefusal;
-use crate::proxy::{self, Offer, Opened};
+use crate::proxy::{self, Opened};
 use crate::services::Services;
 use axum::body::Body;
 use axum::response::Response;
@@ -30,23 +30,6 @@ use std::time::Duration;
 
 /// Between the settlement of an attempt and the end of its answer lie microseconds.
 const ENDING_TAKES_MAX: Duration = Duration::from_millis(100);
-
-/// One request on its way.
-#[derive(Debug)]
-pub struct Call {
-    pub services: Arc<Services>,
-    lives: Arc<Lives>,
-    pub offer: Arc<Offer>,
-    pub asked: Asked,
-    pub rule: Arc<Rule>,
-    /// When it came, on the monotonic clock.
-    pub came: Duration,
-    /// What its caller showed, where that can be revoked.
-    pub token: Option<Revocable>,
-    pub meter: Meter,
-    /// To the upstream, for its caller.
-    client: Client,
-}
 
 /// Answers a request for a generation.
 pub async fn answer(
@@ -87,7 +70,7 @@ pub async fn answer(
     let meter = Meter { tenant: caller.tenant, model: metadata.model.clone().unwrap_or_default() };
     let (services, lives, offer) = (Arc::clone(services), Arc::clone(lives), Arc::clone(offer));
     let call =
-        Arc::new(Call { services, lives, offer, asked, rule, came, token: caller.token, meter, client });
+        Arc::new(ModelCall { services, lives, offer, asked, rule, came, token: caller.token, meter, client });
     match intent.transpose() {
         Ok(intent) => {
             let intent = intent.map(|intent| Box::new(Intent { metadata, ..intent }));
@@ -97,7 +80,7 @@ pub async fn answer(
     }
 }
 
-impl Call {
+impl ModelCall {
     /// Goes through the gate in a task of its own: whoever asked may go away. The answer is given as soon as it
     /// begins, if it comes in the form that was asked for.
     async fn answer(self: Arc<Self>, intent: Option<Box<Intent>>, outgoing: Outgoing) -> Response {
@@ -137,7 +120,7 @@ impl Call {
         tell: Tell,
         _under_way: UnderWay,
     ) -> Passed {
-        let Call { services, offer, asked, rule, meter, token, .. } = &*self;
+        let ModelCall { services, offer, asked, rule, meter, token, .. } = &*self;
         let _in_flight = services.in_flight.begin();
         let run = intent.as_ref().and_then(|intent| intent.run_key);
         let (outgoing, api) = (Some(outgoing), asked.api);
@@ -183,7 +166,7 @@ impl Call {
 
 /// Lets those who follow the attempt of this call have its end, now that it is settled. A connection that was not used
 /// is given back.
-fn finish(call: &Call, mut model: Model<'_>, mut passed: Passed) -> Passed {
+fn finish(call: &ModelCall, mut model: Model<'_>, mut passed: Passed) -> Passed {
     if let Some(prepared) = model.prepared.take() {
         model.client.keep(prepared);
     }

@@ -1,14 +1,15 @@
 //! What a request says, as the arguments that rules speak of: `path`, `query`, `body` and `headers`.
 
+use super::broken_multipart::BrokenMultipart;
 use super::content_type::{self, Charset, OtherCharset, essence};
 use super::graphql::{self, Graphql};
 use super::multipart;
+use super::opaque::sealed;
 use super::path::Place;
 use crate::wire::form;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{self, HeaderName};
-use semel_core::digest::Digest;
 use semel_core::json::{self, Json, Object};
 use semel_core::policy::graphql::Asked;
 use std::borrow::Cow;
@@ -40,7 +41,7 @@ pub enum BadRequest {
     #[error("the query has {0}")]
     Query(form::TooMany),
     #[error("the multipart body {0}")]
-    Multipart(multipart::Broken),
+    Multipart(BrokenMultipart),
     #[error("the body is plain, but its Content-Encoding says it is compressed")]
     NotEncoded,
     #[error("Content-Type is ambiguous: name one type, once")]
@@ -270,15 +271,6 @@ fn is_json(kind: &str) -> bool {
             && (kind.ends_with("+json") || kind.starts_with("application/x-amz-json-"))
 }
 
-/// Bytes that nobody looks into.
-pub fn sealed(kind: &str, bytes: &[u8]) -> Json {
-    Json::object([
-        ("sha256", Json::String(Digest::plain(bytes).to_string())),
-        ("bytes", Json::Number(json::Number::from_i64(i64::try_from(bytes.len()).unwrap_or(i64::MAX)))),
-        ("type", Json::str(kind)),
-    ])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -373,7 +365,7 @@ mod tests {
             assert!(read("utf-8", &other).is_ok(), "{kind}");
             assert!(matches!(
                 read("iso-8859-1", &other),
-                Err(BadRequest::Charset | BadRequest::Multipart(multipart::Broken::Charset))
+                Err(BadRequest::Charset | BadRequest::Multipart(BrokenMultipart::Charset))
             ));
             assert_eq!(read("utf-16", &plain), Err(BadRequest::Charset), "{kind}");
         }

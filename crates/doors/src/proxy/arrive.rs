@@ -3,7 +3,7 @@
 
 use super::arguments::Arguments;
 use super::graphql;
-use super::guard::Guarded;
+use super::guarded::GuardedRequest;
 use super::headers;
 use super::intent::{self, Asked, NotUnderstood, Understood};
 use super::method::{self, is_safe};
@@ -41,9 +41,9 @@ pub enum Way<'a> {
     /// On to its upstream, and what would have been decided into the journal.
     IsObserved(Box<Observed<'a>>),
     /// Through the gate.
-    IsGuarded(Arc<Guarded>),
+    IsGuarded(Arc<GuardedRequest>),
     /// Nowhere: it is told what it would do.
-    IsDryRun(Arc<Guarded>),
+    IsDryRun(Arc<GuardedRequest>),
 }
 
 /// A request that passes as it came.
@@ -159,7 +159,7 @@ impl<'a> Unread<'a> {
         let mut intent = intent.map_err(|missing| refuse(wording::key_required(&missing)))?;
         intent.metadata = call_metadata(&parts.headers);
         intent.says_in_full = understood.arguments.says_in_full();
-        let guarded = Arc::new(Guarded {
+        let guarded = Arc::new(GuardedRequest {
             services: Arc::clone(services),
             offer: Arc::clone(offer),
             client: offer.client.for_principal(&caller.whose()),

@@ -1,9 +1,9 @@
 //! Asking whether a request was carried out, and whether a reported success is true.
 
 use super::classify;
-use super::guard::Guarded;
+use super::guarded::GuardedRequest;
 use super::intent::ACCOUNTS;
-use super::upstream::{Live, LiveBody};
+use super::upstream_answer::{AnswerBody, UpstreamAnswer};
 use crate::background_confirm::BackgroundConfirm;
 use crate::query::origins::UrlOrigin;
 use crate::query::{Credentials, FoundReply, Query, Subject};
@@ -20,7 +20,7 @@ use std::borrow::Cow;
 
 /// What a question about a request may use of it.
 struct About<'a> {
-    guarded: &'a Guarded,
+    guarded: &'a GuardedRequest,
     upstream: UrlOrigin,
     /// What its caller shows to the upstream, and the account that it acts for: questions to the same upstream show it
     /// too.
@@ -28,7 +28,7 @@ struct About<'a> {
 }
 
 impl<'a> About<'a> {
-    fn of(guarded: &'a Guarded) -> About<'a> {
+    fn of(guarded: &'a GuardedRequest) -> About<'a> {
         let tells = |name: &str| is_credential(name) || ACCOUNTS.contains(&name);
         let shown = guarded.headers.iter().filter(|(name, _)| tells(name.as_str()));
         let headers = shown.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -36,7 +36,7 @@ impl<'a> About<'a> {
     }
 
     fn query(&'a self, effect: Option<&'a Effect>, reply: Option<&'a Json>) -> Query<'a> {
-        let Guarded { services, understood, .. } = self.guarded;
+        let GuardedRequest { services, understood, .. } = self.guarded;
         let credentials = Credentials::Headers { upstream: &self.upstream, headers: &self.headers };
         let arguments = &understood.arguments.json;
         let subject = Subject { action: &understood.action, arguments, effect, reply, credentials };
@@ -48,7 +48,7 @@ impl<'a> About<'a> {
 pub async fn probe(
     probe: &Probe,
     effect: Option<&Effect>,
-    guarded: &Guarded,
+    guarded: &GuardedRequest,
     secrets: &Secrets,
 ) -> (ProbeAnswer, Option<Json>) {
     let finding = About::of(guarded).query(effect, None).probe(probe).await;
@@ -62,7 +62,7 @@ pub async fn probe(
             FoundReply::Value(value) => recorded("application/json", value.canonical().into_bytes(), secrets),
             FoundReply::Printed(stdout) => recorded("text/plain; charset=utf-8", stdout, secrets),
         });
-        let Guarded { method, path, understood, .. } = guarded;
+        let GuardedRequest { method, path, understood, .. } = guarded;
         let said = || value.clone().unwrap_or(Json::Null);
         (reply, classify::effect_word(StatusCode::OK, method, path, &understood.rule, said))
     });
@@ -76,9 +76,9 @@ fn recorded(kind: &'static str, body: Vec<u8>, secrets: &Secrets) -> Option<Vec<
 }
 
 /// What the upstream answered, now or when it was done, as rules see it.
-pub fn reply(passed: &Passed, live: Option<&Live>) -> Json {
+pub fn reply(passed: &Passed, live: Option<&UpstreamAnswer>) -> Json {
     match (&passed.reply, live) {
-        (GivenReply::Live, Some(Live { body: LiveBody::Whole(body), .. })) => reply::value(body),
+        (GivenReply::Live, Some(UpstreamAnswer { body: AnswerBody::Whole(body), .. })) => reply::value(body),
         (GivenReply::Recorded(bytes), _) => HttpReply::of_any(bytes.clone()).value(),
         _ => Json::Null,
     }
@@ -86,12 +86,17 @@ pub fn reply(passed: &Passed, live: Option<&Live>) -> Json {
 
 /// What an undo is filled in from: the request, and what is known of its answer. What must not be kept of that is taken
 /// out first.
-pub fn seen(guarded: &Guarded, live: Option<&Live>, found: Option<&Json>, secrets: &Secrets) -> CallView {
+pub fn seen(
+    guarded: &GuardedRequest,
+    live: Option<&UpstreamAnswer>,
+    found: Option<&Json>,
+    secrets: &Secrets,
+) -> CallView {
     let answered = match live {
-        Some(Live { body: LiveBody::Whole(body), .. }) => {
+        Some(UpstreamAnswer { body: AnswerBody::Whole(body), .. }) => {
             secrets.out_of_body(body).ok().map(|kept| reply::value(&kept))
         }
-        Some(Live { body: LiveBody::Streamed(_), .. }) | None => None,
+        Some(UpstreamAnswer { body: AnswerBody::Streamed(_), .. }) | None => None,
     };
     let reply = found.or(answered.as_ref());
     let places = About::of(guarded).query(None, reply).subject.places();
@@ -99,8 +104,8 @@ pub fn seen(guarded: &Guarded, live: Option<&Live>, found: Option<&Json>, secret
 }
 
 /// Begins to ask whether a success is true, unless this process already does. The caller has its answer meanwhile.
-pub fn follow(guarded: &Guarded, done: Found, reply: Json) {
-    let Guarded { services, understood, .. } = guarded;
+pub fn follow(guarded: &GuardedRequest, done: Found, reply: Json) {
+    let GuardedRequest { services, understood, .. } = guarded;
     let Some(confirm) = understood.rule.confirm.clone() else { return };
     let About { upstream, headers, .. } = About::of(guarded);
     let question = BackgroundConfirm {

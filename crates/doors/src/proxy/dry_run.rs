@@ -2,7 +2,7 @@
 
 use super::arguments::Shape;
 use super::classify;
-use super::guard::Guarded;
+use super::guarded::GuardedRequest;
 use super::inject::{self, Parts};
 use super::upstream::HttpUpstream;
 use crate::http::body;
@@ -25,10 +25,10 @@ const TAKES_MAX: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// What would become of it, with what the upstream says about that. Nothing is claimed, and no effect is sent.
-pub async fn answer(gate: &ServedGate, guarded: &Guarded) -> Result<Answer, Error> {
+pub async fn answer(gate: &ServedGate, guarded: &GuardedRequest) -> Result<Answer, Error> {
     // Nothing is sent through it, so nobody waits for an answer.
     let mut upstream = HttpUpstream::of(guarded, oneshot::channel().0);
-    let Guarded { method, path, understood, .. } = guarded;
+    let GuardedRequest { method, path, understood, .. } = guarded;
     let mut rule = understood.rule.clone();
     let ruled = rule.effect_word();
     if rule.class != Class::Read {
@@ -68,11 +68,11 @@ enum NotAsked {
 }
 
 /// The request as its upstream's dry run.
-fn request(guarded: &Guarded, own: &DryRun) -> Result<Request<bytes::Bytes>, NotAsked> {
+fn request(guarded: &GuardedRequest, own: &DryRun) -> Result<Request<bytes::Bytes>, NotAsked> {
     if guarded.understood.may_be_another {
         return Err(NotAsked::OtherMethod);
     }
-    let Guarded { method, uri, headers, body, understood, offer, .. } = guarded;
+    let GuardedRequest { method, uri, headers, body, understood, offer, .. } = guarded;
     let (mut uri, mut headers, mut body) = (uri.clone(), headers.clone(), body.clone());
     // The key is for the effect.
     headers.remove(&offer.key_header);
@@ -108,7 +108,7 @@ fn request(guarded: &Guarded, own: &DryRun) -> Result<Request<bytes::Bytes>, Not
     Ok(request)
 }
 
-async fn ask(guarded: &Guarded, request: Request<bytes::Bytes>) -> Result<Value, String> {
+async fn ask(guarded: &GuardedRequest, request: Request<bytes::Bytes>) -> Result<Value, String> {
     let client = &guarded.client;
     let prepared = client.prepare_read().await.map_err(|error| error.to_string())?;
     let response = client.send(prepared, request).await.map_err(|error| error.to_string())?;

@@ -1,62 +1,29 @@
 //! A guarded request through the gate. Whoever asked may go away: it is finished and settled all the same.
 
 use super::ask;
-use super::intent::Understood;
-use super::offer::Offer;
+use super::guarded::GuardedRequest;
 use super::render::{self, Receipt};
 use super::streamed::Begun;
-use super::upstream::{HttpUpstream, Live, LiveBody};
-use crate::delivery::Delivery;
+use super::upstream::HttpUpstream;
+use super::upstream_answer::{AnswerBody, UpstreamAnswer};
 use crate::finish_detached::FinishDetached;
-use crate::http::client::Client;
-use crate::http::large_body_permits::LargeBodyPermit;
-use crate::http::server::Revocable;
-use crate::services::Services;
 use axum::response::Response;
-use bytes::Bytes;
-use http::{HeaderMap, Method, Uri};
 use semel_core::answer::{Answer, OutcomeWord, Trouble};
-use semel_core::intent::Intent;
 use semel_core::wording;
 use semel_gate::patience::Look;
 use semel_gate::{GivenReply, Passed};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::oneshot;
-
-/// A request that goes through the gate.
-#[derive(Debug)]
-pub struct Guarded {
-    pub services: Arc<Services>,
-    pub offer: Arc<Offer>,
-    /// To the upstream, for its caller.
-    pub client: Client,
-    pub method: Method,
-    /// What the upstream is asked for, and what rules call it.
-    pub uri: Uri,
-    pub path: String,
-    /// As the upstream gets them.
-    pub headers: HeaderMap,
-    pub body: Bytes,
-    /// Its place among the large ones, if it is one.
-    pub turn: Option<LargeBodyPermit>,
-    pub understood: Understood,
-    pub intent: Intent,
-    /// When it came, on the monotonic clock.
-    pub came: Duration,
-    /// What its caller showed, where that can be revoked.
-    pub token: Option<Revocable>,
-}
 
 /// What a request came to.
 #[derive(Debug)]
 struct Ended {
     passed: Passed,
-    live: Option<Live>,
+    live: Option<UpstreamAnswer>,
 }
 
 /// Answers as soon as one look has an answer or its beginning.
-pub async fn guard(guarded: Arc<Guarded>) -> Response {
+pub async fn guard(guarded: Arc<GuardedRequest>) -> Response {
     let gate = match &guarded.services.gate {
         Ok(gate) => gate,
         Err(why) => return respond(&guarded, Ended::trouble(&guarded, wording::ledger_unavailable(why))),
@@ -79,8 +46,8 @@ pub async fn guard(guarded: Arc<Guarded>) -> Response {
     .await
 }
 
-async fn pass(guarded: Arc<Guarded>, look: Look, begun: oneshot::Sender<Begun>) -> Ended {
-    let Guarded { services, understood, intent, .. } = &*guarded;
+async fn pass(guarded: Arc<GuardedRequest>, look: Look, begun: oneshot::Sender<Begun>) -> Ended {
+    let GuardedRequest { services, understood, intent, .. } = &*guarded;
     let _in_flight = services.in_flight.begin();
     let gate = match &services.gate {
         Ok(gate) => gate,
@@ -99,7 +66,7 @@ async fn pass(guarded: Arc<Guarded>, look: Look, begun: oneshot::Sender<Begun>) 
         ask::follow(&guarded, done, ask::reply(&passed, live.as_ref()));
     }
     let live = match live {
-        Some(Live { body: LiveBody::Streamed(giving), .. }) => {
+        Some(UpstreamAnswer { body: AnswerBody::Streamed(giving), .. }) => {
             if passed.reply == GivenReply::Live {
                 giving.end(guarded.delivery(passed.delivery.clone())).await;
             }
@@ -110,24 +77,18 @@ async fn pass(guarded: Arc<Guarded>, look: Look, begun: oneshot::Sender<Begun>) 
     Ended { passed, live }
 }
 
-impl Guarded {
-    fn delivery(&self, found: Option<semel_ledger::Found>) -> Option<Delivery> {
-        Delivery::of(&self.services, found, Some(self.came + self.understood.rule.late_after))
-    }
-}
-
 impl Ended {
-    fn trouble(guarded: &Guarded, trouble: Trouble) -> Ended {
+    fn trouble(guarded: &GuardedRequest, trouble: Trouble) -> Ended {
         let answer = Answer::of_trouble(guarded.understood.rule.tier(), OutcomeWord::Refused, trouble);
         Ended { passed: Passed { answer, reply: GivenReply::None, delivery: None }, live: None }
     }
 }
 
-fn respond(guarded: &Guarded, ended: Ended) -> Response {
+fn respond(guarded: &GuardedRequest, ended: Ended) -> Response {
     let Ended { passed: Passed { answer, reply, delivery }, live } = ended;
     let delivery = guarded.delivery(delivery);
     match (reply, live) {
-        (GivenReply::Live, Some(Live { status, headers, body: LiveBody::Whole(body) })) => {
+        (GivenReply::Live, Some(UpstreamAnswer { status, headers, body: AnswerBody::Whole(body) })) => {
             let receipt = Receipt::of(&answer);
             render::live(status, headers, &receipt, &guarded.offer, body, delivery)
         }
@@ -137,6 +98,6 @@ fn respond(guarded: &Guarded, ended: Ended) -> Response {
 }
 
 /// An answer that goes out while it arrives. How it ends is seen to by whoever passes the request.
-fn streaming(guarded: &Guarded, begun: Begun) -> Response {
+fn streaming(guarded: &GuardedRequest, begun: Begun) -> Response {
     render::streaming(begun, &guarded.offer)
 }

@@ -2,7 +2,8 @@
 
 use super::arrive::{Arrived, Passing, Way, arrive};
 use super::dry_run;
-use super::guard::{Guarded, guard};
+use super::guard::guard;
+use super::guarded::GuardedRequest;
 use super::offers::Offers;
 use super::open::{Opened, UnreadRefusal};
 use super::refused::{Refused, trouble};
@@ -34,8 +35,8 @@ pub async fn serve(offers: &Offers, opened: Opened<'_>, mut body: Body) -> Respo
     answered.unwrap_or_else(|response| UnreadRefusal { response, waits }.respond(body))
 }
 
-async fn told_only(guarded: &Guarded) -> Result<Response, Refused> {
-    let Guarded { services, offer, understood, .. } = guarded;
+async fn told_only(guarded: &GuardedRequest) -> Result<Response, Refused> {
+    let GuardedRequest { services, offer, understood, .. } = guarded;
     let unavailable = |why: &str| trouble(&understood.rule, offer, wording::ledger_unavailable(why));
     let gate = services.gate.as_ref().map_err(|why| unavailable(why))?;
     let answer = dry_run::answer(gate, guarded).await.map_err(|error| unavailable(&error.to_string()))?;

@@ -3,11 +3,12 @@
 use super::ask;
 use super::classify::{self, Meaning};
 use super::content_type;
-use super::guard::Guarded;
+use super::guarded::GuardedRequest;
 use super::headers;
 use super::inject;
 use super::key;
 use super::streamed::{Begun, Collected, Giving, Held, collect};
+use super::upstream_answer::{AnswerBody, UpstreamAnswer};
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, LastMoment, Prepared};
 use crate::http::server::lets_send;
@@ -17,7 +18,7 @@ use crate::reply::{REPLY_BYTES_MAX, http as reply};
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
 use http::response::Parts as Head;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::ids::AttemptNo;
@@ -38,39 +39,24 @@ const SHOWN_BYTES_MAX: usize = 16 * 1024;
 /// such length.
 pub const JUDGED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The upstream's own answer to the newest attempt.
-#[derive(Debug)]
-pub struct Live {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub body: LiveBody,
-}
-
-#[derive(Debug)]
-pub enum LiveBody {
-    Whole(Bytes),
-    /// It is on its way to the client already, but for its end.
-    Streamed(Giving),
-}
-
 #[derive(Debug)]
 pub struct HttpUpstream<'a> {
-    guarded: &'a Guarded,
+    guarded: &'a GuardedRequest,
     prepared: Option<Prepared>,
     /// Gets an answer that is too large to be held back, once.
     begun: Option<oneshot::Sender<Begun>>,
-    live: Option<Live>,
+    live: Option<UpstreamAnswer>,
     /// What a probe brought back of a lost answer.
     found: Option<Json>,
 }
 
 impl<'a> HttpUpstream<'a> {
-    pub fn of(guarded: &'a Guarded, begun: oneshot::Sender<Begun>) -> HttpUpstream<'a> {
+    pub fn of(guarded: &'a GuardedRequest, begun: oneshot::Sender<Begun>) -> HttpUpstream<'a> {
         HttpUpstream { guarded, prepared: None, begun: Some(begun), live: None, found: None }
     }
 
     /// The newest answer. A connection that was not used is given back.
-    pub fn finish(mut self) -> Option<Live> {
+    pub fn finish(mut self) -> Option<UpstreamAnswer> {
         if let Some(prepared) = self.prepared.take() {
             self.guarded.client.keep(prepared);
         }
@@ -79,7 +65,7 @@ impl<'a> HttpUpstream<'a> {
 
     /// The request for the upstream, with its idempotency key where the rule says so.
     fn request(&self, recorded: Option<&Recorded<'_>>) -> Request<Bytes> {
-        let Guarded { method, uri, headers, body, understood, intent, offer, .. } = self.guarded;
+        let GuardedRequest { method, uri, headers, body, understood, intent, offer, .. } = self.guarded;
         let (mut uri, mut headers, mut body) = (uri.clone(), headers.clone(), body.clone());
         if let Some(recorded) = recorded {
             // The client's key stands for the first effect of its record; a deliberate repeat is another one.
@@ -125,7 +111,7 @@ impl<'a> HttpUpstream<'a> {
     /// Reads an answer to its end, and says what it means.
     async fn read(&mut self, recorded: Option<&Recorded<'_>>, response: Response<Incoming>) -> Sent {
         let (head, body) = response.into_parts();
-        let Guarded { understood, offer, method, path, .. } = self.guarded;
+        let GuardedRequest { understood, offer, method, path, .. } = self.guarded;
         let rule = &understood.rule;
         let keyed = rule.inject.is_some() || understood.key_in_place;
         let once = Sending { recorded: recorded.copied(), timeout: None }.must_happen_once(rule);
@@ -206,14 +192,14 @@ impl<'a> HttpUpstream<'a> {
             }
             _ => None,
         };
-        let body = giving.map_or(LiveBody::Whole(whole), LiveBody::Streamed);
-        self.live = Some(Live { status: head.status, headers: head.headers, body });
+        let body = giving.map_or(AnswerBody::Whole(whole), AnswerBody::Streamed);
+        self.live = Some(UpstreamAnswer { status: head.status, headers: head.headers, body });
         Sent { reply, ..Sent::of(secrets.out_of_outcome(outcome)) }
     }
 
     /// Why nobody can say what an answer means, as it may be written. An expression that fails tells what it failed at.
     fn told(&self, meaning: Meaning, whole: &Bytes, once: bool, why: String) -> String {
-        let Guarded { understood, .. } = self.guarded;
+        let GuardedRequest { understood, .. } = self.guarded;
         let rule = &understood.rule;
         if SecretParts::of(rule).is_empty() {
             return why;
@@ -231,7 +217,7 @@ impl<'a> HttpUpstream<'a> {
     }
 
     fn secrets(&self) -> Secrets {
-        let Guarded { understood, headers, .. } = self.guarded;
+        let GuardedRequest { understood, headers, .. } = self.guarded;
         Secrets::of_request(&understood.arguments.json, &understood.rule, headers)
     }
 }

@@ -3,7 +3,6 @@
 
 use super::pages::LINK;
 use super::response::{QueryResponse, ResponseKind};
-use super::subject::Subject;
 use crate::redact::Secrets;
 use semel_core::answer::EffectWord;
 use semel_core::json::Json;
@@ -60,13 +59,13 @@ impl FoundReply {
     }
 }
 
-pub fn read_probe(probe: &Probe, subject: &Subject<'_>, response: &QueryResponse) -> Finding {
+pub fn read_probe(probe: &Probe, places: &Json, response: &QueryResponse) -> Finding {
     let Some(found) = &probe.found else { return by_exit(response) };
-    match answers(found, subject, response) {
+    match answers(found, places, response) {
         Err(why) => Finding::Unknown(why),
         Ok(false) => Finding::No,
         Ok(true) => {
-            let made = probe.reply.as_ref().map(|reply| response.eval(reply, subject)).transpose();
+            let made = probe.reply.as_ref().map(|reply| response.eval(reply, places)).transpose();
             let (reply, reply_failed) = match made {
                 Ok(reply) => (reply, None),
                 Err(why) => (None, Some(why.to_string())),
@@ -76,19 +75,15 @@ pub fn read_probe(probe: &Probe, subject: &Subject<'_>, response: &QueryResponse
     }
 }
 
-pub fn read_confirm(
-    confirm: &Confirm,
-    subject: &Subject<'_>,
-    response: &QueryResponse,
-) -> Result<bool, String> {
-    answers(&confirm.ok, subject, response)
+pub fn read_confirm(confirm: &Confirm, places: &Json, response: &QueryResponse) -> Result<bool, String> {
+    answers(&confirm.ok, places, response)
 }
 
-fn answers(expression: &Expression, subject: &Subject<'_>, response: &QueryResponse) -> Result<bool, String> {
+fn answers(expression: &Expression, places: &Json, response: &QueryResponse) -> Result<bool, String> {
     if let ResponseKind::Http { status, .. } = response.kind {
         readable(status, expression)?;
     }
-    let said = response.eval_bool(expression, subject).map_err(|error| error.to_string())?;
+    let said = response.eval_bool(expression, places).map_err(|error| error.to_string())?;
     match &response.more {
         // What is not on this page may be on the next; an expression that speaks of that has thought of it.
         Some(word) if !said && !speaks_of(word, expression) => {
@@ -140,24 +135,16 @@ fn printed(response: &QueryResponse) -> Option<FoundReply> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::subject::Credentials;
     use super::*;
     use semel_core::json;
 
     fn says(expression: &str, status: u16, part: Option<&str>, body: &str) -> Result<bool, String> {
-        let arguments = json::parse(r#"{"args": {"id": "ch_1"}}"#).unwrap();
-        let subject = Subject {
-            action: "http:POST x/charges",
-            arguments: &arguments,
-            effect: None,
-            reply: None,
-            credentials: Credentials::None,
-        };
+        let places = json::parse(r#"{"args": {"id": "ch_1"}}"#).unwrap();
         let headers = json::parse(r#"{"x-total": "1"}"#).unwrap();
         let kind = ResponseKind::Http { status, headers };
         let response =
             QueryResponse { resp: json::parse(body).unwrap(), kind, more: part.map(str::to_owned) };
-        answers(&Expression::compile(expression).unwrap(), &subject, &response)
+        answers(&Expression::compile(expression).unwrap(), &places, &response)
     }
 
     #[test]

@@ -42,7 +42,7 @@ impl Query<'_> {
     /// Did it happen?
     pub async fn probe(&self, probe: &Probe) -> Finding {
         match self.ask(&probe.call).await {
-            Ok(response) => finding::read_probe(probe, &self.subject, &response),
+            Ok(response) => finding::read_probe(probe, &self.subject.places(), &response),
             Err(why) => Finding::Unknown(why),
         }
     }
@@ -50,7 +50,7 @@ impl Query<'_> {
     /// It said yes: is it true? An error means that nobody can tell.
     pub async fn confirm(&self, confirm: &Confirm) -> Result<bool, String> {
         let response = self.ask(&confirm.call).await?;
-        finding::read_confirm(confirm, &self.subject, &response)
+        finding::read_confirm(confirm, &self.subject.places(), &response)
     }
 
     async fn ask(&self, call: &Call) -> Result<QueryResponse, String> {

@@ -1,6 +1,5 @@
 //! The response to a question, as expressions see it.
 
-use super::subject::Subject;
 use semel_core::json::Json;
 use semel_core::policy::expression::{EvalError, Expression};
 use std::time::Duration;
@@ -34,17 +33,16 @@ pub enum ResponseKind {
 }
 
 impl QueryResponse {
-    pub fn eval_bool(&self, expression: &Expression, subject: &Subject<'_>) -> Result<bool, EvalError> {
-        self.with_variables(subject, |variables| expression.eval_bool(variables))
+    pub fn eval_bool(&self, expression: &Expression, places: &Json) -> Result<bool, EvalError> {
+        self.with_variables(places, |variables| expression.eval_bool(variables))
     }
 
-    pub fn eval(&self, expression: &Expression, subject: &Subject<'_>) -> Result<Json, EvalError> {
-        self.with_variables(subject, |variables| expression.eval(variables))
+    pub fn eval(&self, expression: &Expression, places: &Json) -> Result<Json, EvalError> {
+        self.with_variables(places, |variables| expression.eval(variables))
     }
 
-    fn with_variables<T>(&self, subject: &Subject<'_>, eval: impl FnOnce(&[(&str, &Json)]) -> T) -> T {
-        let places = subject.places();
-        let mut variables: Vec<(&str, &Json)> = match &places {
+    fn with_variables<T>(&self, places: &Json, eval: impl FnOnce(&[(&str, &Json)]) -> T) -> T {
+        let mut variables: Vec<(&str, &Json)> = match places {
             Json::Object(members) => members.iter().collect(),
             _ => Vec::new(),
         };

@@ -16,7 +16,7 @@ use axum::Router;
 use axum::routing::get;
 use http::StatusCode;
 use semel_core::policy::servers::{LISTEN, Serve};
-use semel_doors::api::{self, Api};
+use semel_doors::api::{self, ApiServer};
 use semel_doors::http::server::{self, Load, Room, Served, Token, Workers};
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
@@ -81,7 +81,7 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
         .route("/healthz", get(|| async { "ok\n" }))
         .merge(telemetry::router(Arc::new(Operation::new(Arc::clone(&services), load.clone()))))
         .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
-        .merge(api::router(Arc::new(Api::new(Arc::clone(&services), undoer))))
+        .merge(api::router(Arc::new(ApiServer::new(Arc::clone(&services), undoer))))
         .fallback(move || async move { server::problem(StatusCode::NOT_FOUND, &nothing_here) });
     runtime.block_on(async {
         let listener = server::listen(address).map_err(|error| {

@@ -1,10 +1,12 @@
 //! A connection to an upstream, spoken by hyper. It has no task of its own: the caller that waits for a response, or
 //! reads its body, drives it. One request at a time is under way.
 
-use super::connect::{Nature, Stream, nature};
+use super::connect::{ClientStream, Nature, nature};
+use super::error::Failed;
 use super::http2_tasks::Http2Driver;
-use super::monitor::{Check, Refusal, SendMonitor};
-use super::{HEADER_BYTES_MAX, LastMoment, Payload, describe};
+use super::monitor::{Check, LastMoment, Refusal, SendMonitor};
+use super::payload::Payload;
+use crate::http::{HEADER_BYTES_MAX, describe};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
@@ -36,7 +38,7 @@ enum Sender {
 }
 
 enum Driver {
-    Http1(Box<http1::Connection<Stream, Payload>>),
+    Http1(Box<http1::Connection<ClientStream, Payload>>),
     Http2(Box<Http2Driver>),
 }
 
@@ -50,6 +52,16 @@ pub enum Unanswered {
     Lost(String),
 }
 
+impl From<Unanswered> for Failed {
+    fn from(unanswered: Unanswered) -> Failed {
+        match unanswered {
+            Unanswered::TooLate => Failed::NeverSent("the last moment for sending has passed".into()),
+            Unanswered::NeverSent(why) => Failed::NeverSent(why),
+            Unanswered::Lost(why) => Failed::Lost(why),
+        }
+    }
+}
+
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection").field("is_used", &self.is_used).finish_non_exhaustive()
@@ -57,7 +69,7 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    pub async fn open(stream: Stream) -> hyper::Result<Connection> {
+    pub async fn open(stream: ClientStream) -> hyper::Result<Connection> {
         let Nature { monitor, is_tls, is_http2 } = nature(&stream);
         let (sender, driver) = if is_http2 {
             let (sender, driver) = Http2Driver::open(stream, |executor| {

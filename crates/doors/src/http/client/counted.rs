@@ -1,8 +1,8 @@
 //! A connection below TLS. It counts the bytes that the kernel took: a request of which none was written was not sent,
 //! whatever failed above. Before the first byte of a request it looks at the peer and at the clock.
 
-use super::connect::CheckedResolver;
 use super::monitor::SendMonitor;
+use super::resolver::CheckedResolver;
 use crate::http::socket;
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};

@@ -1,8 +1,8 @@
 //! The parts of an HTTP/2 connection, all polled by the caller that waits for the response. Once the caller drops them,
 //! nothing more is written.
 
-use super::Payload;
-use super::connect::Stream;
+use super::connect::ClientStream;
+use super::payload::Payload;
 use hyper::client::conn::http2;
 use hyper::rt::Executor;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 
 type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
-type OpenConnection = http2::Connection<Stream, Payload, LocalExecutor>;
+type OpenConnection = http2::Connection<ClientStream, Payload, LocalExecutor>;
 type NewTasks = Mutex<Vec<Task>>;
 
 /// Takes the tasks that the library would spawn. Weak: the tasks hold it themselves.
@@ -41,7 +41,7 @@ pub struct Http2Driver {
 
 impl Http2Driver {
     pub async fn open(
-        stream: Stream,
+        stream: ClientStream,
         builder: impl FnOnce(LocalExecutor) -> http2::Builder<LocalExecutor>,
     ) -> hyper::Result<(http2::SendRequest<Payload>, Http2Driver)> {
         let new = Arc::<NewTasks>::default();

@@ -1,8 +1,23 @@
 //! The facts about the request that a connection carries, shared between the connection and the socket below TLS.
 
-use super::LastMoment;
+use crate::runtime::RuntimeClock;
+use semel_core::time::At;
+use semel_gate::clock::Clock;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// After it nothing of a request may begin to leave.
+#[derive(Debug, Clone)]
+pub struct LastMoment {
+    pub clock: RuntimeClock,
+    pub at: At,
+}
+
+impl LastMoment {
+    fn has_passed(&self) -> bool {
+        self.at < self.clock.now()
+    }
+}
 
 #[derive(Debug, Default)]
 pub struct SendMonitor(Mutex<State>);

@@ -1,8 +1,9 @@
 //! A client's connection, spoken by hyper: one request after the other.
 
+use super::departures::{Departures, Leaving};
 use super::request_body::RequestBody;
-use super::response_body::{Leaving, ResponseBody};
-use super::socket::{ClientSocket, Departures};
+use super::response_body::ResponseBody;
+use super::socket::ClientSocket;
 use crate::http::HEADER_BYTES_MAX;
 use axum::body::Body;
 use axum::response::Response;

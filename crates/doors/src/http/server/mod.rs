@@ -7,6 +7,7 @@ mod caller;
 mod connection;
 mod credential;
 mod cross_origin;
+mod departures;
 mod keyring;
 mod listen;
 pub mod on_sent;

@@ -1,27 +1,12 @@
 //! The body of a response on its way to hyper. It tells the socket which of its bytes are the last.
 
-use super::on_sent::OnSent;
-use super::socket::Departures;
+use super::departures::{Departures, Leaving};
 use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-
-/// The end of a response. Both are dropped if it never leaves.
-pub struct Leaving {
-    pub on_sent: Option<OnSent>,
-    /// The request's place among all.
-    pub held: Box<dyn Send>,
-}
-
-impl fmt::Debug for Leaving {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Leaving").field("on_sent", &self.on_sent).finish_non_exhaustive()
-    }
-}
 
 #[derive(Debug)]
 pub struct ResponseBody {

@@ -1,7 +1,7 @@
 //! The structure of a document, as far as it tells what is asked for. `None`: it cannot be read.
 
+use super::operation::{Directive, Field, Graphql, KeyValue, Operation};
 use super::tokens::{Kind, Tokens};
-use super::{Directive, Field, Graphql, KeyValue, Operation};
 use std::borrow::Borrow;
 use std::collections::HashMap;
 

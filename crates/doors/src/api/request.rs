@@ -1,7 +1,6 @@
-//! A request, once it is known whose it is and that it may be asked.
+//! A request, once it is known whose it is and that it may be request.
 
 use super::problem::Problem;
-use super::routes::Route;
 use crate::call_options::CallOptions;
 use crate::http::body::{self, PAUSE_MAX, Unreadable};
 use crate::http::call_metadata;
@@ -9,11 +8,10 @@ use crate::http::server::{Revocable, caller};
 use crate::services::Services;
 use axum::body::Body;
 use axum::extract::{Query, RawPathParams};
-use axum::response::Response;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
-use http::{Method, Request, StatusCode};
+use http::{Request, StatusCode};
 use http_body::Body as _;
 use semel_core::call_metadata::CallMetadata;
 use semel_core::effect::Effect;
@@ -28,8 +26,8 @@ use std::time::Duration;
 const BODY_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Debug)]
-pub struct Asked {
-    pub who: Who,
+pub struct ApiRequest {
+    pub who: Principal,
     /// The run that a header names.
     pub run: Option<Run>,
     pub options: CallOptions,
@@ -43,9 +41,16 @@ pub struct Asked {
     body: Body,
 }
 
+/// What a route demands and offers.
+#[derive(Debug, Clone, Copy)]
+pub struct Access {
+    pub scope: Scope,
+    pub has_dry_run: bool,
+}
+
 /// Whose request it is: from the credential, never from what it says.
 #[derive(Debug, Clone)]
-pub struct Who {
+pub struct Principal {
     pub tenant: String,
     pub principal: String,
     pub scope: Scope,
@@ -53,7 +58,7 @@ pub struct Who {
     mark: Option<u64>,
 }
 
-impl Who {
+impl Principal {
     /// As a ruling names it.
     pub fn operator(&self) -> String {
         format!("operator token {}", self.principal.strip_prefix("token:").unwrap_or(&self.principal))
@@ -74,34 +79,34 @@ impl Who {
     }
 }
 
-impl Asked {
+impl ApiRequest {
     pub fn read(
         services: &Services,
-        route: &Route,
+        access: Access,
         params: &RawPathParams,
         request: Request<Body>,
-    ) -> Result<Asked, Problem> {
+    ) -> Result<ApiRequest, Problem> {
         let (mut parts, body) = request.into_parts();
         let Some(scope) = parts.extensions.get::<Scope>().copied() else {
             return Err(Problem::new(StatusCode::UNAUTHORIZED, "a token of semel's own is needed"));
         };
-        if scope < route.scope {
-            let needs = format!("this needs a token of scope {}; yours is {scope}", route.scope);
+        if scope < access.scope {
+            let needs = format!("this needs a token of scope {}; yours is {scope}", access.scope);
             return Err(Problem::new(StatusCode::FORBIDDEN, needs));
         }
         let caller = caller(services.secret(), None, &mut parts)
             .map_err(|_| Problem::bad("Semel-Run-Id cannot name a run"))?;
         let options = CallOptions::of(&parts.headers).map_err(|bad| Problem::bad(bad.to_string()))?;
-        if options.dry_run && !route.has_dry_run && route.method != Method::GET {
+        if options.dry_run && !access.has_dry_run {
             return Err(Problem::bad("there is no dry run of this; nothing was done"));
         }
         let (tenant, principal) = (caller.tenant, caller.principal);
         let mark = services.secret().map(|secret| principal_mark(secret, &tenant, &principal));
-        let who = Who { tenant, principal, scope, mark };
+        let who = Principal { tenant, principal, scope, mark };
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let metadata = call_metadata(&parts.headers);
         let (run, token, came) = (caller.run, caller.token, services.clock.elapsed());
-        Ok(Asked { who, run, options, came, metadata, token, params, parts, body })
+        Ok(ApiRequest { who, run, options, came, metadata, token, params, parts, body })
     }
 
     /// A part of the path. The table says that it is there.
@@ -135,7 +140,7 @@ impl Asked {
         kinds.any(|kind| kind.trim().eq_ignore_ascii_case("text/markdown"))
     }
 
-    pub async fn json<T: DeserializeOwned>(self) -> Result<(Who, Option<Run>, Duration, T), Problem> {
+    pub async fn json<T: DeserializeOwned>(self) -> Result<(Principal, Option<Run>, Duration, T), Problem> {
         // What cannot be understood is not read either.
         if !self.is_plain_json() {
             return Err(no_json());
@@ -148,7 +153,7 @@ impl Asked {
     }
 
     /// The same for a ruling, which never comes out of a run: its agent would rule on its own doubts.
-    pub async fn json_outside_a_run<T: DeserializeOwned>(self) -> Result<(Who, Duration, T), Problem> {
+    pub async fn json_outside_a_run<T: DeserializeOwned>(self) -> Result<(Principal, Duration, T), Problem> {
         let (who, run, came, said) = self.json::<T>().await?;
         let Some(run) = run else { return Ok((who, came, said)) };
         let detail =
@@ -157,7 +162,7 @@ impl Asked {
     }
 
     /// The same where a request may say nothing at all.
-    pub async fn json_if_any<T: DeserializeOwned + Default>(self) -> Result<(Who, T), Problem> {
+    pub async fn json_if_any<T: DeserializeOwned + Default>(self) -> Result<(Principal, T), Problem> {
         let is_json = self.is_plain_json();
         let bytes = whole(self.body).await?;
         match bytes.is_empty() {
@@ -203,5 +208,3 @@ fn plain(said: &str) -> String {
     let known = WORDS.iter().find_map(|(theirs, ours)| Some(format!("{ours}{}", said.strip_prefix(theirs)?)));
     known.unwrap_or_else(|| said.to_owned())
 }
-
-pub type Answering = std::pin::Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send>>;

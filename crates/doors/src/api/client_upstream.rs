@@ -1,7 +1,7 @@
 //! A client that calls a tool itself is its own upstream: nothing is sent from here. What its rule asks is asked from
 //! here.
 
-use super::begin::word_of;
+use super::client_effect::word_of;
 use crate::http::server::{Revocable, lets_send};
 use crate::query::{Credentials, Query, Subject};
 use crate::redact::SecretParts;
@@ -15,7 +15,7 @@ use semel_core::redact::redact;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 
 #[derive(Debug)]
-pub struct Client<'a> {
+pub struct ClientUpstream<'a> {
     services: &'a Services,
     action: &'a str,
     arguments: &'a Json,
@@ -26,13 +26,18 @@ pub struct Client<'a> {
     found: Option<Json>,
 }
 
-impl<'a> Client<'a> {
-    pub fn of(services: &'a Services, action: &'a str, arguments: &'a Json, rule: &'a Rule) -> Client<'a> {
-        Client { services, action, arguments, rule, token: None, found: None }
+impl<'a> ClientUpstream<'a> {
+    pub fn of(
+        services: &'a Services,
+        action: &'a str,
+        arguments: &'a Json,
+        rule: &'a Rule,
+    ) -> ClientUpstream<'a> {
+        ClientUpstream { services, action, arguments, rule, token: None, found: None }
     }
 
-    pub fn showing(self, token: Option<&'a Revocable>) -> Client<'a> {
-        Client { token, ..self }
+    pub fn showing(self, token: Option<&'a Revocable>) -> ClientUpstream<'a> {
+        ClientUpstream { token, ..self }
     }
 
     fn subject<'b>(&'b self, effect: Option<&'b Effect>) -> Subject<'b> {
@@ -41,7 +46,7 @@ impl<'a> Client<'a> {
     }
 }
 
-impl Upstream for Client<'_> {
+impl Upstream for ClientUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         lets_send(self.token).await
     }

@@ -1,8 +1,8 @@
 //! Which effect is meant: by its id, or by the end of one, among those that the caller may see.
 
-use super::Api;
-use super::asked::Who;
 use super::problem::Problem;
+use super::request::Principal;
+use super::server::ApiServer;
 use http::StatusCode;
 use semel_core::digest::Digest;
 use semel_core::effect::Effect;
@@ -22,7 +22,12 @@ const LOOKED_AT_MAX: usize = 50_000;
 const CANDIDATES_SHOWN: usize = 5;
 
 /// The effect as it is now: what time and death have done to it is seen here.
-pub async fn effect(api: &Api, who: &Who, text: &str, now: At) -> Result<(Digest, Effect), Problem> {
+pub async fn by_name(
+    api: &ApiServer,
+    who: &Principal,
+    text: &str,
+    now: At,
+) -> Result<(Digest, Effect), Problem> {
     let gate = api.gate()?;
     let id = match EffectId::parse(text) {
         Some(id) => id,
@@ -40,7 +45,7 @@ pub async fn effect(api: &Api, who: &Who, text: &str, now: At) -> Result<(Digest
 }
 
 /// Only the newest effect of a record can be open, and so be changed by time.
-pub async fn as_it_is(api: &Api, key: Digest, effect: Effect, now: At) -> Result<Effect, Problem> {
+pub async fn as_it_is(api: &ApiServer, key: Digest, effect: Effect, now: At) -> Result<Effect, Problem> {
     if !effect.is_open() {
         return Ok(api.gate()?.ledger.as_known_since(effect).await?);
     }
@@ -48,7 +53,7 @@ pub async fn as_it_is(api: &Api, key: Digest, effect: Effect, now: At) -> Result
     Ok(newest.filter(|newest| newest.id == effect.id).unwrap_or(effect))
 }
 
-async fn by_end(api: &Api, who: &Who, text: &str) -> Result<EffectId, Problem> {
+async fn by_end(api: &ApiServer, who: &Principal, text: &str) -> Result<EffectId, Problem> {
     let end = text.strip_prefix("ef_").unwrap_or(text).to_ascii_uppercase();
     if end.len() < SUFFIX_CHARACTERS_MIN || !end.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(Problem::not_found(&format!("effect {text}")));

@@ -1,0 +1,28 @@
+//! One request for a generation, on its way.
+
+use super::asked::Asked;
+use super::live::Lives;
+use super::meter::Meter;
+use crate::http::client::Client;
+use crate::http::server::Revocable;
+use crate::proxy::Offer;
+use crate::services::Services;
+use semel_core::policy::Rule;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug)]
+pub struct ModelCall {
+    pub services: Arc<Services>,
+    pub lives: Arc<Lives>,
+    pub offer: Arc<Offer>,
+    pub asked: Asked,
+    pub rule: Arc<Rule>,
+    /// When it came, on the monotonic clock.
+    pub came: Duration,
+    /// What its caller showed, where that can be revoked.
+    pub token: Option<Revocable>,
+    pub meter: Meter,
+    /// To the upstream, for its caller.
+    pub client: Client,
+}

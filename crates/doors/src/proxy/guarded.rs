@@ -1,0 +1,44 @@
+//! A request that goes through the gate.
+
+use super::intent::Understood;
+use super::offer::Offer;
+use crate::delivery::Delivery;
+use crate::http::client::Client;
+use crate::http::large_body_permits::LargeBodyPermit;
+use crate::http::server::Revocable;
+use crate::services::Services;
+use bytes::Bytes;
+use http::{HeaderMap, Method, Uri};
+use semel_core::intent::Intent;
+use semel_ledger::Found;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug)]
+pub struct GuardedRequest {
+    pub services: Arc<Services>,
+    pub offer: Arc<Offer>,
+    /// To the upstream, for its caller.
+    pub client: Client,
+    pub method: Method,
+    /// What the upstream is asked for, and what rules call it.
+    pub uri: Uri,
+    pub path: String,
+    /// As the upstream gets them.
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    /// Its place among the large ones, if it is one.
+    pub turn: Option<LargeBodyPermit>,
+    pub understood: Understood,
+    pub intent: Intent,
+    /// When it came, on the monotonic clock.
+    pub came: Duration,
+    /// What its caller showed, where that can be revoked.
+    pub token: Option<Revocable>,
+}
+
+impl GuardedRequest {
+    pub fn delivery(&self, found: Option<Found>) -> Option<Delivery> {
+        Delivery::of(&self.services, found, Some(self.came + self.understood.rule.late_after))
+    }
+}
