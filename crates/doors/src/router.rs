@@ -1,7 +1,7 @@
 //! Which door a request goes to.
 
 use crate::http::server::Answers;
-use crate::llm::{self, Lives};
+use crate::llm::{self, LiveAnswers};
 use crate::proxy;
 use axum::Router;
 use axum::body::Body;
@@ -16,7 +16,7 @@ pub struct DoorRouter {
     /// By far the most requests are for them, so they need no table of routes.
     apis: proxy::Offers,
     /// Answers of models that are coming.
-    lives: Arc<Lives>,
+    lives: Arc<LiveAnswers>,
     /// To all the other doors.
     others: Router,
 }

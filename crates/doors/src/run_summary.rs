@@ -23,7 +23,7 @@ const FIRST_LINE_CHARACTERS_MAX: usize = 2_000;
 
 /// Effects by what is known of them, each group oldest first.
 #[derive(Debug, Default)]
-pub struct Sorted {
+pub struct SortedEffects {
     twice: Vec<(Digest, Effect)>,
     applied: Vec<(Digest, Effect)>,
     in_doubt: Vec<(Digest, Effect)>,
@@ -34,7 +34,7 @@ pub struct Sorted {
     not_applied: Vec<(Digest, Effect)>,
 }
 
-impl Sorted {
+impl SortedEffects {
     pub fn push(&mut self, key: Digest, effect: Effect) {
         let group = match effect.state {
             _ if lifecycle::duplicates(&effect).is_some() => &mut self.twice,
@@ -58,15 +58,15 @@ impl Sorted {
 
 /// A run, and whose it is.
 #[derive(Debug, Clone, Copy)]
-pub struct OfRun<'a> {
+pub struct RunName<'a> {
     pub tenant: &'a str,
     pub run: &'a str,
 }
 
 pub async fn markdown<S: Store, H: Holders, E: Entropy>(
     ledger: Option<&Ledger<S, H, E>>,
-    sorted: &Sorted,
-    of: Option<OfRun<'_>>,
+    sorted: &SortedEffects,
+    of: Option<RunName<'_>>,
 ) -> Result<String, Error> {
     let mut text = match of {
         Some(of) => format!("# Done in run {}\n", code(of.run)),

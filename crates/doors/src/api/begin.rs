@@ -4,7 +4,7 @@ use super::claim;
 use super::client_effect::reply_of;
 use super::client_upstream::ClientUpstream;
 use super::problem::{Problem, problem_of};
-use super::request::{ApiRequest, Principal};
+use super::request::{ApiPrincipal, ApiRequest};
 use super::respond;
 use super::server::ApiServer;
 use crate::background_confirm::BackgroundConfirm;
@@ -262,7 +262,7 @@ impl BeginRequest {
         Ok(rule)
     }
 
-    fn ask<'a>(&'a self, who: &'a Principal) -> Ask<'a> {
+    fn ask<'a>(&'a self, who: &'a ApiPrincipal) -> Ask<'a> {
         Ask {
             tenant: &who.tenant,
             principal: &who.principal,
@@ -281,7 +281,7 @@ impl BeginRequest {
     }
 
     /// One client's nonce is never another's.
-    fn nonce(&self, who: &Principal, secret: &semel_core::digest::Secret) -> Nonce {
+    fn nonce(&self, who: &ApiPrincipal, secret: &semel_core::digest::Secret) -> Nonce {
         let Some(nonce) = &self.nonce else { return Nonce(OsEntropy.bits()) };
         let parts = [who.tenant.as_bytes(), who.principal.as_bytes(), nonce.as_bytes()];
         let digest = secret.mac("client nonce", &parts);

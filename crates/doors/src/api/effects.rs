@@ -3,7 +3,7 @@
 use super::cursor;
 use super::find_effect;
 use super::problem::Problem;
-use super::request::{ApiRequest, Principal};
+use super::request::{ApiPrincipal, ApiRequest};
 use super::respond::{self, List};
 use super::server::ApiServer;
 use crate::effect_json::{self, EffectJson, ReplyKept};
@@ -106,7 +106,11 @@ pub struct EffectPage {
     pub damaged: usize,
 }
 
-pub async fn page(api: &ApiServer, who: &Principal, filter: &EffectsFilter) -> Result<EffectPage, Problem> {
+pub async fn page(
+    api: &ApiServer,
+    who: &ApiPrincipal,
+    filter: &EffectsFilter,
+) -> Result<EffectPage, Problem> {
     let gate = api.gate()?;
     let now = gate.clock.now();
     let since = filter.since.as_deref().map(|text| instant(text, now)).transpose()?;

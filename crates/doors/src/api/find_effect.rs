@@ -1,7 +1,7 @@
 //! Which effect is meant: by its id, or by the end of one, among those that the caller may see.
 
 use super::problem::Problem;
-use super::request::Principal;
+use super::request::ApiPrincipal;
 use super::server::ApiServer;
 use http::StatusCode;
 use semel_core::digest::Digest;
@@ -24,7 +24,7 @@ const CANDIDATES_SHOWN: usize = 5;
 /// The effect as it is now: what time and death have done to it is seen here.
 pub async fn by_name(
     api: &ApiServer,
-    who: &Principal,
+    who: &ApiPrincipal,
     text: &str,
     now: At,
 ) -> Result<(Digest, Effect), Problem> {
@@ -53,7 +53,7 @@ pub async fn as_it_is(api: &ApiServer, key: Digest, effect: Effect, now: At) -> 
     Ok(newest.filter(|newest| newest.id == effect.id).unwrap_or(effect))
 }
 
-async fn by_end(api: &ApiServer, who: &Principal, text: &str) -> Result<EffectId, Problem> {
+async fn by_end(api: &ApiServer, who: &ApiPrincipal, text: &str) -> Result<EffectId, Problem> {
     let end = text.strip_prefix("ef_").unwrap_or(text).to_ascii_uppercase();
     if end.len() < SUFFIX_CHARACTERS_MIN || !end.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(Problem::not_found(&format!("effect {text}")));

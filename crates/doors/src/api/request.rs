@@ -27,7 +27,7 @@ const BODY_BYTES_MAX: usize = 4 << 20;
 
 #[derive(Debug)]
 pub struct ApiRequest {
-    pub who: Principal,
+    pub who: ApiPrincipal,
     /// The run that a header names.
     pub run: Option<Run>,
     pub options: CallOptions,
@@ -43,14 +43,14 @@ pub struct ApiRequest {
 
 /// What a route demands and offers.
 #[derive(Debug, Clone, Copy)]
-pub struct Access {
+pub struct RouteAccess {
     pub scope: Scope,
     pub has_dry_run: bool,
 }
 
 /// Whose request it is: from the credential, never from what it says.
 #[derive(Debug, Clone)]
-pub struct Principal {
+pub struct ApiPrincipal {
     pub tenant: String,
     pub principal: String,
     pub scope: Scope,
@@ -58,7 +58,7 @@ pub struct Principal {
     mark: Option<u64>,
 }
 
-impl Principal {
+impl ApiPrincipal {
     /// As a ruling names it.
     pub fn operator(&self) -> String {
         format!("operator token {}", self.principal.strip_prefix("token:").unwrap_or(&self.principal))
@@ -82,7 +82,7 @@ impl Principal {
 impl ApiRequest {
     pub fn read(
         services: &Services,
-        access: Access,
+        access: RouteAccess,
         params: &RawPathParams,
         request: Request<Body>,
     ) -> Result<ApiRequest, Problem> {
@@ -102,7 +102,7 @@ impl ApiRequest {
         }
         let (tenant, principal) = (caller.tenant, caller.principal);
         let mark = services.secret().map(|secret| principal_mark(secret, &tenant, &principal));
-        let who = Principal { tenant, principal, scope, mark };
+        let who = ApiPrincipal { tenant, principal, scope, mark };
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let metadata = call_metadata(&parts.headers);
         let (run, token, came) = (caller.run, caller.token, services.clock.elapsed());
@@ -140,7 +140,9 @@ impl ApiRequest {
         kinds.any(|kind| kind.trim().eq_ignore_ascii_case("text/markdown"))
     }
 
-    pub async fn json<T: DeserializeOwned>(self) -> Result<(Principal, Option<Run>, Duration, T), Problem> {
+    pub async fn json<T: DeserializeOwned>(
+        self,
+    ) -> Result<(ApiPrincipal, Option<Run>, Duration, T), Problem> {
         // What cannot be understood is not read either.
         if !self.is_plain_json() {
             return Err(no_json());
@@ -153,7 +155,9 @@ impl ApiRequest {
     }
 
     /// The same for a ruling, which never comes out of a run: its agent would rule on its own doubts.
-    pub async fn json_outside_a_run<T: DeserializeOwned>(self) -> Result<(Principal, Duration, T), Problem> {
+    pub async fn json_outside_a_run<T: DeserializeOwned>(
+        self,
+    ) -> Result<(ApiPrincipal, Duration, T), Problem> {
         let (who, run, came, said) = self.json::<T>().await?;
         let Some(run) = run else { return Ok((who, came, said)) };
         let detail =
@@ -162,7 +166,7 @@ impl ApiRequest {
     }
 
     /// The same where a request may say nothing at all.
-    pub async fn json_if_any<T: DeserializeOwned + Default>(self) -> Result<(Principal, T), Problem> {
+    pub async fn json_if_any<T: DeserializeOwned + Default>(self) -> Result<(ApiPrincipal, T), Problem> {
         let is_json = self.is_plain_json();
         let bytes = whole(self.body).await?;
         match bytes.is_empty() {

@@ -1,7 +1,7 @@
 //! A row of the table of routes.
 
 use super::problem::{Problem, status_of};
-use super::request::{Access, ApiRequest};
+use super::request::{ApiRequest, RouteAccess};
 use super::server::ApiServer;
 use axum::response::Response;
 use http::{Method, StatusCode};
@@ -58,8 +58,8 @@ impl Route {
     }
 
     /// A request that only reads may ask for a dry run everywhere.
-    pub fn access(&self) -> Access {
-        Access { scope: self.scope, has_dry_run: self.has_dry_run || self.method == Method::GET }
+    pub fn access(&self) -> RouteAccess {
+        RouteAccess { scope: self.scope, has_dry_run: self.has_dry_run || self.method == Method::GET }
     }
 
     /// All statuses that it answers with.

@@ -185,7 +185,7 @@ pub fn routes() -> Vec<Route> {
                 Agent,
                 "getRun",
                 "What was done in a run.",
-                form::<runs::RunSummary>,
+                form::<runs::RunEffects>,
                 answering!(runs::one),
             )
         },

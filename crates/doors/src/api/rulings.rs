@@ -2,7 +2,7 @@
 
 use super::find_effect;
 use super::problem::Problem;
-use super::request::{ApiRequest, Principal};
+use super::request::{ApiPrincipal, ApiRequest};
 use super::respond;
 use super::server::ApiServer;
 use crate::effect_json::EffectJson;
@@ -101,7 +101,7 @@ pub async fn again(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
     told(&api, changed.map_err(|error| refused(error, effect.id, why))?).await
 }
 
-fn ruling(who: &Principal, reason: &str, at: At) -> Result<Ruling, Problem> {
+fn ruling(who: &ApiPrincipal, reason: &str, at: At) -> Result<Ruling, Problem> {
     let reason = Reason::parse(reason).map_err(|error| Problem::bad(error.to_string()))?;
     Ok(Ruling { by: who.operator(), reason, at })
 }

@@ -4,12 +4,12 @@ use super::cursor;
 use super::effects::{self, EffectPage, EffectsFilter};
 use super::find_effect;
 use super::problem::Problem;
-use super::request::{ApiRequest, Principal};
+use super::request::{ApiPrincipal, ApiRequest};
 use super::respond::{self, List};
 use super::server::ApiServer;
 use crate::effect_json::EffectJson;
 use crate::known_run::{is_on_record, lists_effects};
-use crate::run_summary::{self, OfRun, Sorted};
+use crate::run_summary::{self, RunName, SortedEffects};
 use axum::response::Response;
 use schemars::JsonSchema;
 use semel_core::effect::State;
@@ -98,7 +98,7 @@ pub async fn list(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, 
 }
 
 /// A run is listed where its newest effect stands, and nowhere else.
-async fn is_newest(api: &ApiServer, who: &Principal, run: &str, place: Cursor) -> Result<bool, Problem> {
+async fn is_newest(api: &ApiServer, who: &ApiPrincipal, run: &str, place: Cursor) -> Result<bool, Problem> {
     let gate = api.gate()?;
     let of = Latest::Run(run_key(gate.ledger.secret(), &who.tenant, run));
     let mut before = None;
@@ -116,7 +116,7 @@ async fn is_newest(api: &ApiServer, who: &Principal, run: &str, place: Cursor) -
     }
 }
 
-async fn listed(api: &ApiServer, who: &Principal, run: &str) -> Result<RunListed, Problem> {
+async fn listed(api: &ApiServer, who: &ApiPrincipal, run: &str) -> Result<RunListed, Problem> {
     let mut counted = RunCounts::default();
     let (mut newest_at, mut total, mut cursor) = (String::new(), 0, None);
     loop {
@@ -148,14 +148,14 @@ async fn listed(api: &ApiServer, who: &Principal, run: &str) -> Result<RunListed
     })
 }
 
-async fn is_cancelled(api: &ApiServer, who: &Principal, run: &str) -> Result<bool, Problem> {
+async fn is_cancelled(api: &ApiServer, who: &ApiPrincipal, run: &str) -> Result<bool, Problem> {
     Ok(api.gate()?.ledger.standing_fence(&who.tenant, run).await?.is_some())
 }
 
 /// What was done in one run, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "RunTold")]
-pub struct RunSummary {
+pub struct RunEffects {
     schema_version: u32,
     run: String,
     cancelled: bool,
@@ -185,10 +185,15 @@ pub async fn one(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, P
     for (key, effect) in &effects {
         items.push(EffectJson::read(&api.gate()?.ledger, *key, effect).await?);
     }
-    respond::json(&RunSummary { schema_version: 1, run, cancelled, items, next, damaged })
+    respond::json(&RunEffects { schema_version: 1, run, cancelled, items, next, damaged })
 }
 
-async fn markdown(api: &ApiServer, who: &Principal, run: &str, cancelled: bool) -> Result<Response, Problem> {
+async fn markdown(
+    api: &ApiServer,
+    who: &ApiPrincipal,
+    run: &str,
+    cancelled: bool,
+) -> Result<Response, Problem> {
     let mut newest_first = Vec::new();
     let (mut cursor, mut damaged) = (None, 0);
     loop {
@@ -204,12 +209,12 @@ async fn markdown(api: &ApiServer, who: &Principal, run: &str, cancelled: bool) 
     if newest_first.is_empty() && damaged == 0 && !cancelled {
         return Err(Problem::not_found(&format!("run {run}")));
     }
-    let mut sorted = Sorted::default();
+    let mut sorted = SortedEffects::default();
     for (key, effect) in newest_first.into_iter().rev() {
         sorted.push(key, effect);
     }
     let mut text =
-        run_summary::markdown(Some(&api.gate()?.ledger), &sorted, Some(OfRun { tenant: &who.tenant, run }))
+        run_summary::markdown(Some(&api.gate()?.ledger), &sorted, Some(RunName { tenant: &who.tenant, run }))
             .await?;
     if damaged > 0 {
         text.push_str(&format!("\nRecords of this run that cannot be read, and are left out: {damaged}\n"));

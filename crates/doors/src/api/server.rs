@@ -1,7 +1,7 @@
 //! The services that every handler uses.
 
 use super::problem::Problem;
-use super::request::Principal;
+use super::request::ApiPrincipal;
 use crate::http::large_body_permits::{self, LargeBodyPermit, LargeBodyPermits};
 use crate::runtime::ServedGate;
 use crate::services::Services;
@@ -31,7 +31,7 @@ impl ApiServer {
     /// The turn of a request that is large, or does not say how large it is.
     pub async fn turn(
         &self,
-        principal: &Principal,
+        principal: &ApiPrincipal,
         bytes_max: Option<u64>,
     ) -> Result<Option<LargeBodyPermit>, Problem> {
         if bytes_max.is_some_and(|bytes| bytes <= LARGE_BYTES) {

@@ -1,12 +1,12 @@
 //! The command behind the door: found, started, watched, read.
 
-use super::classify::{self, Exit, Meaning, Reading};
+use super::classify::{self, CommandExit, ExitMeaning, ExitReading};
 use super::intent::CommandLine;
 use super::render;
 use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
-use crate::process::child::{self, Ended, Plan, Signals};
+use crate::process::child::{self, ChildPlan, FinishedChild, Signals};
 use crate::process::program;
-use crate::process::stream::{Sink, Taken};
+use crate::process::stream::{FinishedStream, Sink};
 use crate::query::{Backends, Credentials, FoundReply, Query, Subject};
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
@@ -51,7 +51,7 @@ pub struct CommandUpstream<'a, C> {
     said_effect: Option<EffectWord>,
     signals: Option<Signals>,
     program: Option<PathBuf>,
-    ended: Option<Ended>,
+    ended: Option<FinishedChild>,
     /// What a probe found of its reply.
     found: Option<Json>,
 }
@@ -66,7 +66,7 @@ pub enum Show {
 
 /// What `semel run` decides before a command is wrapped.
 #[derive(Debug)]
-pub struct Options {
+pub struct CommandOptions {
     pub show: Show,
     pub pass_input: bool,
     pub effect: Option<EffectWord>,
@@ -85,7 +85,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         (rule, policy): (&'a Rule, &'a Policy),
         holders: &'a FileHolders,
         clock: &'a C,
-        options: Options,
+        options: CommandOptions,
     ) -> Self {
         CommandUpstream {
             line,
@@ -182,7 +182,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         command
     }
 
-    fn run(&mut self, mut command: Command, timeout: Option<Duration>) -> Result<Ended, NotRun> {
+    fn run(&mut self, mut command: Command, timeout: Option<Duration>) -> Result<FinishedChild, NotRun> {
         match (&self.line.input, self.pass_input) {
             (Some(_), _) => {}
             (None, true) => drop(command.stdin(Stdio::inherit())),
@@ -192,7 +192,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             Show::Live => (Sink::Stdout(std::io::stdout()), Sink::Stderr(std::io::stderr())),
             Show::InAnswer => (Sink::Nowhere, Sink::Nowhere),
         };
-        let plan = Plan {
+        let plan = ChildPlan {
             command,
             input: self.line.input.as_deref(),
             stdout,
@@ -237,17 +237,21 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         by_rule.or(self.said_effect).or(said.effect).unwrap_or_else(|| render::word_by_verb(&self.line.argv))
     }
 
-    fn read(&self, ended: &Ended, must_happen_once: bool) -> Sent {
+    fn read(&self, ended: &FinishedChild, must_happen_once: bool) -> Sent {
         let (stdout, stderr) = (ended.stdout.both_ends(), ended.stderr.both_ends());
-        let exit =
-            Exit { status: ended.status, timed_out: ended.timed_out, stdout: &stdout, stderr: &stderr };
+        let exit = CommandExit {
+            status: ended.status,
+            timed_out: ended.timed_out,
+            stdout: &stdout,
+            stderr: &stderr,
+        };
         let argv = &self.line.argv;
         let settings = || classify::has_settings(argv, &self.backends.shell.curl_settings);
         let reading = classify::read(argv, exit, self.rule, must_happen_once, settings);
         // What goes on in the background may still do what the command said it could not.
         let reading = match ended.left_running {
-            true => Reading {
-                meaning: Meaning::Ambiguous,
+            true => ExitReading {
+                meaning: ExitMeaning::Ambiguous,
                 line: format!("{}, and something that it started is still running", reading.line),
             },
             false => reading,
@@ -276,9 +280,9 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         Sent { reply: bytes, data, ..Sent::of(self.outcome(reading, reply, &output)) }
     }
 
-    fn outcome(&self, reading: Reading, reply: Reply, output: &CommandOutput) -> Outcome {
+    fn outcome(&self, reading: ExitReading, reply: Reply, output: &CommandOutput) -> Outcome {
         match reading.meaning {
-            Meaning::Succeeded => {
+            ExitMeaning::Succeeded => {
                 let said = account::read(&output.stdout);
                 let evidence = match said.only_accepted {
                     true => Evidence::Accepted,
@@ -286,11 +290,15 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
                 };
                 Outcome::Applied { evidence, word: self.effect_word(said, &output.stdout), reply }
             }
-            Meaning::NeverSent => Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply },
-            Meaning::Refused => Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply },
-            Meaning::Reported => Outcome::NotApplied { why: NotAppliedWhy::Reported(reading.line), reply },
+            ExitMeaning::NeverSent => {
+                Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply }
+            }
+            ExitMeaning::Refused => Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply },
+            ExitMeaning::Reported => {
+                Outcome::NotApplied { why: NotAppliedWhy::Reported(reading.line), reply }
+            }
             // Whether its tree is gone is found out when somebody looks.
-            Meaning::Ambiguous => Outcome::InDoubt { why: reading.line, sender_gone: false },
+            ExitMeaning::Ambiguous => Outcome::InDoubt { why: reading.line, sender_gone: false },
         }
     }
 
@@ -446,7 +454,7 @@ impl NotRun {
     }
 }
 
-fn capped(taken: &Taken) -> Vec<u8> {
+fn capped(taken: &FinishedStream) -> Vec<u8> {
     taken.kept[..taken.kept.len().min(REPLY_BYTES_MAX)].to_vec()
 }
 

@@ -1,8 +1,8 @@
 //! One request for a generation, on its way.
 
-use super::asked::Asked;
-use super::live::Lives;
+use super::live_answer::LiveAnswers;
 use super::meter::Meter;
+use super::request::ModelRequest;
 use crate::http::client::Client;
 use crate::http::server::Revocable;
 use crate::proxy::Offer;
@@ -14,9 +14,9 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct ModelCall {
     pub services: Arc<Services>,
-    pub lives: Arc<Lives>,
+    pub lives: Arc<LiveAnswers>,
     pub offer: Arc<Offer>,
-    pub asked: Asked,
+    pub asked: ModelRequest,
     pub rule: Arc<Rule>,
     /// When it came, on the monotonic clock.
     pub came: Duration,

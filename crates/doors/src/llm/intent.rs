@@ -1,6 +1,6 @@
 //! From a request to the rule that holds for it and the intent that it is.
 
-use super::asked::Asked;
+use super::request::ModelRequest;
 use crate::caller::Caller;
 use semel_core::digest::{Digest, Secret};
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing};
@@ -31,12 +31,12 @@ const VOLATILE: [&str; 12] = [
 static VOLATILE_PATHS: LazyLock<Vec<Path>> =
     LazyLock::new(|| VOLATILE.iter().map(|path| Path::parse(path).expect("it is written above")).collect());
 
-pub fn rule(policy: &Policy, asked: &Asked, arguments: &Json) -> Arc<Rule> {
+pub fn rule(policy: &Policy, asked: &ModelRequest, arguments: &Json) -> Arc<Rule> {
     policy.rule_for(&ActionFacts::new(asked.api.action(), arguments))
 }
 
 pub fn intent(
-    asked: &Asked,
+    asked: &ModelRequest,
     arguments: &Json,
     rule: &Rule,
     authority: &str,

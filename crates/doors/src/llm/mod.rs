@@ -4,22 +4,22 @@
 //! reached nobody is handed over, and a delivered answer is not reused unless the caller names the step.
 
 pub mod api;
-mod asked;
-mod attached;
+mod attachment;
 mod call;
 mod classify;
-mod follow;
 mod form;
 mod intent;
-mod live;
+mod joined_body;
+mod live_answer;
 mod meter;
 mod read;
 mod recording;
 mod render;
+mod request;
 pub mod serve;
 mod stop;
 mod upstream;
 pub mod usage;
 
 pub use api::is_generation;
-pub use live::Lives;
+pub use live_answer::LiveAnswers;

@@ -1,11 +1,11 @@
 //! From what came of a request to the response that its client can use.
 
-use super::api::Api;
-use super::attached::Attached;
+use super::api::ModelApi;
+use super::attachment::Attached;
 use super::call::ModelCall;
-use super::follow::Following;
 use super::form;
-use super::live::{Form, Head};
+use super::joined_body::JoinedBody;
+use super::live_answer::{AnswerForm, AnswerHead};
 use super::recording::{self, Recording};
 use super::usage;
 use crate::delivery::Delivery;
@@ -34,12 +34,12 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const JOIN_AGAIN_MS: u64 = 1_000;
 
 /// An answer that comes, as it comes.
-pub fn following(call: &ModelCall, attached: Attached, head: &Head) -> Response {
+pub fn following(call: &ModelCall, attached: Attached, head: &AnswerHead) -> Response {
     let Attached { reader, effect, joined } = attached;
     let outcome = if joined { OutcomeWord::Joined } else { OutcomeWord::Ran };
     let saves = joined.then(|| call.meter.clone());
     let on_sent = OnSent::default();
-    let body = Following::new(reader, Arc::clone(&call.services), saves, on_sent.clone());
+    let body = JoinedBody::new(reader, Arc::clone(&call.services), saves, on_sent.clone());
     let body = body.hiding_usage(joined && hides_usage(call, head));
     let mut response = Response::new(Body::new(body));
     response.extensions_mut().insert(on_sent);
@@ -50,9 +50,9 @@ pub fn following(call: &ModelCall, attached: Attached, head: &Head) -> Response 
 }
 
 /// Whether an answer that another request was given says what this one did not ask for.
-fn hides_usage(call: &ModelCall, head: &Head) -> bool {
+fn hides_usage(call: &ModelCall, head: &AnswerHead) -> bool {
     let asked = &call.asked;
-    asked.api == Api::Chat && head.form == Form::Events && !asked.include_usage
+    asked.api == ModelApi::Chat && head.form == AnswerForm::Events && !asked.include_usage
 }
 
 /// What came of a request whose answer had not begun before it was settled.
@@ -117,8 +117,8 @@ fn recorded(call: &ModelCall, recording: Recording, answer: &Answer, delivery: O
     *response.headers_mut() = head.headers;
     if form != head.form {
         let kind = match form {
-            Form::Document => "application/json",
-            Form::Events => "text/event-stream; charset=utf-8",
+            AnswerForm::Document => "application/json",
+            AnswerForm::Events => "text/event-stream; charset=utf-8",
         };
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }
@@ -127,10 +127,10 @@ fn recorded(call: &ModelCall, recording: Recording, answer: &Answer, delivery: O
 }
 
 /// The answer is there, and cannot be said in the form that is asked for. Before anybody has it, no other is generated.
-fn inconvertible(answer: &Answer, wanted: Form, is_new: bool) -> Response {
+fn inconvertible(answer: &Answer, wanted: AnswerForm, is_new: bool) -> Response {
     let (this, other) = match wanted {
-        Form::Document => ("as one document", "as a stream"),
-        Form::Events => ("as a stream", "as one document"),
+        AnswerForm::Document => ("as one document", "as a stream"),
+        AnswerForm::Events => ("as a stream", "as one document"),
     };
     let what = format!("It was generated, but its answer cannot be given {this}.");
     let another = if is_new { "" } else { ", or with the header `Semel-Again: why` to generate another" };

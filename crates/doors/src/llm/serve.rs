@@ -1,18 +1,18 @@
 //! From a request to the gate, and from what comes of it to whoever asked.
 
-use super::api::{Api, path_behind};
-use super::asked::{self, BODY_BYTES_MAX, Outgoing, Read};
-use super::attached::{self, Attached, Tell};
+use super::api::{ModelApi, path_behind};
+use super::attachment::{self, Attached, Tell};
 use super::call::ModelCall;
 use super::intent;
-use super::live::{Form, Head, Lives, UnderWay};
+use super::live_answer::{AnswerForm, AnswerHead, LiveAnswers, ModelCallGuard};
 use super::meter::Meter;
 use super::render;
-use super::upstream::Model;
+use super::request::{self, BODY_BYTES_MAX, ModelOutgoing, ParsedRequest};
+use super::upstream::ModelUpstream;
 use crate::delivery::Delivery;
 use crate::http::server::{caller, problem};
-use crate::proxy::open::UnreadRefusal;
-use crate::proxy::{self, Opened};
+use crate::proxy::opened::EarlyRefusal;
+use crate::proxy::{self, OpenedRequest};
 use crate::services::Services;
 use axum::body::Body;
 use axum::response::Response;
@@ -34,29 +34,29 @@ const ENDING_TAKES_MAX: Duration = Duration::from_millis(100);
 /// Answers a request for a generation.
 pub async fn answer(
     services: &Arc<Services>,
-    lives: &Arc<Lives>,
-    opened: Opened<'_>,
+    lives: &Arc<LiveAnswers>,
+    opened: OpenedRequest<'_>,
     body: Body,
 ) -> Response {
     let came = services.clock.elapsed();
-    let Opened { offer, mut parts, .. } = opened;
+    let OpenedRequest { offer, mut parts, .. } = opened;
     let caller = match caller(services.secret(), offer.run.as_ref(), &mut parts) {
         Ok(caller) => caller,
         Err(response) => {
             let waits = parts.headers.contains_key(EXPECT);
-            return UnreadRefusal { response, waits }.respond(body);
+            return EarlyRefusal { response, waits }.respond(body);
         }
     };
     let path = path_behind(parts.uri.path(), &offer.name).to_owned();
-    let Some(api) = Api::of(offer.speaks, &path) else {
+    let Some(api) = ModelApi::of(offer.speaks, &path) else {
         return problem(StatusCode::NOT_FOUND, "no model is asked there");
     };
-    let body = match proxy::take::whole_body(&parts.headers, body, BODY_BYTES_MAX).await {
+    let body = match proxy::intake::whole_body(&parts.headers, body, BODY_BYTES_MAX).await {
         Ok(body) => body,
         Err(refused) => return *refused,
     };
-    let Read { asked, arguments, metadata, outgoing } =
-        match asked::read(offer, api, &path, &caller, parts, body) {
+    let ParsedRequest { asked, arguments, metadata, outgoing } =
+        match request::read(offer, api, &path, &caller, parts, body) {
             Ok(read) => read,
             Err(bad) => return problem(StatusCode::BAD_REQUEST, &format!("nothing was sent: {bad}")),
         };
@@ -83,13 +83,13 @@ pub async fn answer(
 impl ModelCall {
     /// Goes through the gate in a task of its own: whoever asked may go away. The answer is given as soon as it
     /// begins, if it comes in the form that was asked for.
-    async fn answer(self: Arc<Self>, intent: Option<Box<Intent>>, outgoing: Outgoing) -> Response {
+    async fn answer(self: Arc<Self>, intent: Option<Box<Intent>>, outgoing: ModelOutgoing) -> Response {
         let Some(under_way) = self.lives.enter() else {
             let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many generations are under way");
             response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
             return response;
         };
-        let (tell, told) = attached::channel();
+        let (tell, told) = attachment::channel();
         let mut pass = tokio::spawn(Arc::clone(&self).pass(intent, outgoing, tell, under_way));
         let mut attached: Option<Attached> = None;
         loop {
@@ -116,15 +116,15 @@ impl ModelCall {
     async fn pass(
         self: Arc<Self>,
         intent: Option<Box<Intent>>,
-        outgoing: Outgoing,
+        outgoing: ModelOutgoing,
         tell: Tell,
-        _under_way: UnderWay,
+        _under_way: ModelCallGuard,
     ) -> Passed {
         let ModelCall { services, offer, asked, rule, meter, token, .. } = &*self;
         let _in_flight = services.in_flight.begin();
         let run = intent.as_ref().and_then(|intent| intent.run_key);
         let (outgoing, api) = (Some(outgoing), asked.api);
-        let mut model = Model {
+        let mut model = ModelUpstream {
             offer,
             api,
             rule,
@@ -166,7 +166,7 @@ impl ModelCall {
 
 /// Lets those who follow the attempt of this call have its end, now that it is settled. A connection that was not used
 /// is given back.
-fn finish(call: &ModelCall, mut model: Model<'_>, mut passed: Passed) -> Passed {
+fn finish(call: &ModelCall, mut model: ModelUpstream<'_>, mut passed: Passed) -> Passed {
     if let Some(prepared) = model.prepared.take() {
         model.client.keep(prepared);
     }
@@ -179,8 +179,8 @@ fn finish(call: &ModelCall, mut model: Model<'_>, mut passed: Passed) -> Passed 
     {
         // Whoever has taken a stream so far is there to take its end; a document comes whole, and may come too late.
         let late_from = match call.asked.form {
-            Form::Document => Some(call.came + call.rule.late_after),
-            Form::Events => None,
+            AnswerForm::Document => Some(call.came + call.rule.late_after),
+            AnswerForm::Events => None,
         };
         own.settled(Delivery::of(&call.services, passed.delivery.take(), late_from));
     }
@@ -188,7 +188,7 @@ fn finish(call: &ModelCall, mut model: Model<'_>, mut passed: Passed) -> Passed 
 }
 
 /// Resolves when the very bytes of the answer at hand can be given on.
-async fn begins(attached: &mut Option<Attached>, form: Form) -> Arc<Head> {
+async fn begins(attached: &mut Option<Attached>, form: AnswerForm) -> Arc<AnswerHead> {
     let Some(Attached { reader, joined, .. }) = attached else { return std::future::pending().await };
     match reader.begun().await {
         // What the upstream answers to this very request is in the form that it chose.

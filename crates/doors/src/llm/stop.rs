@@ -1,6 +1,6 @@
 //! What ends a generation before its end: a cancelled run, or nobody there to read it where a rule says so.
 
-use super::live::Live;
+use super::live_answer::LiveAnswer;
 use crate::runtime::ServedGate;
 use crate::services::Services;
 use semel_core::digest::Digest;
@@ -11,13 +11,13 @@ use std::time::Duration;
 
 /// Why a generation is ended before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum EarlyStop {
     Cancelled,
     Abandoned,
 }
 
 /// Resolves when a generation is to be ended.
-pub async fn stops(services: &Services, rule: &Rule, run: Option<Digest>, live: &Live) -> Stop {
+pub async fn stops(services: &Services, rule: &Rule, run: Option<Digest>, live: &LiveAnswer) -> EarlyStop {
     let cancelled = async {
         match (&services.gate, run) {
             (Ok(gate), Some(run)) => cancelled(gate, run).await,
@@ -31,8 +31,8 @@ pub async fn stops(services: &Services, rule: &Rule, run: Option<Digest>, live: 
         }
     };
     tokio::select! {
-        () = cancelled => Stop::Cancelled,
-        () = abandoned => Stop::Abandoned,
+        () = cancelled => EarlyStop::Cancelled,
+        () = abandoned => EarlyStop::Abandoned,
     }
 }
 

@@ -1,13 +1,13 @@
 //! A model behind an API, as the gate sees it: one request out, one answer read to its end.
 
-use super::api::Api;
-use super::asked::Outgoing;
-use super::attached::{Attached, Tell};
+use super::api::ModelApi;
+use super::attachment::{Attached, Tell};
 use super::classify;
-use super::live::{Ended, Form, Live, Lives};
+use super::live_answer::{AnswerEnd, AnswerForm, LiveAnswer, LiveAnswers};
 use super::meter::Meter;
-use super::read::{self, Came};
-use super::stop::{Stop, stops};
+use super::read::{self, Reception};
+use super::request::ModelOutgoing;
+use super::stop::{EarlyStop, stops};
 use super::usage::{self, Tokens};
 use crate::delivery::Delivery;
 use crate::http::client::{Client, Failed, Incoming, Prepared};
@@ -32,25 +32,25 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 #[derive(Debug)]
-pub struct Model<'a> {
+pub struct ModelUpstream<'a> {
     pub offer: &'a Offer,
-    pub api: Api,
+    pub api: ModelApi,
     pub rule: &'a Rule,
     pub services: &'a Services,
-    pub lives: &'a Arc<Lives>,
+    pub lives: &'a Arc<LiveAnswers>,
     pub meter: &'a Meter,
     /// Where the run's fence is found, if the request belongs to a run.
     pub run: Option<Digest>,
     /// What its caller showed, where that can be revoked.
     pub token: Option<&'a Revocable>,
     /// What is sent, until it is; a generation is sent once by one call.
-    pub outgoing: Option<Outgoing>,
+    pub outgoing: Option<ModelOutgoing>,
     pub tell: Tell,
     /// To the upstream, for its caller.
     pub client: Client,
     pub prepared: Option<Prepared>,
     /// The answer of the newest attempt of this call's own.
-    pub own: Option<Own>,
+    pub own: Option<OwnAnswer>,
     /// It was ended because its run was cancelled.
     pub cancelled: bool,
     /// What it took, as it is counted.
@@ -59,31 +59,31 @@ pub struct Model<'a> {
 
 /// The answer of an attempt of this call's own. If nobody says how it ended, it broke off.
 #[derive(Debug)]
-pub struct Own {
-    live: Arc<Live>,
+pub struct OwnAnswer {
+    live: Arc<LiveAnswer>,
     /// How it ends for its readers, unless it turns out to be the answer.
-    otherwise: Ended,
+    otherwise: AnswerEnd,
     cost: Option<Tokens>,
     status: Option<StatusCode>,
 }
 
-impl Own {
+impl OwnAnswer {
     /// It is settled as the answer.
     pub fn settled(mut self, delivery: Option<Delivery>) {
-        self.otherwise = Ended::Answer { delivery, cost: self.cost };
+        self.otherwise = AnswerEnd::Answer { delivery, cost: self.cost };
     }
 }
 
-impl Drop for Own {
+impl Drop for OwnAnswer {
     fn drop(&mut self) {
-        self.live.finish(std::mem::replace(&mut self.otherwise, Ended::Cut));
+        self.live.finish(std::mem::replace(&mut self.otherwise, AnswerEnd::Cut));
     }
 }
 
-impl Model<'_> {
+impl ModelUpstream<'_> {
     /// `None`: it was sent before.
     fn request(&mut self, sending: &Sending<'_>) -> Option<Request<Bytes>> {
-        let Outgoing { uri, mut headers, body } = match self.rule.class {
+        let ModelOutgoing { uri, mut headers, body } = match self.rule.class {
             Class::Generate => self.outgoing.take()?,
             _ => self.outgoing.clone()?,
         };
@@ -124,10 +124,10 @@ impl Model<'_> {
     }
 
     /// Sends, and reads the response to its end, for all who follow it.
-    async fn carry_out(&mut self, sending: &Sending<'_>, live: &Live) -> classify::Read {
+    async fn carry_out(&mut self, sending: &Sending<'_>, live: &LiveAnswer) -> classify::ClassifiedAnswer {
         let api = self.api;
         let asked =
-            self.outgoing.as_ref().map(|Outgoing { headers, body, .. }| (headers.clone(), body.clone()));
+            self.outgoing.as_ref().map(|ModelOutgoing { headers, body, .. }| (headers.clone(), body.clone()));
         // Boxed, so that what is left while the answer comes is small: thousands may be coming.
         let response = match Box::pin(self.exchange(sending)).await {
             Ok(response) => response,
@@ -136,11 +136,11 @@ impl Model<'_> {
         let head = Arc::new(read::head(&response, self.offer));
         live.begin(Arc::clone(&head));
         let came = match head.form {
-            Form::Document => read::document(live, response.into_body()).await,
-            Form::Events => read::events(api, live, response.into_body()).await,
+            AnswerForm::Document => read::document(live, response.into_body()).await,
+            AnswerForm::Events => read::events(api, live, response.into_body()).await,
         };
         // Only what went wrong is told in words of the API, which may repeat what it was asked with.
-        let told = !head.status.is_success() || !matches!(came, Came::Whole);
+        let told = !head.status.is_success() || !matches!(came, Reception::Whole);
         let secrets = asked.filter(|_| told).map(|(headers, body)| {
             let body = json::parse_bounded(&body).unwrap_or(Json::Null);
             Secrets::of_request(&Json::object([("args", body)]), self.rule, &headers)
@@ -152,18 +152,18 @@ impl Model<'_> {
         let used = match (cost, &came) {
             (Some(cost), _) => cost,
             // What was generated is paid for, whether it came whole or not.
-            (None, Came::Failed { .. } | Came::Broken(_)) => self.so_far(live),
-            (None, Came::Whole) => Tokens::default(),
+            (None, Reception::Failed { .. } | Reception::Broken(_)) => self.so_far(live),
+            (None, Reception::Whole) => Tokens::default(),
         };
         self.uses(used);
         if let Some(own) = &mut self.own {
             own.cost = cost;
             own.status = Some(head.status);
             own.otherwise = match came {
-                Came::Failed { closed: false } => Ended::CutAtError,
-                Came::Failed { closed: true } => Ended::Error,
-                Came::Whole if !is_answer => Ended::Error,
-                Came::Whole | Came::Broken(_) => Ended::Cut,
+                Reception::Failed { closed: false } => AnswerEnd::CutAtError,
+                Reception::Failed { closed: true } => AnswerEnd::Error,
+                Reception::Whole if !is_answer => AnswerEnd::Error,
+                Reception::Whole | Reception::Broken(_) => AnswerEnd::Cut,
             };
         }
         read
@@ -174,20 +174,20 @@ impl Model<'_> {
         self.used = (used != Tokens::default()).then_some(used);
     }
 
-    fn so_far(&self, live: &Live) -> Tokens {
+    fn so_far(&self, live: &LiveAnswer) -> Tokens {
         let (form, pieces) = live.so_far();
         usage::so_far(self.api, form, &pieces)
     }
 
     /// What a generation came to that was ended from here: its connection is closed.
-    async fn stopped(&mut self, stop: Stop, sending: &Sending<'_>, live: &Live) -> Outcome {
+    async fn stopped(&mut self, stop: EarlyStop, sending: &Sending<'_>, live: &LiveAnswer) -> Outcome {
         let used = self.so_far(live);
         self.uses(used);
         let Tokens { input, output, .. } = used;
-        self.cancelled = stop == Stop::Cancelled;
+        self.cancelled = stop == EarlyStop::Cancelled;
         let why = match stop {
-            Stop::Cancelled => "its run was cancelled",
-            Stop::Abandoned => "nobody was there to read it",
+            EarlyStop::Cancelled => "its run was cancelled",
+            EarlyStop::Abandoned => "nobody was there to read it",
         };
         if let (Ok(gate), Some(recorded)) = (&self.services.gate, &sending.recorded) {
             let data = json!({"why": why, "input_tokens": input, "output_tokens": output, "estimated": true});
@@ -211,7 +211,7 @@ impl Model<'_> {
     }
 }
 
-impl Upstream for Model<'_> {
+impl Upstream for ModelUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         self.prepared = self.prepared.take().and_then(Prepared::fresh);
         if self.prepared.is_none() {
@@ -229,7 +229,8 @@ impl Upstream for Model<'_> {
             None => self.lives.unrecorded(),
         };
         self.tell.follow(Attached { reader: live.reader(), effect, joined: false });
-        self.own = Some(Own { live: Arc::clone(&live), otherwise: Ended::Cut, cost: None, status: None });
+        self.own =
+            Some(OwnAnswer { live: Arc::clone(&live), otherwise: AnswerEnd::Cut, cost: None, status: None });
         let stops = stops(self.services, self.rule, self.run, &live);
         let (outcome, reply) = tokio::select! {
             biased;

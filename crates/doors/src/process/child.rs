@@ -1,6 +1,6 @@
 //! Runs one child process: its own process group, live output, a timeout, forwarded signals. One loop, no threads.
 
-use super::stream::{Sink, Stream, Taken};
+use super::stream::{FinishedStream, OutputStream, Sink};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::AsFd;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -88,7 +88,7 @@ pub fn heirs() -> Vec<Group> {
 
 /// How to run it.
 #[derive(Debug)]
-pub struct Plan<'a> {
+pub struct ChildPlan<'a> {
     pub command: Command,
     /// Bytes for its standard input; `None` leaves what the command was given.
     pub input: Option<&'a [u8]>,
@@ -102,22 +102,22 @@ pub struct Plan<'a> {
 
 /// What became of it.
 #[derive(Debug)]
-pub struct Ended {
+pub struct FinishedChild {
     pub status: ExitStatus,
     pub timed_out: bool,
     /// It failed, and processes of its group have not ended. One that has left the group is on its own.
     pub left_running: bool,
-    pub stdout: Taken,
-    pub stderr: Taken,
+    pub stdout: FinishedStream,
+    pub stderr: FinishedStream,
 }
 
 /// Starts the child, alone in a new process group. `started` runs right after, before anything else.
 pub fn run(
-    mut plan: Plan<'_>,
+    mut plan: ChildPlan<'_>,
     signals: &Signals,
     elapsed: &dyn Fn() -> Duration,
     started: impl FnOnce(Option<Group>),
-) -> io::Result<Ended> {
+) -> io::Result<FinishedChild> {
     // Descendants whose parents end come to us, so that they can be told to be there. A program that serves many has
     // no use for them, and would never see them off.
     #[cfg(target_os = "linux")]
@@ -141,10 +141,10 @@ pub fn run(
     let mut input = plan.input.unwrap_or_default();
     let out = child.stdout.take().expect("stdout was piped");
     let err = child.stderr.take().expect("stderr was piped");
-    let mut stdout = Stream::new(out.into(), plan.stdout, plan.kept_max);
-    let mut stderr = Stream::new(err.into(), plan.stderr, plan.kept_max);
+    let mut stdout = OutputStream::new(out.into(), plan.stdout, plan.kept_max);
+    let mut stderr = OutputStream::new(err.into(), plan.stderr, plan.kept_max);
     let mut buffer = vec![0; 64 * 1024];
-    let mut ending = Ending::new(plan.timeout.map(|timeout| elapsed() + timeout));
+    let mut ending = Termination::new(plan.timeout.map(|timeout| elapsed() + timeout));
     let mut status = None;
     let mut ended_at = None;
     loop {
@@ -204,7 +204,7 @@ pub fn run(
     let status = status.expect("the loop ends only with a status");
     let left_running = !status.success() && group.is_some_and(|group| outlives(group, elapsed));
     // With nobody at the other end of the pipe, what the command left running would be killed at its next word.
-    for left_open in [&mut stdout, &mut stderr].into_iter().filter_map(Stream::left_open) {
+    for left_open in [&mut stdout, &mut stderr].into_iter().filter_map(OutputStream::left_open) {
         if let Some(mut reader) = plan.output_drain.map(|reader| reader()) {
             reader.current_dir("/").process_group(0);
             reader.stdin(left_open).stdout(Stdio::null()).stderr(Stdio::null());
@@ -212,7 +212,7 @@ pub fn run(
         }
     }
     let (stdout, stderr) = (stdout.finish(), stderr.finish());
-    Ok(Ended { status, timed_out: ending.timed_out, left_running, stdout, stderr })
+    Ok(FinishedChild { status, timed_out: ending.timed_out, left_running, stdout, stderr })
 }
 
 /// Whether processes of a group go on without its leader, after the moment that an orderly end takes.
@@ -233,7 +233,7 @@ fn outlives(group: Pid, elapsed: &dyn Fn() -> Duration) -> bool {
 }
 
 #[derive(Debug, Default)]
-struct Ready {
+struct ReadyEnds {
     signalled: bool,
     stdout_readable: bool,
     stderr_readable: bool,
@@ -244,11 +244,11 @@ struct Ready {
 
 fn wait_for(
     signals: &Signals,
-    [stdout, stderr]: [&Stream; 2],
+    [stdout, stderr]: [&OutputStream; 2],
     stdin: Option<rustix::fd::BorrowedFd<'_>>,
     wait: Option<Duration>,
     last: bool,
-) -> io::Result<Ready> {
+) -> io::Result<ReadyEnds> {
     let wanted = [
         (Some(signals.woken.as_fd()), PollFlags::IN),
         (stdout.readable(last), PollFlags::IN),
@@ -265,12 +265,12 @@ fn wait_for(
     });
     match poll(&mut fds, timeout.as_ref()) {
         Ok(_) => {}
-        Err(rustix::io::Errno::INTR) => return Ok(Ready { signalled: true, ..Ready::default() }),
+        Err(rustix::io::Errno::INTR) => return Ok(ReadyEnds { signalled: true, ..ReadyEnds::default() }),
         Err(error) => return Err(error.into()),
     }
     let mut results = fds.iter().map(|fd| !fd.revents().is_empty());
     let mut ready = |slot: usize| wanted[slot].0.is_some() && results.next().unwrap_or(false);
-    Ok(Ready {
+    Ok(ReadyEnds {
         signalled: ready(0),
         stdout_readable: ready(1),
         stderr_readable: ready(2),
@@ -282,16 +282,16 @@ fn wait_for(
 
 /// Brings a child to its end: forwards signals, and enforces the timeout.
 #[derive(Debug)]
-struct Ending {
+struct Termination {
     times_out_at: Option<Duration>,
     kill_at: Option<Duration>,
     forwarded: Option<i32>,
     timed_out: bool,
 }
 
-impl Ending {
+impl Termination {
     fn new(times_out_at: Option<Duration>) -> Self {
-        Ending { times_out_at, kill_at: None, forwarded: None, timed_out: false }
+        Termination { times_out_at, kill_at: None, forwarded: None, timed_out: false }
     }
 
     fn next_act(&self) -> Option<Duration> {

@@ -42,7 +42,7 @@ impl Sink {
 }
 
 #[derive(Debug)]
-pub struct Stream {
+pub struct OutputStream {
     source: Option<File>,
     sink: Sink,
     kept: Vec<u8>,
@@ -55,9 +55,9 @@ pub struct Stream {
     broken: bool,
 }
 
-impl Stream {
+impl OutputStream {
     pub fn new(source: OwnedFd, sink: Sink, kept_max: usize) -> Self {
-        Stream {
+        OutputStream {
             source: Some(source.into()),
             sink,
             kept: Vec::new(),
@@ -123,8 +123,8 @@ impl Stream {
         self.source.take().map(OwnedFd::from)
     }
 
-    pub fn finish(self) -> Taken {
-        Taken {
+    pub fn finish(self) -> FinishedStream {
+        FinishedStream {
             kept: self.kept,
             end: self.end,
             total: self.total,
@@ -137,7 +137,7 @@ impl Stream {
 
 /// A stream after the child has ended.
 #[derive(Debug)]
-pub struct Taken {
+pub struct FinishedStream {
     /// At most the cap and one byte.
     pub kept: Vec<u8>,
     end: Vec<u8>,
@@ -147,7 +147,7 @@ pub struct Taken {
     broken: bool,
 }
 
-impl Taken {
+impl FinishedStream {
     /// Its beginning and its end; in between something may be missing.
     pub fn both_ends(&self) -> Vec<u8> {
         [self.kept.as_slice(), &self.end].concat()

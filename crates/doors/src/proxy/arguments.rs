@@ -5,7 +5,7 @@ use super::content_type::{self, Charset, OtherCharset, essence};
 use super::graphql::{self, Graphql};
 use super::multipart;
 use super::opaque::sealed;
-use super::path::Place;
+use super::path::UpstreamPath;
 use crate::wire::form;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -29,10 +29,10 @@ const DOCUMENT: &str = "document";
 
 /// Why a request cannot be understood. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadRequest {
+pub enum BadArguments {
     #[error("the body is declared as JSON and is not: {0}")]
     Json(json::ParseError),
-    #[error("its Content-Type names another encoding than UTF-8")]
+    #[error("its BodyContent-Type names another encoding than UTF-8")]
     Charset,
     #[error("the body is declared as a form and is no text")]
     Form,
@@ -42,29 +42,29 @@ pub enum BadRequest {
     Query(form::TooMany),
     #[error("the multipart body {0}")]
     Multipart(BrokenMultipart),
-    #[error("the body is plain, but its Content-Encoding says it is compressed")]
+    #[error("the body is plain, but its BodyContent-Encoding says it is compressed")]
     NotEncoded,
-    #[error("Content-Type is ambiguous: name one type, once")]
+    #[error("BodyContent-Type is ambiguous: name one type, once")]
     Types,
     #[error("its GraphQL document cannot be read: broken, incomplete, or nested too deep")]
     Document,
 }
 
-impl From<graphql::Unreadable> for BadRequest {
-    fn from(_: graphql::Unreadable) -> Self {
-        BadRequest::Document
+impl From<graphql::UnreadableDocument> for BadArguments {
+    fn from(_: graphql::UnreadableDocument) -> Self {
+        BadArguments::Document
     }
 }
 
-impl From<OtherCharset> for BadRequest {
+impl From<OtherCharset> for BadArguments {
     fn from(_: OtherCharset) -> Self {
-        BadRequest::Charset
+        BadArguments::Charset
     }
 }
 
 /// How a body is written, and so how a key can be put into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shape {
+pub enum BodyShape {
     Empty,
     Json,
     Graphql(Graphql),
@@ -79,18 +79,18 @@ pub enum Shape {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arguments {
     pub json: Json,
-    pub shape: Shape,
+    pub shape: BodyShape,
     /// What it asks of GraphQL.
     pub asked: Asked,
 }
 
 impl Arguments {
     pub fn read(
-        place: &Place,
+        place: &UpstreamPath,
         query: Option<&str>,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<Arguments, BadRequest> {
+    ) -> Result<Arguments, BadArguments> {
         let mut all = Object::new();
         let path = place.path.as_str();
         all.insert("path", Json::str(path));
@@ -98,7 +98,7 @@ impl Arguments {
             all.insert("path_parameters", Json::str(with_parameters));
         }
         if let Some(query) = query.filter(|query| !query.is_empty()) {
-            all.insert("query", Json::Object(form::object(query).map_err(BadRequest::Query)?));
+            all.insert("query", Json::Object(form::object(query).map_err(BadArguments::Query)?));
         }
         let mut telling: Object =
             TELLING.iter().filter_map(|name| Some(((*name).to_owned(), value(headers, name)?))).collect();
@@ -110,7 +110,7 @@ impl Arguments {
         if !telling.is_empty() {
             all.insert("headers", Json::Object(telling));
         }
-        let Content { body, part_types, document, shape, asked } = content(path, query, headers, body)?;
+        let BodyContent { body, part_types, document, shape, asked } = content(path, query, headers, body)?;
         for (root, value) in [("body", body), ("part_types", part_types), (DOCUMENT, document)] {
             if let Some(value) = value {
                 all.insert(root, value);
@@ -159,23 +159,23 @@ fn value(headers: &HeaderMap, name: &str) -> Option<Json> {
 }
 
 /// A body as arguments.
-struct Content {
+struct BodyContent {
     body: Option<Json>,
     /// What the texts of a multipart form say they are.
     part_types: Option<Json>,
     document: Option<Json>,
-    shape: Shape,
+    shape: BodyShape,
     asked: Asked,
 }
 
-impl Content {
-    fn of(body: Json, shape: Shape) -> Content {
-        Content { body: Some(body), part_types: None, document: None, shape, asked: Asked::Unknown }
+impl BodyContent {
+    fn of(body: Json, shape: BodyShape) -> BodyContent {
+        BodyContent { body: Some(body), part_types: None, document: None, shape, asked: Asked::Unknown }
     }
 
-    fn described(mut body: Json, graphql: Graphql, shape: fn(Graphql) -> Shape) -> Content {
+    fn described(mut body: Json, graphql: Graphql, shape: fn(Graphql) -> BodyShape) -> BodyContent {
         graphql.describe(&mut body);
-        Content { asked: graphql.asked(), ..Content::of(body, shape(graphql)) }
+        BodyContent { asked: graphql.asked(), ..BodyContent::of(body, shape(graphql)) }
     }
 }
 
@@ -185,70 +185,74 @@ fn content(
     query: Option<&str>,
     headers: &HeaderMap,
     body: &Bytes,
-) -> Result<Content, BadRequest> {
+) -> Result<BodyContent, BadArguments> {
     if body.is_empty() {
-        return Ok(Content { body: None, ..Content::of(Json::Null, Shape::Empty) });
+        return Ok(BodyContent { body: None, ..BodyContent::of(Json::Null, BodyShape::Empty) });
     }
     let kind = &*kind_of(headers);
     if headers.get_all(header::CONTENT_TYPE).iter().count() > 1 {
         // Semel would read it by the one, and the upstream perhaps by the other.
-        return Err(BadRequest::Types);
+        return Err(BadArguments::Types);
     }
     let essence = essence(kind);
     if !super::headers::is_read_as_it_is(headers) {
         // What is compressed is no text, and many servers never look at that header.
         if is_read(&essence) && std::str::from_utf8(body).is_ok() {
-            return Err(BadRequest::NotEncoded);
+            return Err(BadArguments::NotEncoded);
         }
-        return Ok(Content::of(sealed(kind, body), Shape::Opaque));
+        return Ok(BodyContent::of(sealed(kind, body), BodyShape::Opaque));
     }
     if essence.split([',', ' ', '\t']).next().is_some_and(|first| first != essence && is_read(first)) {
         // Some servers go by what it begins with.
-        return Err(BadRequest::Types);
+        return Err(BadArguments::Types);
     }
     let charset = || content_type::charset(kind);
     match essence.as_str() {
         kind if is_json(kind) => {
             if charset()? != Charset::Utf8 {
-                return Err(BadRequest::Charset);
+                return Err(BadArguments::Charset);
             }
-            let json = json::parse_bytes(body).map_err(BadRequest::Json)?;
+            let json = json::parse_bytes(body).map_err(BadArguments::Json)?;
             let document = graphql::named_by_digest(path, &json).map(Json::str);
             let content = match graphql::of(path, query, &json)? {
-                Some(graphql) => Content::described(json, graphql, Shape::Graphql),
+                Some(graphql) => BodyContent::described(json, graphql, BodyShape::Graphql),
                 None => {
                     let asked = graphql::asked(path, query, &json);
-                    Content { asked, ..Content::of(json, Shape::Json) }
+                    BodyContent { asked, ..BodyContent::of(json, BodyShape::Json) }
                 }
             };
-            Ok(Content { document, ..content })
+            Ok(BodyContent { document, ..content })
         }
         "application/x-www-form-urlencoded" => {
-            let text = std::str::from_utf8(body).map_err(|_| BadRequest::Form)?;
+            let text = std::str::from_utf8(body).map_err(|_| BadArguments::Form)?;
             let is_ascii = || form::pairs(text).all(|(name, value)| name.is_ascii() && value.is_ascii());
             if charset()? == Charset::Ascii && !is_ascii() {
-                return Err(BadRequest::Charset);
+                return Err(BadArguments::Charset);
             }
-            let form = Json::Object(form::object(text).map_err(BadRequest::Pairs)?);
+            let form = Json::Object(form::object(text).map_err(BadArguments::Pairs)?);
             Ok(match graphql::of(path, query, &form)? {
-                Some(graphql) => Content::described(form, graphql, Shape::Document),
-                None => Content::of(form, Shape::Form),
+                Some(graphql) => BodyContent::described(form, graphql, BodyShape::Document),
+                None => BodyContent::of(form, BodyShape::Form),
             })
         }
         "application/graphql" => {
-            let text = std::str::from_utf8(body).map_err(|_| BadRequest::Document)?;
+            let text = std::str::from_utf8(body).map_err(|_| BadArguments::Document)?;
             if !charset()?.agrees_on(body) {
-                return Err(BadRequest::Charset);
+                return Err(BadArguments::Charset);
             }
             let graphql = graphql::of_text(query, text)?;
-            Ok(Content::described(Json::object([("query", Json::str(text))]), graphql, Shape::Document))
+            Ok(BodyContent::described(
+                Json::object([("query", Json::str(text))]),
+                graphql,
+                BodyShape::Document,
+            ))
         }
         "multipart/form-data" => {
-            let boundary = content_type::boundary(kind).map_err(BadRequest::Multipart)?;
-            let parts = multipart::parts(boundary, charset()?, body).map_err(BadRequest::Multipart)?;
-            Ok(Content { part_types: parts.types, ..Content::of(parts.values, Shape::Opaque) })
+            let boundary = content_type::boundary(kind).map_err(BadArguments::Multipart)?;
+            let parts = multipart::parts(boundary, charset()?, body).map_err(BadArguments::Multipart)?;
+            Ok(BodyContent { part_types: parts.types, ..BodyContent::of(parts.values, BodyShape::Opaque) })
         }
-        _ => Ok(Content::of(sealed(kind, body), Shape::Opaque)),
+        _ => Ok(BodyContent::of(sealed(kind, body), BodyShape::Opaque)),
     }
 }
 
@@ -275,11 +279,11 @@ fn is_json(kind: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn read(kind: &str, body: &str) -> Result<String, BadRequest> {
+    fn read(kind: &str, body: &str) -> Result<String, BadArguments> {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, kind.parse().unwrap());
         Ok(Arguments::read(
-            &Place::at("", "/a").unwrap(),
+            &UpstreamPath::at("", "/a").unwrap(),
             Some("x=1&x=2"),
             &headers,
             &Bytes::from(body.to_owned()),
@@ -309,27 +313,29 @@ mod tests {
     #[test]
     fn what_two_readers_could_read_differently_is_refused() {
         for body in [r#"{"a":1,"a":2}"#, "{", r#"{"a":NaN}"#, "\u{feff}{}", &"[".repeat(200)] {
-            assert!(matches!(read("application/json", body), Err(BadRequest::Json(_))), "{body}");
+            assert!(matches!(read("application/json", body), Err(BadArguments::Json(_))), "{body}");
         }
         for charset in ["utf-16", "iso-8859-1"] {
             let json = read(&format!("application/json; charset={charset}"), "{}");
-            assert_eq!(json, Err(BadRequest::Charset), "{charset}");
+            assert_eq!(json, Err(BadArguments::Charset), "{charset}");
         }
         let mut headers = HeaderMap::new();
         headers.append(header::CONTENT_TYPE, "application/json".parse().unwrap());
         headers.append(header::CONTENT_TYPE, "text/plain".parse().unwrap());
-        let twice = Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"{}"));
-        assert_eq!(twice, Err(BadRequest::Types));
+        let twice =
+            Arguments::read(&UpstreamPath::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"{}"));
+        assert_eq!(twice, Err(BadArguments::Types));
         for kind in
             ["application/json, text/plain", "multipart/form-data boundary=B", "application/graphql ,"]
         {
-            assert_eq!(read(kind, "{}"), Err(BadRequest::Types), "{kind}");
+            assert_eq!(read(kind, "{}"), Err(BadArguments::Types), "{kind}");
         }
         assert!(read("text/plain, application/json", "{").is_ok(), "nobody takes it for JSON");
         let odd = http::HeaderValue::from_bytes(b"application/json; x=\xE9").unwrap();
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, odd)]);
-        let json = Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"{}"));
-        assert_eq!(json.unwrap().shape, Shape::Json);
+        let json =
+            Arguments::read(&UpstreamPath::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"{}"));
+        assert_eq!(json.unwrap().shape, BodyShape::Json);
     }
 
     #[test]
@@ -339,12 +345,12 @@ mod tests {
             let gzip = http::HeaderValue::from_static("gzip");
             let headers =
                 HeaderMap::from_iter([(header::CONTENT_TYPE, kind), (header::CONTENT_ENCODING, gzip)]);
-            Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(body))
+            Arguments::read(&UpstreamPath::at("", "/").unwrap(), None, &headers, &Bytes::from_static(body))
         };
-        assert_eq!(read("application/json", br#"{"invoice":7}"#), Err(BadRequest::NotEncoded));
-        assert_eq!(read("application/x-www-form-urlencoded", b"invoice=7"), Err(BadRequest::NotEncoded));
+        assert_eq!(read("application/json", br#"{"invoice":7}"#), Err(BadArguments::NotEncoded));
+        assert_eq!(read("application/x-www-form-urlencoded", b"invoice=7"), Err(BadArguments::NotEncoded));
         let compressed = read("application/json", b"\x1f\x8b\x08\x00\x00").unwrap();
-        assert_eq!(compressed.shape, Shape::Opaque);
+        assert_eq!(compressed.shape, BodyShape::Opaque);
         assert!(read("text/plain", b"invoice=7").is_ok(), "nobody looks into it");
     }
 
@@ -365,9 +371,9 @@ mod tests {
             assert!(read("utf-8", &other).is_ok(), "{kind}");
             assert!(matches!(
                 read("iso-8859-1", &other),
-                Err(BadRequest::Charset | BadRequest::Multipart(BrokenMultipart::Charset))
+                Err(BadArguments::Charset | BadArguments::Multipart(BrokenMultipart::Charset))
             ));
-            assert_eq!(read("utf-16", &plain), Err(BadRequest::Charset), "{kind}");
+            assert_eq!(read("utf-16", &plain), Err(BadArguments::Charset), "{kind}");
         }
         // Nobody looks into other bodies.
         assert!(read("text/plain; charset=utf-16", "a").is_ok());
@@ -378,10 +384,14 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
         headers.insert(header::CONTENT_ENCODING, "gzip".parse().unwrap());
-        let read =
-            Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"\x1f\x8b"))
-                .unwrap();
-        assert_eq!(read.shape, Shape::Opaque);
+        let read = Arguments::read(
+            &UpstreamPath::at("", "/").unwrap(),
+            None,
+            &headers,
+            &Bytes::from_static(b"\x1f\x8b"),
+        )
+        .unwrap();
+        assert_eq!(read.shape, BodyShape::Opaque);
         assert!(read.json.get("body").unwrap().get("sha256").is_some());
     }
 
@@ -390,7 +400,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("if-match", "v1".parse().unwrap());
         headers.insert("x-trace", "1".parse().unwrap());
-        let mut read = Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::new()).unwrap();
+        let mut read =
+            Arguments::read(&UpstreamPath::at("", "/").unwrap(), None, &headers, &Bytes::new()).unwrap();
         assert_eq!(read.json.canonical(), r#"{"headers":{"if-match":"v1"},"path":"/"}"#);
         read.with_headers(["x-trace", "absent"].into_iter(), &headers);
         assert_eq!(read.json.canonical(), r#"{"headers":{"if-match":"v1","x-trace":"1"},"path":"/"}"#);
@@ -409,8 +420,8 @@ mod tests {
     fn forms_are_read_as_clients_write_them() {
         let dashes = "multipart/form-data; boundary=------------------------d74496d66958873e";
         let hex = "multipart/form-data; boundary=0f2ac7d5b1ae4a1bb4ac0d4c3a7e0d5c";
-        let named = "Content-Disposition: form-data; name=\"invoice\"\r\n";
-        let typed = "Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n";
+        let named = "BodyContent-Disposition: form-data; name=\"invoice\"\r\n";
+        let typed = "BodyContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n";
         let clients = [
             Client { name: "curl", kind: dashes, text: named, file: typed, end: "\r\n" },
             Client { name: "httpx, urllib3, Stripe", kind: hex, text: named, file: typed, end: "\r\n" },
@@ -418,7 +429,7 @@ mod tests {
                 name: "requests with an old urllib3",
                 kind: hex,
                 text: named,
-                file: "Content-Disposition: form-data; name=\"file\"; filename*=utf-8''%C3%A9.txt\r\n",
+                file: "BodyContent-Disposition: form-data; name=\"file\"; filename*=utf-8''%C3%A9.txt\r\n",
                 end: "\r\n",
             },
             Client {
@@ -432,16 +443,16 @@ mod tests {
                 name: "browsers",
                 kind: "multipart/form-data; boundary=----WebKitFormBoundary7MA4YWxkTrZu0gW",
                 text: named,
-                file: "Content-Disposition: form-data; name=\"file\"; filename=\"C:\\a%22 é.txt\"\r\n\
-                       Content-Type: application/octet-stream\r\n",
+                file: "BodyContent-Disposition: form-data; name=\"file\"; filename=\"C:\\a%22 é.txt\"\r\n\
+                       BodyContent-Type: application/octet-stream\r\n",
                 end: "\r\n",
             },
             Client {
                 name: "aiohttp",
                 kind: hex,
-                text: "Content-Type: text/plain; charset=utf-8\r\n\
-                       Content-Disposition: form-data; name=\"invoice\"\r\n",
-                file: "Content-Type: text/plain\r\nContent-Disposition: form-data; name=\"file\"; \
+                text: "BodyContent-Type: text/plain; charset=utf-8\r\n\
+                       BodyContent-Disposition: form-data; name=\"invoice\"\r\n",
+                file: "BodyContent-Type: text/plain\r\nContent-Disposition: form-data; name=\"file\"; \
                        filename=\"e.txt\"; filename*=utf-8''%C3%A9.txt\r\n",
                 end: "\r\n",
             },
@@ -449,38 +460,38 @@ mod tests {
                 name: "Go",
                 kind: "multipart/form-data; boundary=9a1b5c0e9d7f4a0c8b2f6e3d1c0b9a8f7e6d5c4b3a2918070605040302",
                 text: named,
-                file: "Content-Disposition: form-data; name=\"file\"; filename=\"a \\\"b\\\" \\\\ c.txt\"\r\n\
-                       Content-Type: application/octet-stream\r\n",
+                file: "BodyContent-Disposition: form-data; name=\"file\"; filename=\"a \\\"b\\\" \\\\ c.txt\"\r\n\
+                       BodyContent-Type: application/octet-stream\r\n",
                 end: "\r\n",
             },
             Client {
                 name: ".NET",
                 kind: "multipart/form-data; boundary=\"1b3f8f0a-9d0c-4f6e-8f9c-0a8c5b7d9e01\"",
-                text: "Content-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name=invoice\r\n",
-                file: "Content-Disposition: form-data; name=file; filename=a.txt; filename*=utf-8''a.txt\r\n",
+                text: "BodyContent-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name=invoice\r\n",
+                file: "BodyContent-Disposition: form-data; name=file; filename=a.txt; filename*=utf-8''a.txt\r\n",
                 end: "\r\n",
             },
             Client {
                 name: "Apache HttpClient",
                 kind: "multipart/form-data; charset=UTF-8; boundary=Ux9sYkCbYqTkF8-_",
-                text: "Content-Disposition: form-data; name=\"invoice\"\r\nContent-Type: text/plain; \
+                text: "BodyContent-Disposition: form-data; name=\"invoice\"\r\nContent-Type: text/plain; \
                        charset=ISO-8859-1\r\nContent-Transfer-Encoding: 8bit\r\n",
-                file: "Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\
-                       Content-Type: application/octet-stream\r\nContent-Transfer-Encoding: binary\r\n",
+                file: "BodyContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\
+                       BodyContent-Type: application/octet-stream\r\nContent-Transfer-Encoding: binary\r\n",
                 end: "\r\n",
             },
             Client {
                 name: "OkHttp, Guzzle",
                 kind: hex,
-                text: "Content-Disposition: form-data; name=\"invoice\"\r\nContent-Length: 4\r\n",
-                file: "Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Length: 3\r\n",
+                text: "BodyContent-Disposition: form-data; name=\"invoice\"\r\nContent-Length: 4\r\n",
+                file: "BodyContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Length: 3\r\n",
                 end: "\r\n",
             },
             Client {
                 name: "Jersey",
                 kind: "multipart/form-data;boundary=Boundary_1_1361923520_1612345678901",
-                text: "Content-Type: text/plain\r\nContent-Disposition: form-data; name=\"invoice\"\r\n",
-                file: "Content-Type: text/plain\r\nContent-Disposition: form-data; filename=\"a.txt\"; \
+                text: "BodyContent-Type: text/plain\r\nContent-Disposition: form-data; name=\"invoice\"\r\n",
+                file: "BodyContent-Type: text/plain\r\nContent-Disposition: form-data; filename=\"a.txt\"; \
                        modification-date=\"Mon, 01 Jan 2024 00:00:00 GMT\"; size=3; name=\"file\"\r\n",
                 end: "\r\n",
             },

@@ -5,16 +5,16 @@ use super::arguments::Arguments;
 use super::graphql;
 use super::guarded::GuardedRequest;
 use super::headers;
-use super::intent::{self, Asked, NotUnderstood, Understood};
+use super::intake::{self, WholeBody};
+use super::intent::{self, BadRequest, RequestFacts, UnderstoodRequest};
 use super::method::{self, is_safe};
-use super::observe::Observed;
+use super::observe::ObservedRequest;
 use super::offer::Offer;
 use super::offers::Offers;
-use super::open::Opened;
-use super::path::Place;
-use super::refused::{Refused, malformed, trouble};
+use super::opened::OpenedRequest;
+use super::path::UpstreamPath;
+use super::refusal::{RefusalResponse, malformed, trouble};
 use super::relay::outgoing;
-use super::take::{self, Whole};
 use crate::call_options::{CallOptions, STEP};
 use crate::caller::Caller;
 use crate::http::call_metadata;
@@ -35,11 +35,11 @@ use std::time::Duration;
 
 /// Where a request goes.
 #[derive(Debug)]
-pub enum Way<'a> {
+pub enum RequestRoute<'a> {
     /// On to its upstream: it changes nothing.
-    Passes(Box<Passing<'a>>),
+    Passes(Box<PassThrough<'a>>),
     /// On to its upstream, and what would have been decided into the journal.
-    IsObserved(Box<Observed<'a>>),
+    IsObserved(Box<ObservedRequest<'a>>),
     /// Through the gate.
     IsGuarded(Arc<GuardedRequest>),
     /// Nowhere: it is told what it would do.
@@ -48,7 +48,7 @@ pub enum Way<'a> {
 
 /// A request that passes as it came.
 #[derive(Debug)]
-pub struct Passing<'a> {
+pub struct PassThrough<'a> {
     pub offer: &'a Offer,
     /// To the upstream, for its caller.
     pub client: Client,
@@ -59,18 +59,18 @@ pub struct Passing<'a> {
 
 /// A request whose head was read.
 #[derive(Debug)]
-pub enum Arrived<'a> {
-    Known(Way<'a>),
-    Unread(Box<Unread<'a>>),
+pub enum HeadOutcome<'a> {
+    Known(RequestRoute<'a>),
+    UnreadRequest(Box<UnreadRequest<'a>>),
 }
 
 /// A request that may change something, before its body was read.
 #[derive(Debug)]
-pub struct Unread<'a> {
+pub struct UnreadRequest<'a> {
     offers: &'a Offers,
     offer: &'a Arc<Offer>,
     parts: Parts,
-    place: Place,
+    place: UpstreamPath,
     /// The methods that it names besides its own.
     others: Vec<Method>,
     options: CallOptions,
@@ -80,9 +80,13 @@ pub struct Unread<'a> {
 }
 
 /// Where a request goes, as far as its head says.
-pub fn arrive<'a>(offers: &'a Offers, opened: Opened<'a>, body: &mut Body) -> Result<Arrived<'a>, Refused> {
+pub fn arrive<'a>(
+    offers: &'a Offers,
+    opened: OpenedRequest<'a>,
+    body: &mut Body,
+) -> Result<HeadOutcome<'a>, RefusalResponse> {
     let services = &offers.services;
-    let Opened { offer, place, mut parts } = opened;
+    let OpenedRequest { offer, place, mut parts } = opened;
     let mut others = method::overrides(&parts.headers, parts.uri.query()).map_err(|bad| malformed(&bad))?;
     if let Some(name) = method::leads_elsewhere(&parts.headers) {
         return Err(malformed(&format!("{name} names another address than the request's own")));
@@ -107,39 +111,57 @@ pub fn arrive<'a>(offers: &'a Offers, opened: Opened<'a>, body: &mut Body) -> Re
         let client = offer.client.for_principal(&credential.whose(services.secret()));
         let headers = headers::upward(parts.headers, offer);
         let outgoing = outgoing(parts.method, place.uri, headers, Bytes::new());
-        return Ok(Arrived::Known(Way::Passes(Box::new(Passing { offer, client, outgoing, permit: None }))));
+        return Ok(HeadOutcome::Known(RequestRoute::Passes(Box::new(PassThrough {
+            offer,
+            client,
+            outgoing,
+            permit: None,
+        }))));
     }
     let came = services.clock.elapsed();
     let caller = caller(services.secret(), offer.run.as_ref(), &mut parts)?;
     // Whoever asks for a dry run must not get the effect, whatever the mode.
     if services.observes() && !options.dry_run {
         let intake = &offers.intake;
-        let observed = Observed { services, intake, offer, caller, options, others, place, parts };
-        return Ok(Arrived::Known(Way::IsObserved(Box::new(observed))));
+        let observed = ObservedRequest { services, intake, offer, caller, options, others, place, parts };
+        return Ok(HeadOutcome::Known(RequestRoute::IsObserved(Box::new(observed))));
     }
-    Ok(Arrived::Unread(Box::new(Unread { offers, offer, parts, place, others, options, caller, came })))
+    Ok(HeadOutcome::UnreadRequest(Box::new(UnreadRequest {
+        offers,
+        offer,
+        parts,
+        place,
+        others,
+        options,
+        caller,
+        came,
+    })))
 }
 
-impl<'a> Unread<'a> {
+impl<'a> UnreadRequest<'a> {
     /// Where it goes, once all of it was read.
-    pub async fn read(mut self: Box<Self>, body: &mut Body) -> Result<Way<'a>, Refused> {
+    pub async fn read(mut self: Box<Self>, body: &mut Body) -> Result<RequestRoute<'a>, RefusalResponse> {
         let whole = self.offers.intake.whole(&self.caller, body).await;
-        let whole = whole.map_err(|part| take::not_whole(&part.why))?;
+        let whole = whole.map_err(|part| intake::not_whole(&part.why))?;
         let understood = self.understand(&whole)?;
         self.way(whole, understood)
     }
 
-    fn understand(&mut self, whole: &Whole) -> Result<Understood, Refused> {
-        let Unread { offers, offer, parts, place, others, .. } = self;
+    fn understand(&mut self, whole: &WholeBody) -> Result<UnderstoodRequest, RefusalResponse> {
+        let UnreadRequest { offers, offer, parts, place, others, .. } = self;
         let arguments = Arguments::read(place, parts.uri.query(), &parts.headers, &whole.bytes);
-        let arguments = arguments.map_err(|bad| malformed(&NotUnderstood::from(bad)))?;
+        let arguments = arguments.map_err(|bad| malformed(&BadRequest::from(bad)))?;
         let (method, others, headers) = (&parts.method, std::mem::take(others), &parts.headers);
-        let asked = Asked { method, others, path: &place.path, arguments, headers };
+        let asked = RequestFacts { method, others, path: &place.path, arguments, headers };
         intent::understand(&offers.services.policy, offer, asked).map_err(|bad| malformed(&bad))
     }
 
-    fn way(self: Box<Self>, whole: Whole, understood: Understood) -> Result<Way<'a>, Refused> {
-        let Unread { offers, offer, parts, place, options, caller, came, .. } = *self;
+    fn way(
+        self: Box<Self>,
+        whole: WholeBody,
+        understood: UnderstoodRequest,
+    ) -> Result<RequestRoute<'a>, RefusalResponse> {
+        let UnreadRequest { offers, offer, parts, place, options, caller, came, .. } = *self;
         let services = &offers.services;
         let reads = understood.rule.class == Class::Read;
         if reads && !options.dry_run {
@@ -147,7 +169,12 @@ impl<'a> Unread<'a> {
             let headers = headers::upward(parts.headers, offer);
             let outgoing = outgoing(parts.method, place.uri, headers, whole.bytes);
             let client = offer.client.for_principal(&caller.whose());
-            return Ok(Way::Passes(Box::new(Passing { offer, client, outgoing, permit: whole.turn })));
+            return Ok(RequestRoute::Passes(Box::new(PassThrough {
+                offer,
+                client,
+                outgoing,
+                permit: whole.turn,
+            })));
         }
         let refuse = |what| trouble(&understood.rule, offer, what);
         let gate = services.gate.as_ref().map_err(|why| refuse(wording::ledger_unavailable(why)))?;
@@ -174,6 +201,6 @@ impl<'a> Unread<'a> {
             came,
             token: caller.token,
         });
-        Ok(if options.dry_run { Way::IsDryRun(guarded) } else { Way::IsGuarded(guarded) })
+        Ok(if options.dry_run { RequestRoute::IsDryRun(guarded) } else { RequestRoute::IsGuarded(guarded) })
     }
 }

@@ -1,9 +1,9 @@
 //! What a request would do, in the upstream's own words where its rule says how to ask for them.
 
-use super::arguments::Shape;
+use super::arguments::BodyShape;
 use super::classify;
 use super::guarded::GuardedRequest;
-use super::inject::{self, Parts};
+use super::inject::{self, RequestParts};
 use super::upstream::HttpUpstream;
 use crate::http::body;
 use crate::reply::http as reply;
@@ -60,7 +60,7 @@ pub async fn answer(gate: &ServedGate, guarded: &GuardedRequest) -> Result<Answe
 
 /// Why a request cannot be made its upstream's dry run, and must not be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-enum NotAsked {
+enum NoDryRun {
     #[error("the request names another method than its own; the upstream may not know this dry run for that")]
     OtherMethod,
     #[error("the rule's dry_run does not fit this request")]
@@ -68,9 +68,9 @@ enum NotAsked {
 }
 
 /// The request as its upstream's dry run.
-fn request(guarded: &GuardedRequest, own: &DryRun) -> Result<Request<bytes::Bytes>, NotAsked> {
+fn request(guarded: &GuardedRequest, own: &DryRun) -> Result<Request<bytes::Bytes>, NoDryRun> {
     if guarded.understood.may_be_another {
-        return Err(NotAsked::OtherMethod);
+        return Err(NoDryRun::OtherMethod);
     }
     let GuardedRequest { method, uri, headers, body, understood, offer, .. } = guarded;
     let (mut uri, mut headers, mut body) = (uri.clone(), headers.clone(), body.clone());
@@ -78,8 +78,8 @@ fn request(guarded: &GuardedRequest, own: &DryRun) -> Result<Request<bytes::Byte
     headers.remove(&offer.key_header);
     let (into, value) = match own {
         DryRun::Header(name, value) => {
-            let name = HeaderName::try_from(name).map_err(|_| NotAsked::NoPlace)?;
-            headers.insert(name, HeaderValue::from_str(value).map_err(|_| NotAsked::NoPlace)?);
+            let name = HeaderName::try_from(name).map_err(|_| NoDryRun::NoPlace)?;
+            headers.insert(name, HeaderValue::from_str(value).map_err(|_| NoDryRun::NoPlace)?);
             (None, value)
         }
         DryRun::Arg(name, value) => {
@@ -90,15 +90,15 @@ fn request(guarded: &GuardedRequest, own: &DryRun) -> Result<Request<bytes::Byte
             };
             (Some(into), value)
         }
-        DryRun::Flag(_) => return Err(NotAsked::NoPlace),
+        DryRun::Flag(_) => return Err(NoDryRun::NoPlace),
     };
     if let Some(into) = into {
         let inject = Inject { into, form: Default::default(), length: None, valid_for: None };
         if !inject::fits(&inject, &understood.arguments) {
-            return Err(NotAsked::NoPlace);
+            return Err(NoDryRun::NoPlace);
         }
-        let shape: &Shape = &understood.arguments.shape;
-        let parts = Parts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
+        let shape: &BodyShape = &understood.arguments.shape;
+        let parts = RequestParts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
         inject::put_value(&inject, value, parts);
     }
     let mut request = Request::new(body);

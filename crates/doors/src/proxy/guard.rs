@@ -1,9 +1,9 @@
 //! A guarded request through the gate. Whoever asked may go away: it is finished and settled all the same.
 
-use super::ask;
 use super::guarded::GuardedRequest;
+use super::query;
 use super::render::{self, Receipt};
-use super::streamed::Begun;
+use super::streamed::StreamedHead;
 use super::upstream::HttpUpstream;
 use super::upstream_answer::{AnswerBody, UpstreamAnswer};
 use crate::finish_detached::FinishDetached;
@@ -17,7 +17,7 @@ use tokio::sync::oneshot;
 
 /// What a request came to.
 #[derive(Debug)]
-struct Ended {
+struct GuardOutcome {
     passed: Passed,
     live: Option<UpstreamAnswer>,
 }
@@ -26,7 +26,9 @@ struct Ended {
 pub async fn guard(guarded: Arc<GuardedRequest>) -> Response {
     let gate = match &guarded.services.gate {
         Ok(gate) => gate,
-        Err(why) => return respond(&guarded, Ended::trouble(&guarded, wording::ledger_unavailable(why))),
+        Err(why) => {
+            return respond(&guarded, GuardOutcome::trouble(&guarded, wording::ledger_unavailable(why)));
+        }
     };
     let guarded = &guarded;
     gate.look_until_answered(guarded.understood.rule.timeout, |look| {
@@ -46,12 +48,16 @@ pub async fn guard(guarded: Arc<GuardedRequest>) -> Response {
     .await
 }
 
-async fn pass(guarded: Arc<GuardedRequest>, look: Look, begun: oneshot::Sender<Begun>) -> Ended {
+async fn pass(
+    guarded: Arc<GuardedRequest>,
+    look: Look,
+    begun: oneshot::Sender<StreamedHead>,
+) -> GuardOutcome {
     let GuardedRequest { services, understood, intent, .. } = &*guarded;
     let _in_flight = services.in_flight.begin();
     let gate = match &services.gate {
         Ok(gate) => gate,
-        Err(why) => return Ended::trouble(&guarded, wording::ledger_unavailable(why)),
+        Err(why) => return GuardOutcome::trouble(&guarded, wording::ledger_unavailable(why)),
     };
     let mut upstream = HttpUpstream::of(&guarded, begun);
     let passed = gate.pass_in(&look, intent, &understood.rule, &mut upstream).await;
@@ -59,11 +65,11 @@ async fn pass(guarded: Arc<GuardedRequest>, look: Look, begun: oneshot::Sender<B
     let mut passed = match passed {
         Ok(passed) => passed,
         Err(error) => {
-            return Ended::trouble(&guarded, wording::ledger_unavailable(&error.to_string()));
+            return GuardOutcome::trouble(&guarded, wording::ledger_unavailable(&error.to_string()));
         }
     };
     if let Some(done) = gate.unconfirmed(&understood.rule, &mut passed) {
-        ask::follow(&guarded, done, ask::reply(&passed, live.as_ref()));
+        query::follow(&guarded, done, query::reply(&passed, live.as_ref()));
     }
     let live = match live {
         Some(UpstreamAnswer { body: AnswerBody::Streamed(giving), .. }) => {
@@ -74,18 +80,18 @@ async fn pass(guarded: Arc<GuardedRequest>, look: Look, begun: oneshot::Sender<B
         }
         live => live,
     };
-    Ended { passed, live }
+    GuardOutcome { passed, live }
 }
 
-impl Ended {
-    fn trouble(guarded: &GuardedRequest, trouble: Trouble) -> Ended {
+impl GuardOutcome {
+    fn trouble(guarded: &GuardedRequest, trouble: Trouble) -> GuardOutcome {
         let answer = Answer::of_trouble(guarded.understood.rule.tier(), OutcomeWord::Refused, trouble);
-        Ended { passed: Passed { answer, reply: GivenReply::None, delivery: None }, live: None }
+        GuardOutcome { passed: Passed { answer, reply: GivenReply::None, delivery: None }, live: None }
     }
 }
 
-fn respond(guarded: &GuardedRequest, ended: Ended) -> Response {
-    let Ended { passed: Passed { answer, reply, delivery }, live } = ended;
+fn respond(guarded: &GuardedRequest, ended: GuardOutcome) -> Response {
+    let GuardOutcome { passed: Passed { answer, reply, delivery }, live } = ended;
     let delivery = guarded.delivery(delivery);
     match (reply, live) {
         (GivenReply::Live, Some(UpstreamAnswer { status, headers, body: AnswerBody::Whole(body) })) => {
@@ -98,6 +104,6 @@ fn respond(guarded: &GuardedRequest, ended: Ended) -> Response {
 }
 
 /// An answer that goes out while it arrives. How it ends is seen to by whoever passes the request.
-fn streaming(guarded: &GuardedRequest, begun: Begun) -> Response {
+fn streaming(guarded: &GuardedRequest, begun: StreamedHead) -> Response {
     render::streaming(begun, &guarded.offer)
 }

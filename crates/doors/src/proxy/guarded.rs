@@ -1,6 +1,6 @@
 //! A request that goes through the gate.
 
-use super::intent::Understood;
+use super::intent::UnderstoodRequest;
 use super::offer::Offer;
 use crate::delivery::Delivery;
 use crate::http::client::Client;
@@ -29,7 +29,7 @@ pub struct GuardedRequest {
     pub body: Bytes,
     /// Its place among the large ones, if it is one.
     pub turn: Option<LargeBodyPermit>,
-    pub understood: Understood,
+    pub understood: UnderstoodRequest,
     pub intent: Intent,
     /// When it came, on the monotonic clock.
     pub came: Duration,

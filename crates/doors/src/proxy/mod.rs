@@ -6,7 +6,6 @@
 
 pub mod arguments;
 pub mod arrive;
-pub mod ask;
 pub mod broken_multipart;
 pub mod classify;
 pub mod content_type;
@@ -17,6 +16,7 @@ pub mod guard;
 pub mod guarded;
 pub mod headers;
 pub mod inject;
+pub mod intake;
 pub mod intent;
 pub mod key;
 pub mod method;
@@ -25,18 +25,18 @@ pub mod observe;
 pub mod offer;
 pub mod offers;
 pub mod opaque;
-pub mod open;
+pub mod opened;
 pub mod path;
-pub mod refused;
+pub mod query;
+pub mod refusal;
 pub mod relay;
 pub mod render;
 pub mod serve;
 pub mod streamed;
-pub mod take;
 pub mod upstream;
 pub mod upstream_answer;
 
 pub use offer::Offer;
 pub use offers::{Offers, PATH, nothing_here};
-pub use open::{Opened, open};
+pub use opened::{OpenedRequest, open};
 pub use serve::serve;

@@ -11,7 +11,7 @@ const PART_HEADER_BYTES_MAX: usize = 8 * 1024;
 
 /// A form, part by part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parts {
+pub struct FormParts {
     /// Each part under its name: a text, or what is known of a file. Parts of one name are a list.
     pub values: Json,
     /// The types of texts that are more than plain text, under the same names.
@@ -20,7 +20,7 @@ pub struct Parts {
 
 /// The parts, if every reader would find the same. Some end lines with a bare LF or CR, and some take the boundary for
 /// one wherever it stands; so it may stand nowhere but where all of them look for it.
-pub fn parts(boundary: &str, charset: Charset, body: &[u8]) -> Result<Parts, BrokenMultipart> {
+pub fn parts(boundary: &str, charset: Charset, body: &[u8]) -> Result<FormParts, BrokenMultipart> {
     let mark = format!("--{boundary}");
     let next = |from: usize| Delimiter::find(mark.as_bytes(), body, from);
     let mut before = next(0)?.ok_or(BrokenMultipart::Unbounded)?;
@@ -33,10 +33,10 @@ pub fn parts(boundary: &str, charset: Charset, body: &[u8]) -> Result<Parts, Bro
                 return Err(BrokenMultipart::Inside);
             }
             is_idle(rest)?;
-            return Ok(Parts { values: Json::Object(all), types: told_of(&types) });
+            return Ok(FormParts { values: Json::Object(all), types: told_of(&types) });
         }
         let after = next(before.end)?.ok_or(BrokenMultipart::Unbounded)?;
-        let Part { name, value, kind } = part(charset, &body[before.end..after.start])?;
+        let FormPart { name, value, kind } = part(charset, &body[before.end..after.start])?;
         put(&mut types, name.clone(), Json::String(kind));
         put(&mut all, name, value);
         before = after;
@@ -92,7 +92,7 @@ fn told_of(types: &Object) -> Option<Json> {
     (!told.is_empty()).then_some(Json::Object(told))
 }
 
-struct Part {
+struct FormPart {
     name: String,
     value: Json,
     /// Of a text; empty if that is plain.
@@ -100,7 +100,7 @@ struct Part {
 }
 
 /// One part, from the line break before its headers.
-fn part(charset: Charset, text: &[u8]) -> Result<Part, BrokenMultipart> {
+fn part(charset: Charset, text: &[u8]) -> Result<FormPart, BrokenMultipart> {
     let head = find(text, b"\r\n\r\n")
         .filter(|end| *end <= PART_HEADER_BYTES_MAX)
         .ok_or(BrokenMultipart::Unnamed)?;
@@ -143,7 +143,7 @@ fn part(charset: Charset, text: &[u8]) -> Result<Part, BrokenMultipart> {
             (sealed, String::new())
         }
     };
-    Ok(Part { name, value, kind })
+    Ok(FormPart { name, value, kind })
 }
 
 /// One header. A line that goes on in the next one, or ends in another way, would be two to some.
@@ -204,7 +204,7 @@ fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn read_in(boundary: &str, body: &[u8]) -> Result<Parts, BrokenMultipart> {
+    fn read_in(boundary: &str, body: &[u8]) -> Result<FormParts, BrokenMultipart> {
         parts(boundary, Charset::Utf8, body)
     }
 

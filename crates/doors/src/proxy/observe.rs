@@ -2,12 +2,12 @@
 
 use super::arguments::Arguments;
 use super::headers;
-use super::intent::{self, Asked};
+use super::intake::{Intake, PartialBody, ResumedBody, WholeBody, not_whole};
+use super::intent::{self, RequestFacts};
 use super::offer::Offer;
-use super::path::Place;
-use super::refused::Refused;
+use super::path::UpstreamPath;
+use super::refusal::RefusalResponse;
 use super::relay::{outgoing, relay};
-use super::take::{Intake, Part, Resumed, Whole, not_whole};
 use crate::call_options::CallOptions;
 use crate::caller::Caller;
 use crate::http::body::Unreadable;
@@ -23,32 +23,32 @@ use std::sync::Arc;
 
 /// A request that is looked at while it passes.
 #[derive(Debug)]
-pub struct Observed<'a> {
+pub struct ObservedRequest<'a> {
     pub services: &'a Arc<Services>,
     pub intake: &'a Intake,
     pub offer: &'a Arc<Offer>,
     pub caller: Caller,
     pub options: CallOptions,
     pub others: Vec<Method>,
-    pub place: Place,
+    pub place: UpstreamPath,
     pub parts: Parts,
 }
 
-impl Observed<'_> {
-    pub async fn pass(self, body: &mut Body) -> Result<Response, Refused> {
+impl ObservedRequest<'_> {
+    pub async fn pass(self, body: &mut Body) -> Result<Response, RefusalResponse> {
         let (payload, turn) = match self.intake.whole(&self.caller, body).await {
-            Ok(Whole { bytes, turn }) => {
+            Ok(WholeBody { bytes, turn }) => {
                 self.write_down(&bytes);
                 (Payload::from(bytes), turn)
             }
             // Too large to be looked at, or too many are; but nothing is blocked for that.
-            Err(Part { bytes, why: Unreadable::TooLarge(_) | Unreadable::Crowded }) => {
-                let resumed = Resumed { beginning: bytes, rest: std::mem::take(body) };
+            Err(PartialBody { bytes, why: Unreadable::TooLarge(_) | Unreadable::Crowded }) => {
+                let resumed = ResumedBody { beginning: bytes, rest: std::mem::take(body) };
                 (Payload::from(Body::new(resumed)), None)
             }
-            Err(Part { why, .. }) => return Err(not_whole(&why)),
+            Err(PartialBody { why, .. }) => return Err(not_whole(&why)),
         };
-        let Observed { services, caller, offer, place, parts, .. } = self;
+        let ObservedRequest { services, caller, offer, place, parts, .. } = self;
         services.passed_through(&caller.tenant, counts::Door::Http);
         let headers = headers::upward(parts.headers, offer);
         let client = offer.client.for_principal(&caller.whose());
@@ -59,11 +59,11 @@ impl Observed<'_> {
 
     /// What is not understood here would have been refused, and leaves no trace.
     fn write_down(&self, body: &Bytes) {
-        let Observed { services, offer, caller, options, others, place, parts, .. } = self;
+        let ObservedRequest { services, offer, caller, options, others, place, parts, .. } = self;
         let (Ok(gate), headers) = (&services.gate, &parts.headers) else { return };
         let Ok(arguments) = Arguments::read(place, parts.uri.query(), headers, body) else { return };
         let others = others.clone();
-        let asked = Asked { method: &parts.method, others, path: &place.path, arguments, headers };
+        let asked = RequestFacts { method: &parts.method, others, path: &place.path, arguments, headers };
         let Ok(understood) = intent::understand(&services.policy, offer, asked) else { return };
         let Ok(intent) = intent::intent(&understood, offer, caller, options, headers, gate.ledger.secret())
         else {

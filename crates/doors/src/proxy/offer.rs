@@ -47,7 +47,7 @@ pub struct Offer {
 
 /// What an API is offered with, besides what the policy says of it.
 #[derive(Debug)]
-pub struct With {
+pub struct OfferSettings {
     pub client: Client,
     pub authority: String,
     pub headers: HeaderMap,
@@ -56,7 +56,7 @@ pub struct With {
 
 /// An API cannot be offered.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum OfferError {
     #[error("keys.header: {0}")]
     KeyHeader(#[from] http::header::InvalidHeaderName),
     #[error("keys.pattern: {0}")]
@@ -66,7 +66,7 @@ pub enum Error {
 }
 
 impl Offer {
-    pub fn new(name: &str, api: &HttpApi, with: With, policy: &Policy) -> Result<Offer, Error> {
+    pub fn new(name: &str, api: &HttpApi, with: OfferSettings, policy: &Policy) -> Result<Offer, OfferError> {
         let target = with.client.target();
         let pattern = api.keys.pattern.as_ref();
         let reads = [Method::GET, Method::HEAD, Method::OPTIONS];

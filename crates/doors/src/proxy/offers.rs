@@ -1,7 +1,7 @@
 //! The APIs that are offered, by name.
 
+use super::intake::Intake;
 use super::offer::Offer;
-use super::take::Intake;
 use crate::services::Services;
 use std::collections::BTreeMap;
 use std::sync::Arc;

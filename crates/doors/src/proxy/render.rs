@@ -2,7 +2,7 @@
 
 use super::headers;
 use super::offer::Offer;
-use super::streamed::{Begun, Streamed};
+use super::streamed::{StreamedBody, StreamedHead};
 use crate::delivery::Delivery;
 use crate::http::server::on_sent::OnSent;
 use crate::reply::HttpReply;
@@ -100,14 +100,15 @@ pub fn live(
 }
 
 /// The same, while it arrives.
-pub fn streaming(begun: Begun, offer: &Offer) -> Response {
-    let Begun { status, headers, length, parts, effect, attempt } = begun;
+pub fn streaming(begun: StreamedHead, offer: &Offer) -> Response {
+    let StreamedHead { status, headers, length, parts, effect, attempt } = begun;
     let mut headers = headers::downward(headers, status, offer);
     put(&mut headers, EFFECT_ID, &effect.to_string());
     headers.insert(OUTCOME, HeaderValue::from_static(OutcomeWord::Ran.word()));
     headers.insert(ATTEMPT, HeaderValue::from(attempt.0));
     let on_sent = OnSent::default();
-    let mut response = response(status, headers, Body::new(Streamed::new(parts, length, on_sent.clone())));
+    let mut response =
+        response(status, headers, Body::new(StreamedBody::new(parts, length, on_sent.clone())));
     response.extensions_mut().insert(on_sent);
     response
 }

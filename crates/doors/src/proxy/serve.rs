@@ -1,12 +1,12 @@
 //! From a request at `/p/NAME/…` to its answer.
 
-use super::arrive::{Arrived, Passing, Way, arrive};
+use super::arrive::{HeadOutcome, PassThrough, RequestRoute, arrive};
 use super::dry_run;
 use super::guard::guard;
 use super::guarded::GuardedRequest;
 use super::offers::Offers;
-use super::open::{Opened, UnreadRefusal};
-use super::refused::{Refused, trouble};
+use super::opened::{EarlyRefusal, OpenedRequest};
+use super::refusal::{RefusalResponse, trouble};
 use super::relay::relay;
 use super::render;
 use axum::body::Body;
@@ -15,27 +15,27 @@ use http::header::EXPECT;
 use semel_core::wording;
 
 /// What seldom happens is boxed, so that a request that only passes is small.
-pub async fn serve(offers: &Offers, opened: Opened<'_>, mut body: Body) -> Response {
+pub async fn serve(offers: &Offers, opened: OpenedRequest<'_>, mut body: Body) -> Response {
     let waits = opened.parts.headers.contains_key(EXPECT);
     let way = match arrive(offers, opened, &mut body) {
-        Ok(Arrived::Known(way)) => Ok(way),
-        Ok(Arrived::Unread(unread)) => unread.read(&mut body).await,
+        Ok(HeadOutcome::Known(way)) => Ok(way),
+        Ok(HeadOutcome::UnreadRequest(unread)) => unread.read(&mut body).await,
         Err(refused) => Err(refused),
     };
     let answered = match way {
-        Ok(Way::Passes(passing)) => {
-            let Passing { offer, client, outgoing, permit: _until_answered } = *passing;
+        Ok(RequestRoute::Passes(passing)) => {
+            let PassThrough { offer, client, outgoing, permit: _until_answered } = *passing;
             Ok(relay(offer, client, outgoing).await)
         }
-        Ok(Way::IsGuarded(guarded)) => Ok(guard(guarded).await),
-        Ok(Way::IsObserved(observed)) => Box::pin(observed.pass(&mut body)).await,
-        Ok(Way::IsDryRun(guarded)) => Box::pin(told_only(&guarded)).await,
+        Ok(RequestRoute::IsGuarded(guarded)) => Ok(guard(guarded).await),
+        Ok(RequestRoute::IsObserved(observed)) => Box::pin(observed.pass(&mut body)).await,
+        Ok(RequestRoute::IsDryRun(guarded)) => Box::pin(told_only(&guarded)).await,
         Err(refused) => Err(refused),
     };
-    answered.unwrap_or_else(|response| UnreadRefusal { response, waits }.respond(body))
+    answered.unwrap_or_else(|response| EarlyRefusal { response, waits }.respond(body))
 }
 
-async fn told_only(guarded: &GuardedRequest) -> Result<Response, Refused> {
+async fn told_only(guarded: &GuardedRequest) -> Result<Response, RefusalResponse> {
     let GuardedRequest { services, offer, understood, .. } = guarded;
     let unavailable = |why: &str| trouble(&understood.rule, offer, wording::ledger_unavailable(why));
     let gate = services.gate.as_ref().map_err(|why| unavailable(why))?;

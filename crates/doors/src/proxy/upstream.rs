@@ -1,13 +1,13 @@
 //! One API, as the gate sees it: one request out, one answer read.
 
-use super::ask;
-use super::classify::{self, Meaning};
+use super::classify::{self, StatusMeaning};
 use super::content_type;
 use super::guarded::GuardedRequest;
 use super::headers;
 use super::inject;
 use super::key;
-use super::streamed::{Begun, Collected, Giving, Held, collect};
+use super::query;
+use super::streamed::{CollectedBody, HoldLimit, StreamWriter, StreamedHead, collect};
 use super::upstream_answer::{AnswerBody, UpstreamAnswer};
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, LastMoment, Prepared};
@@ -44,14 +44,14 @@ pub struct HttpUpstream<'a> {
     guarded: &'a GuardedRequest,
     prepared: Option<Prepared>,
     /// Gets an answer that is too large to be held back, once.
-    begun: Option<oneshot::Sender<Begun>>,
+    begun: Option<oneshot::Sender<StreamedHead>>,
     live: Option<UpstreamAnswer>,
     /// What a probe brought back of a lost answer.
     found: Option<Json>,
 }
 
 impl<'a> HttpUpstream<'a> {
-    pub fn of(guarded: &'a GuardedRequest, begun: oneshot::Sender<Begun>) -> HttpUpstream<'a> {
+    pub fn of(guarded: &'a GuardedRequest, begun: oneshot::Sender<StreamedHead>) -> HttpUpstream<'a> {
         HttpUpstream { guarded, prepared: None, begun: Some(begun), live: None, found: None }
     }
 
@@ -75,7 +75,7 @@ impl<'a> HttpUpstream<'a> {
                 Some(inject) if !(own && understood.key_in_place) => {
                     let shape = &understood.arguments.shape;
                     let parts =
-                        inject::Parts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
+                        inject::RequestParts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
                     inject::put(inject, recorded.idempotency_key, parts);
                 }
                 None if !first => key::replace(&mut headers, offer, recorded.idempotency_key),
@@ -116,7 +116,7 @@ impl<'a> HttpUpstream<'a> {
         let keyed = rule.inject.is_some() || understood.key_in_place;
         let once = Sending { recorded: recorded.copied(), timeout: None }.must_happen_once(rule);
         let meaning = classify::meaning(head.status, rule, &offer.keys, keyed);
-        if meaning == Meaning::Ambiguous {
+        if meaning == StatusMeaning::Ambiguous {
             // Its end would not make it any clearer.
             let shown = begins_with(body).await;
             let kept = self.secrets().out_of_body(&shown).unwrap_or_default();
@@ -125,15 +125,15 @@ impl<'a> HttpUpstream<'a> {
         let (begun, has_end) = (self.begun.take(), body.has_end());
         // What a rule reads is held back even where it is not kept: half of it with the client, it could not be judged.
         let more = rule.refused.is_some().then_some((JUDGED_BYTES_MAX, &offer.large_answers));
-        let held = Held { bytes_max: REPLY_BYTES_MAX, more };
+        let held = HoldLimit { bytes_max: REPLY_BYTES_MAX, more };
         let collected = collect(body, held, |length| begin(&head, length, begun, recorded)).await;
         let (whole, giving, length, _room) = match collected {
-            Ok(Collected::Whole(whole, room)) if has_end || !is_cut(&head, &whole) => {
+            Ok(CollectedBody::Whole(whole, room)) if has_end || !is_cut(&head, &whole) => {
                 let length = whole.len() as u64;
                 (whole, None, length, room)
             }
-            Ok(Collected::Streamed(giving, length)) => (Bytes::new(), Some(giving), length, None),
-            Ok(Collected::Whole(..)) => {
+            Ok(CollectedBody::Streamed(giving, length)) => (Bytes::new(), Some(giving), length, None),
+            Ok(CollectedBody::Whole(..)) => {
                 return self.unclear(broke_off(&head, "it is not whole"), Value::Null);
             }
             Err(error) => return self.unclear(broke_off(&head, &error.to_string()), Value::Null),
@@ -143,7 +143,7 @@ impl<'a> HttpUpstream<'a> {
             Some(_) => Ok(meaning),
         };
         let meaning = match said {
-            Ok(Meaning::Applied) if classify::is_only_accepted(&whole) => Meaning::Accepted,
+            Ok(StatusMeaning::Applied) if classify::is_only_accepted(&whole) => StatusMeaning::Accepted,
             Ok(meaning) => meaning,
             Err(why) => {
                 let why = format!("the answer is unclear: {}", self.told(meaning, &whole, once, why));
@@ -155,31 +155,31 @@ impl<'a> HttpUpstream<'a> {
         let secrets = self.secrets();
         let keeps =
             giving.is_none() && whole.len() <= REPLY_BYTES_MAX && headers::is_read_as_it_is(&head.headers);
-        let refused = matches!(meaning, Meaning::Refused { .. } | Meaning::Reported);
+        let refused = matches!(meaning, StatusMeaning::Refused { .. } | StatusMeaning::Reported);
         let kept_body = (keeps || refused).then(|| secrets.out_of_body(&whole).ok()).flatten();
         let reply = kept_body.as_ref().filter(|_| keeps).map(|body| recordable(&head, body, &secrets));
         let kept = if reply.is_some() { Reply::Kept } else { Reply::TooLarge(length) };
         let was_sent_before = recorded.is_some_and(|recorded| recorded.effect.has_unproven());
         let outcome = match meaning {
-            Meaning::Refused { .. }
+            StatusMeaning::Refused { .. }
                 if was_sent_before && giving.is_none() && classify::is_gone(method.as_str(), head.status) =>
             {
                 return Sent::of(Outcome::gone());
             }
-            Meaning::Refused { answers_repeats } => {
+            StatusMeaning::Refused { answers_repeats } => {
                 let said = kept_body.as_deref().unwrap_or_default();
                 let why = NotAppliedWhy::Refused(classify::line(head.status, said));
                 // Without a reply on record it answers nobody else.
                 Outcome::NotApplied { why, reply: if answers_repeats { kept } else { Reply::Unknown } }
             }
-            Meaning::Reported => {
+            StatusMeaning::Reported => {
                 let said = kept_body.as_deref().unwrap_or_default();
                 let why = NotAppliedWhy::Reported(classify::line(head.status, said));
                 Outcome::NotApplied { why, reply: Reply::Unknown }
             }
             applied => {
                 let evidence = match applied {
-                    Meaning::Accepted => Evidence::Accepted,
+                    StatusMeaning::Accepted => Evidence::Accepted,
                     _ => evidence::of_success(rule, || reply::value(&whole)),
                 };
                 let word = classify::effect_word(head.status, method, path, rule, || reply::value(&whole));
@@ -198,7 +198,7 @@ impl<'a> HttpUpstream<'a> {
     }
 
     /// Why nobody can say what an answer means, as it may be written. An expression that fails tells what it failed at.
-    fn told(&self, meaning: Meaning, whole: &Bytes, once: bool, why: String) -> String {
+    fn told(&self, meaning: StatusMeaning, whole: &Bytes, once: bool, why: String) -> String {
         let GuardedRequest { understood, .. } = self.guarded;
         let rule = &understood.rule;
         if SecretParts::of(rule).is_empty() {
@@ -226,15 +226,15 @@ impl<'a> HttpUpstream<'a> {
 fn begin(
     head: &Head,
     length: Option<u64>,
-    begun: Option<oneshot::Sender<Begun>>,
+    begun: Option<oneshot::Sender<StreamedHead>>,
     recorded: Option<&Recorded<'_>>,
-) -> Giving {
-    let (Some(begun), Some(recorded)) = (begun, recorded) else { return Giving::to_nobody() };
-    let (giving, parts) = Giving::new();
+) -> StreamWriter {
+    let (Some(begun), Some(recorded)) = (begun, recorded) else { return StreamWriter::to_nobody() };
+    let (giving, parts) = StreamWriter::new();
     let (status, headers) = (head.status, head.headers.clone());
     let (effect, attempt) = (recorded.effect.id, recorded.attempt);
     // Whoever asked may have gone; then there is nobody to give it to.
-    let _asked = begun.send(Begun { status, headers, length, parts, effect, attempt });
+    let _asked = begun.send(StreamedHead { status, headers, length, parts, effect, attempt });
     giving
 }
 
@@ -305,13 +305,13 @@ impl Upstream for HttpUpstream<'_> {
     }
 
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
-        let (answer, found) = ask::probe(probe, effect, self.guarded, &self.secrets()).await;
+        let (answer, found) = query::probe(probe, effect, self.guarded, &self.secrets()).await;
         self.found = found.or(self.found.take());
         answer
     }
 
     fn view(&self) -> Option<CallView> {
-        Some(ask::seen(self.guarded, self.live.as_ref(), self.found.as_ref(), &self.secrets()))
+        Some(query::seen(self.guarded, self.live.as_ref(), self.found.as_ref(), &self.secrets()))
     }
 
     /// The upstream is not the sender: what it still does with a request is what `quiet` is for.

@@ -1,6 +1,6 @@
 //! The upstream's own answer to the newest attempt.
 
-use super::streamed::Giving;
+use super::streamed::StreamWriter;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
@@ -15,5 +15,5 @@ pub struct UpstreamAnswer {
 pub enum AnswerBody {
     Whole(Bytes),
     /// It is on its way to the client already, but for its end.
-    Streamed(Giving),
+    Streamed(StreamWriter),
 }

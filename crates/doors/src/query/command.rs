@@ -4,7 +4,7 @@ use super::backends::Shell;
 use super::pages::next_page;
 use super::response::{ANSWER_BYTES_MAX, QueryResponse, ResponseKind, TAKES_MAX};
 use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
-use crate::process::child::{self, Plan, Signals};
+use crate::process::child::{self, ChildPlan, Signals};
 use crate::process::program;
 use crate::process::stream::Sink;
 use semel_core::json::Json;
@@ -41,7 +41,7 @@ fn run(words: &[String], shell: &Shell, signals: &Signals) -> Result<QueryRespon
     let mut command = Command::new(program);
     command.args(&words[1..]).current_dir(&shell.cwd).stdin(Stdio::null()).env_remove("SEMEL_FAILPOINTS");
     command.env_remove(OPERATOR_TOKEN).env_remove(SERVE_TOKEN);
-    let plan = Plan {
+    let plan = ChildPlan {
         command,
         input: None,
         stdout: Sink::Nowhere,

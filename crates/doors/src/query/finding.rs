@@ -11,7 +11,7 @@ use semel_core::policy::rule::{Confirm, Probe};
 use semel_gate::upstream::ProbeAnswer;
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Finding {
+pub enum QueryFinding {
     Yes {
         reply: Option<FoundReply>,
         /// Why the rule's `reply` could not be made of the answer.
@@ -30,7 +30,7 @@ pub enum FoundReply {
     Printed(Vec<u8>),
 }
 
-impl Finding {
+impl QueryFinding {
     /// For the gate, without secrets. `record` gives the reply to record and the word for the effect.
     pub fn for_gate(
         self,
@@ -38,9 +38,11 @@ impl Finding {
         record: impl FnOnce(Option<FoundReply>) -> (Option<Vec<u8>>, EffectWord),
     ) -> ProbeAnswer {
         match self {
-            Finding::No => ProbeAnswer::No,
-            Finding::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() },
-            Finding::Yes { reply, reply_failed } => {
+            QueryFinding::No => ProbeAnswer::No,
+            QueryFinding::Unknown(why) => {
+                ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() }
+            }
+            QueryFinding::Yes { reply, reply_failed } => {
                 let (reply, word) = record(reply);
                 let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
                 ProbeAnswer::Yes { reply, word: Some(word), reply_failed }
@@ -59,18 +61,21 @@ impl FoundReply {
     }
 }
 
-pub fn read_probe(probe: &Probe, places: &Json, response: &QueryResponse) -> Finding {
+pub fn read_probe(probe: &Probe, places: &Json, response: &QueryResponse) -> QueryFinding {
     let Some(found) = &probe.found else { return by_exit(response) };
     match answers(found, places, response) {
-        Err(why) => Finding::Unknown(why),
-        Ok(false) => Finding::No,
+        Err(why) => QueryFinding::Unknown(why),
+        Ok(false) => QueryFinding::No,
         Ok(true) => {
             let made = probe.reply.as_ref().map(|reply| response.eval(reply, places)).transpose();
             let (reply, reply_failed) = match made {
                 Ok(reply) => (reply, None),
                 Err(why) => (None, Some(why.to_string())),
             };
-            Finding::Yes { reply: reply.map(FoundReply::Value).or_else(|| printed(response)), reply_failed }
+            QueryFinding::Yes {
+                reply: reply.map(FoundReply::Value).or_else(|| printed(response)),
+                reply_failed,
+            }
         }
     }
 }
@@ -110,16 +115,18 @@ fn speaks_of(word: &str, expression: &Expression) -> bool {
 }
 
 /// Without an expression the exit code of a command answers.
-fn by_exit(response: &QueryResponse) -> Finding {
+fn by_exit(response: &QueryResponse) -> QueryFinding {
     match &response.kind {
         ResponseKind::Command { exit: Some(0), .. } => {
-            Finding::Yes { reply: printed(response), reply_failed: None }
+            QueryFinding::Yes { reply: printed(response), reply_failed: None }
         }
-        ResponseKind::Command { exit: Some(1), .. } => Finding::No,
-        ResponseKind::Command { exit: Some(code), .. } => Finding::Unknown(format!("it exited with {code}")),
-        ResponseKind::Command { exit: None, .. } => Finding::Unknown("it died by a signal".into()),
+        ResponseKind::Command { exit: Some(1), .. } => QueryFinding::No,
+        ResponseKind::Command { exit: Some(code), .. } => {
+            QueryFinding::Unknown(format!("it exited with {code}"))
+        }
+        ResponseKind::Command { exit: None, .. } => QueryFinding::Unknown("it died by a signal".into()),
         ResponseKind::Tool | ResponseKind::Http { .. } => {
-            Finding::Unknown("the probe does not say what to look for".into())
+            QueryFinding::Unknown("the probe does not say what to look for".into())
         }
     }
 }

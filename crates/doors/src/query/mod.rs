@@ -15,7 +15,7 @@ pub mod tools;
 pub mod witness;
 
 pub use backends::Backends;
-pub use finding::{Finding, FoundReply};
+pub use finding::{FoundReply, QueryFinding};
 pub use subject::{Credentials, Subject};
 
 use crate::process::child::Signals;
@@ -40,10 +40,10 @@ pub struct Query<'a> {
 
 impl Query<'_> {
     /// Did it happen?
-    pub async fn probe(&self, probe: &Probe) -> Finding {
+    pub async fn probe(&self, probe: &Probe) -> QueryFinding {
         match self.ask(&probe.call).await {
             Ok(response) => finding::read_probe(probe, &self.subject.places(), &response),
-            Err(why) => Finding::Unknown(why),
+            Err(why) => QueryFinding::Unknown(why),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Counts, times and gauges in the form that Prometheus reads. Labels come from closed sets: no name of a tool, a run
 //! or a tenant is ever one.
 
-use crate::http::server::Load;
+use crate::http::server::ServerLoad;
 use crate::services::Services;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// What is told at one moment.
 #[derive(Debug)]
-struct Snapshot {
+struct MetricsSnapshot {
     counts: Arc<Counts>,
     ledger: Option<Totals>,
     commits: Counted,
@@ -29,7 +29,7 @@ struct Snapshot {
 
 /// What the ledger says, which is of all processes.
 #[derive(Debug, Default)]
-pub struct OfLedger {
+pub struct LedgerMetrics {
     pub in_doubt: Option<u64>,
     pub totals: Option<Totals>,
 }
@@ -45,10 +45,10 @@ impl Totals {
 }
 
 /// The whole text. Without a ledger there is nothing to count.
-pub fn text(services: &Services, load: &Load, ledger: OfLedger) -> Result<String, fmt::Error> {
+pub fn text(services: &Services, load: &ServerLoad, ledger: LedgerMetrics) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
     if let Ok(gate) = &services.gate {
-        registry.register_collector(Box::new(Snapshot {
+        registry.register_collector(Box::new(MetricsSnapshot {
             counts: Arc::clone(&gate.counts),
             ledger: ledger.totals,
             commits: gate.ledger.store().commit_times(),
@@ -148,7 +148,7 @@ impl Families<'_> {
     }
 }
 
-impl Collector for Snapshot {
+impl Collector for MetricsSnapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let count = |door, counter| self.counts.total(door, counter);
         Families { prefix: "semel", whose: "", count: &count }.encode(&mut encoder)?;

@@ -7,6 +7,6 @@ mod span;
 mod traces;
 mod webhook;
 
-pub use health::{Operation, router};
+pub use health::{ServerHealth, router};
 pub use traces::{Collector, Exporting, Traces};
-pub use webhook::Webhook;
+pub use webhook::WebhookSender;

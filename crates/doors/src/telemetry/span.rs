@@ -16,12 +16,12 @@ use semel_ledger::entropy::{Entropy, OsEntropy};
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Span {
+pub struct TraceSpan {
     trace: u128,
     id: u64,
     parent: Option<u64>,
     name: String,
-    kind: Kind,
+    kind: SpanKind,
     start: At,
     end: At,
     attributes: Vec<(&'static str, Value)>,
@@ -30,14 +30,14 @@ pub struct Span {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SpanKind {
     Internal = 1,
     Client = 3,
 }
 
-impl Span {
+impl TraceSpan {
     /// One attempt, from its claim to its settlement.
-    pub fn of_attempt(settling: &Settling<'_>) -> Option<Span> {
+    pub fn of_attempt(settling: &Settling<'_>) -> Option<TraceSpan> {
         let Settling { effect, attempt, outcome, at, metadata, .. } = settling;
         let parent = metadata.and_then(|metadata| metadata.trace);
         if parent.is_some_and(|parent| !parent.sampled) {
@@ -49,7 +49,7 @@ impl Span {
             Outcome::InDoubt { .. } => Some("in_doubt".to_owned()),
         };
         let (trace, id) = place(effect, attempt);
-        let mut span = Span::about(&effect.facts.action, *metadata, attempt.claimed_at, *at);
+        let mut span = TraceSpan::about(&effect.facts.action, *metadata, attempt.claimed_at, *at);
         span.attributes.extend(facts(effect));
         span.attributes.push(("semel.attempt", json!(attempt.number.0)));
         span.attributes.push(("semel.outcome", json!("ran")));
@@ -59,11 +59,11 @@ impl Span {
         if settling.duplicate {
             span.attributes.push(("semel.duplicate_detected", json!(true)));
         }
-        Some(Span { trace, id, parent: parent.map(|parent| parent.span), error, ..span })
+        Some(TraceSpan { trace, id, parent: parent.map(|parent| parent.span), error, ..span })
     }
 
     /// A call that got its answer without anything being sent for it, or before its own attempt had one.
-    pub fn of_duplicate(answered: &Answered<'_>) -> Option<Span> {
+    pub fn of_duplicate(answered: &Answered<'_>) -> Option<TraceSpan> {
         let Answered { intent, answer, came, at, repeated_by, looked_again, original } = answered;
         let collapsed = match answer.outcome {
             OutcomeWord::Replayed | OutcomeWord::Joined | OutcomeWord::Held => true,
@@ -75,13 +75,13 @@ impl Span {
         if !(collapsed || *looked_again) || parent.is_some_and(|parent| !parent.sampled) {
             return None;
         }
-        let mut span = Span::about(&intent.action, Some(&intent.metadata), *came, *at);
+        let mut span = TraceSpan::about(&intent.action, Some(&intent.metadata), *came, *at);
         span.attributes.extend(original.iter().flat_map(|(effect, _)| facts(effect)));
         let outcome = serde_json::to_value(answer.outcome).unwrap_or_default();
         span.attributes.push(("semel.outcome", outcome));
         span.attributes.extend(repeated_by.map(|origin| ("semel.repeated_by", json!(origin.word()))));
         span.attributes.extend(intent.call_id.as_ref().map(|id| ("gen_ai.tool.call.id", json!(id))));
-        Some(Span {
+        Some(TraceSpan {
             trace: parent.map_or_else(|| OsEntropy.bits(), |parent| parent.trace),
             id: (OsEntropy.bits() as u64).max(1),
             parent: parent.map(|parent| parent.span),
@@ -91,7 +91,7 @@ impl Span {
         })
     }
 
-    fn about(action: &str, metadata: Option<&CallMetadata>, start: At, end: At) -> Span {
+    fn about(action: &str, metadata: Option<&CallMetadata>, start: At, end: At) -> TraceSpan {
         let (name, kind, attributes) = match Door::of(action) {
             Door::Llm => {
                 let provider = action.trim_start_matches("llm:").split('/').next().unwrap_or_default();
@@ -100,7 +100,7 @@ impl Span {
                 let mut attributes =
                     vec![("gen_ai.operation.name", json!("chat")), ("gen_ai.provider.name", json!(provider))];
                 attributes.extend(model.map(|model| ("gen_ai.request.model", json!(model))));
-                (name, Kind::Client, attributes)
+                (name, SpanKind::Client, attributes)
             }
             _ => {
                 let tool = tool(action);
@@ -109,11 +109,22 @@ impl Span {
                     ("gen_ai.tool.name", json!(tool)),
                     ("gen_ai.tool.type", json!("function")),
                 ];
-                (format!("execute_tool {tool}"), Kind::Internal, attributes)
+                (format!("execute_tool {tool}"), SpanKind::Internal, attributes)
             }
         };
         let end = end.max(start);
-        Span { trace: 0, id: 0, parent: None, name, kind, start, end, attributes, link: None, error: None }
+        TraceSpan {
+            trace: 0,
+            id: 0,
+            parent: None,
+            name,
+            kind,
+            start,
+            end,
+            attributes,
+            link: None,
+            error: None,
+        }
     }
 
     /// In the form of OTLP over HTTP.

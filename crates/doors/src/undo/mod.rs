@@ -5,7 +5,7 @@
 mod request;
 
 use crate::command::intent::CommandLine;
-use crate::command::serve::{CommandUpstream, Options, Show};
+use crate::command::serve::{CommandOptions, CommandUpstream, Show};
 use crate::mcp::call::ToolCall;
 use crate::mcp::configured::{self, ConfiguredServers};
 use crate::mcp::message::{Id, Message};
@@ -51,7 +51,7 @@ pub struct UndoRequest {
 }
 
 /// One undo on its way.
-struct Undoing<'a> {
+struct ActiveUndo<'a> {
     services: &'a Services,
     servers: &'a ConfiguredServers,
     gate: &'a ServedGate,
@@ -60,7 +60,7 @@ struct Undoing<'a> {
 }
 
 /// The call that takes it back, as the gate wants it.
-struct Prepared {
+struct PreparedUndo {
     action: String,
     arguments: Json,
     /// Tells two servers of one name apart.
@@ -87,7 +87,7 @@ impl Undoer {
             Ok(undoable) => undoable,
             Err(passed) => return Ok(*passed),
         };
-        let undoing = Undoing { services, servers, gate, request, undoable };
+        let undoing = ActiveUndo { services, servers, gate, request, undoable };
         if undoing.undoable.effect.undone.is_some() {
             return undoing.nobody().await;
         }
@@ -99,7 +99,7 @@ impl Undoer {
     }
 }
 
-impl Undoing<'_> {
+impl ActiveUndo<'_> {
     async fn by_command(&self, argv: Vec<String>, cwd: String) -> Result<Passed, Error> {
         let line = CommandLine { argv, cwd, input: None };
         let prepared = self.prepared(line.action(), line.arguments(), String::new());
@@ -113,8 +113,14 @@ impl Undoing<'_> {
         };
         let Services { policy, clock, .. } = self.services;
         let backends = Arc::clone(&self.services.backends);
-        let options =
-            Options { show, pass_input: false, effect: None, backends, waits: None, output_drain: None };
+        let options = CommandOptions {
+            show,
+            pass_input: false,
+            effect: None,
+            backends,
+            waits: None,
+            output_drain: None,
+        };
         let holders = self.gate.ledger.holders();
         let action = prepared.action.clone();
         let mut upstream =
@@ -142,7 +148,7 @@ impl Undoing<'_> {
         let mut upstream = match upstream {
             Ok(upstream) => upstream,
             Err(why) => {
-                return self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut Nobody(why)).await;
+                return self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut NoUpstream(why)).await;
             }
         };
         let passed = self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut upstream).await?;
@@ -159,7 +165,7 @@ impl Undoing<'_> {
             Err(why) => {
                 let prepared = self.as_kept();
                 let intent = self.intent(&prepared);
-                let mut nobody = Nobody(why);
+                let mut nobody = NoUpstream(why);
                 return self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut nobody).await;
             }
         };
@@ -176,13 +182,13 @@ impl Undoing<'_> {
             Err(why) => {
                 let prepared = self.as_kept();
                 let intent = self.intent(&prepared);
-                return self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut Nobody(why)).await;
+                return self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut NoUpstream(why)).await;
             }
         };
         let tools = server.tools(&call.meta()).await;
         let Services { backends, policy, clock, .. } = self.services;
         let rule = tool_intent::rule(policy, server, &call, tools.get(tool).map(AsRef::as_ref));
-        let prepared = Prepared {
+        let prepared = PreparedUndo {
             action: server.action(tool),
             arguments: call.arguments.clone(),
             authority: server.authority.clone(),
@@ -222,12 +228,12 @@ impl Undoing<'_> {
         if self.request.dry_run {
             return self.dry_run(&intent, &prepared.rule).await;
         }
-        let mut nobody = Nobody("it has been undone".into());
+        let mut nobody = NoUpstream("it has been undone".into());
         self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut nobody).await
     }
 
     async fn dry_run(&self, intent: &Intent, rule: &Rule) -> Result<Passed, Error> {
-        let mut nobody = Nobody("nobody is asked by a dry run of an undo".into());
+        let mut nobody = NoUpstream("nobody is asked by a dry run of an undo".into());
         let mut answer = self.gate.dry_run(intent, rule, &mut nobody).await?;
         if let Some(dry_run) = &mut answer.dry_run
             && dry_run.would == semel_core::answer::Would::Run
@@ -239,7 +245,12 @@ impl Undoing<'_> {
     }
 
     /// An undo is an effect: where the rule of its action says how, its truth is asked for too.
-    async fn confirmed(&self, mut passed: Passed, prepared: &Prepared, reply: Json) -> Result<Passed, Error> {
+    async fn confirmed(
+        &self,
+        mut passed: Passed,
+        prepared: &PreparedUndo,
+        reply: Json,
+    ) -> Result<Passed, Error> {
         let (Some(confirm), Some(done)) =
             (&prepared.rule.confirm, self.gate.unconfirmed(&prepared.rule, &mut passed))
         else {
@@ -250,20 +261,20 @@ impl Undoing<'_> {
         self.gate.confirmed_answer(passed, confirmed).await
     }
 
-    fn query<'b>(&'b self, prepared: &'b Prepared, reply: Option<&'b Json>) -> Query<'b> {
-        let Prepared { action, arguments, .. } = prepared;
+    fn query<'b>(&'b self, prepared: &'b PreparedUndo, reply: Option<&'b Json>) -> Query<'b> {
+        let PreparedUndo { action, arguments, .. } = prepared;
         let subject = Subject { action, arguments, effect: None, reply, credentials: Credentials::None };
         Query { backends: &self.services.backends, policy: &self.services.policy, subject, signals: None }
     }
 
-    fn prepared(&self, action: String, arguments: Json, authority: String) -> Prepared {
+    fn prepared(&self, action: String, arguments: Json, authority: String) -> PreparedUndo {
         let rule = self.services.policy.rule_for(&ActionFacts::new(&action, &arguments));
         let rule = if request::speaks_graphql(&arguments) { rule.of_mutation() } else { rule };
-        Prepared { action, arguments, authority, rule: as_undo(rule) }
+        PreparedUndo { action, arguments, authority, rule: as_undo(rule) }
     }
 
     /// The call without a look at whom it would reach.
-    fn as_kept(&self) -> Prepared {
+    fn as_kept(&self) -> PreparedUndo {
         let arguments = match &self.undoable.call {
             UndoCall::Mcp { arguments, .. } => {
                 Json::object([("args", json::parse(arguments).unwrap_or(Json::Null))])
@@ -276,8 +287,8 @@ impl Undoing<'_> {
         self.prepared(self.undoable.call.action(), arguments, String::new())
     }
 
-    fn intent(&self, prepared: &Prepared) -> Intent {
-        let Prepared { action, arguments, authority, rule } = prepared;
+    fn intent(&self, prepared: &PreparedUndo) -> Intent {
+        let PreparedUndo { action, arguments, authority, rule } = prepared;
         let UndoRequest { tenant, principal, by, reason, .. } = self.request;
         let ask = Ask {
             tenant,
@@ -323,10 +334,10 @@ fn tool_call(server: &Server, tool: &str, arguments: &str) -> Result<ToolCall, S
     ToolCall::read(&Id::text("undo"), &message, |_| None).map_err(|bad| bad.to_string())
 }
 
-/// Nobody who could carry it out, and why.
-struct Nobody(String);
+/// No upstream could carry it out, and why.
+struct NoUpstream(String);
 
-impl Upstream for Nobody {
+impl Upstream for NoUpstream {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         Err(NotStarted { why: self.0.clone(), data: Value::Null })
     }

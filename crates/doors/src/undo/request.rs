@@ -3,7 +3,7 @@
 use crate::http::body::{self, Unreadable};
 use crate::http::client::{Client, Failed, Prepared};
 use crate::http::target::Target;
-use crate::proxy::classify::{self, Meaning, is_gone};
+use crate::proxy::classify::{self, StatusMeaning, is_gone};
 use crate::proxy::graphql;
 use crate::query::http::{address, content, request};
 use crate::query::origins::UrlOrigin;
@@ -116,18 +116,18 @@ impl<'a> RequestUpstream<'a> {
         // Nobody refuses at such length.
         let told = read.as_ref().map_or(Ok(meaning), within);
         match told {
-            Ok(Meaning::Applied | Meaning::Accepted) => {
+            Ok(StatusMeaning::Applied | StatusMeaning::Accepted) => {
                 let body = read.as_ref().unwrap_or(&Json::Null);
                 let accepted = status == StatusCode::ACCEPTED
                     || account::read(body.canonical().as_bytes()).only_accepted;
                 let evidence = if accepted { Evidence::Accepted } else { Evidence::Reported };
                 Outcome::Applied { evidence, word: self.word(status, body), reply }
             }
-            Ok(Meaning::Refused { .. } | Meaning::Reported) => {
+            Ok(StatusMeaning::Refused { .. } | StatusMeaning::Reported) => {
                 let why = if status.is_success() { format!("{line}, which refuses it") } else { line };
                 Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply }
             }
-            Ok(Meaning::Ambiguous) => {
+            Ok(StatusMeaning::Ambiguous) => {
                 Outcome::InDoubt { why: format!("it answered {line}"), sender_gone: true }
             }
             Err(_) => {

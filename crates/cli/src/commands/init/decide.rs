@@ -91,7 +91,7 @@ fn local(
     let (command, note) = match resolve::program(&server.command, server.own_path, around.search) {
         Program::Absolute(path) => (path, None),
         Program::AsItIs(why) => (server.command.clone(), why.map(str::to_owned)),
-        Program::Line => {
+        Program::StatsLine => {
             let why = "its command is a line for a shell; put its words into args".to_owned();
             return GuardDecision::LeftAlone { why };
         }

@@ -1,7 +1,7 @@
 //! Which packs fit the servers, and where to include them. That file is written by people, so it is only named.
 
+use super::outcome::FileOutcome;
 use super::plan::{ServerRow, Treatment};
-use super::report::FileOutcome;
 use crate::context::Context;
 use crate::policy_files;
 use std::path::{Path, PathBuf};

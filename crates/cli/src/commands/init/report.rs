@@ -1,8 +1,9 @@
 //! What `semel init` says: a diff of each file, a line for each server, and what to do next.
 
 use super::mask::masked;
+use super::outcome::FileOutcome;
 use super::packs::Packs;
-use super::plan::{FilePlan, ServerRow};
+use super::plan::FilePlan;
 use crate::args::InitArgs;
 use crate::config::Environment;
 use crate::context::Context;
@@ -10,48 +11,10 @@ use crate::{table, terminal_text};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 use similar::TextDiff;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Lines around a change, as every diff has them.
 const CONTEXT_LINES: usize = 3;
-
-/// One configuration, and what came of it.
-#[derive(Debug)]
-pub enum FileOutcome {
-    Planned(FilePlan),
-    /// With where the former content is kept.
-    Written(FilePlan, PathBuf),
-    NotWritten(FilePlan, anyhow::Error),
-    NotRead {
-        client: &'static str,
-        path: PathBuf,
-        error: anyhow::Error,
-    },
-}
-
-impl FileOutcome {
-    pub fn plan(&self) -> Option<&FilePlan> {
-        match self {
-            FileOutcome::Planned(plan) | FileOutcome::Written(plan, _) | FileOutcome::NotWritten(plan, _) => {
-                Some(plan)
-            }
-            FileOutcome::NotRead { .. } => None,
-        }
-    }
-
-    /// What went wrong, and with which file.
-    pub fn error(&self) -> Option<(&Path, &anyhow::Error)> {
-        match self {
-            FileOutcome::Planned(_) | FileOutcome::Written(..) => None,
-            FileOutcome::NotWritten(plan, error) => Some((&plan.candidate.path, error)),
-            FileOutcome::NotRead { path, error, .. } => Some((path, error)),
-        }
-    }
-
-    pub fn rows(&self) -> impl Iterator<Item = (&FilePlan, &ServerRow)> {
-        self.plan().into_iter().flat_map(|plan| plan.rows.iter().map(move |row| (plan, row)))
-    }
-}
 
 pub fn text(outcomes: &[FileOutcome], args: &InitArgs, flags: &[String], context: &Context) -> String {
     let environment = &context.environment;

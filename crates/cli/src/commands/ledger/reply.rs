@@ -1,6 +1,6 @@
 //! `semel ledger reply`: the recorded reply of an effect.
 
-use super::{named, reply_data, scan};
+use super::{named, scan};
 use crate::args::EffectName;
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::effect_json::{self, ReplyKept};
@@ -57,4 +57,13 @@ fn write(reply: &[u8]) -> std::io::Result<()> {
     let written = stdout.write_all(&output.stdout).and_then(|()| stdout.flush());
     let written = written.and_then(|()| std::io::stderr().write_all(&output.stderr));
     written.or_else(|error| if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+}
+
+/// A recorded reply as JSON. Whatever is neither a command's output nor an answer over HTTP is shown as the text it is.
+pub fn reply_data(bytes: &[u8]) -> serde_json::Value {
+    if let Some(output) = CommandOutput::decode(bytes) {
+        return output.data();
+    }
+    let answer = HttpReply::decode(bytes.to_vec()).and_then(|kept| serde_json::from_str(&kept.data()).ok());
+    answer.unwrap_or_else(|| serde_json::json!({"text": String::from_utf8_lossy(bytes)}))
 }

@@ -1,6 +1,7 @@
 //! `semel ledger resolve`: what became of an effect that is in doubt.
 
-use super::{named, recognisable, ruling};
+use super::named::{self, recognisable};
+use super::rule::ruling;
 use crate::args::ResolveArgs;
 use crate::context::Context;
 use crate::effect_json;

@@ -1,7 +1,7 @@
 //! `semel ledger show`: all that is known of one effect.
 
 use super::journal::{self, LineJson};
-use super::{first_line, named, scan};
+use super::{named, scan};
 use crate::args::EffectName;
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::effect_json::{self, EffectJson, ReplyKept};
@@ -14,6 +14,7 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotAppliedWhy, Ruling, State, Verdict};
 use semel_core::time::in_words;
 use semel_doors::reply::CommandOutput;
+use semel_doors::run_summary::first_line;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::store::{By, PAGE_ROWS_MAX};
 use serde::Serialize;

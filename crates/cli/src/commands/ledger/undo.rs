@@ -1,6 +1,6 @@
 //! `semel ledger undo`: takes an effect back, once.
 
-use super::{named, recognisable};
+use super::named::{self, recognisable};
 use crate::args::UndoArgs;
 use crate::commands::run::respond;
 use crate::context::Context;

@@ -21,7 +21,7 @@ use semel_core::json::Json;
 use semel_core::policy::{Policy, Rule, duration};
 use semel_core::wording;
 use semel_doors::command::confirm::CommandWitness;
-use semel_doors::command::serve::{CommandUpstream, Options, Show};
+use semel_doors::command::serve::{CommandOptions, CommandUpstream, Show};
 use semel_doors::process::stream::reader_is_gone;
 use semel_gate::Passed;
 use semel_gate::clock::{Clock, SystemClock, block_on};
@@ -159,7 +159,7 @@ impl PreparedRun {
         clock: &'a SystemClock,
     ) -> CommandUpstream<'a, SystemClock> {
         let asks = self.rule.probe.is_some() || self.rule.confirm.is_some();
-        let options = Options {
+        let options = CommandOptions {
             show: if context.output.json { Show::InAnswer } else { Show::Live },
             pass_input: self.request.pass_input,
             effect: self.request.effect,

@@ -3,7 +3,7 @@
 use semel_core::policy::Policy;
 use semel_core::policy::file::MetricsFor;
 use semel_core::policy::servers::Serve;
-use semel_doors::http::server::{Admission, Keyring, ReadTokens, Token};
+use semel_doors::http::server::{Admission, Keyring, OperatorToken, ReadTokens};
 use semel_doors::proxy::nothing_here;
 use semel_doors::services::Services;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Beginnings of semel's own paths.
 const OWN: [&str; 3] = ["/mcp", "/api", "/metrics"];
 
-pub fn admission(services: &Arc<Services>, token: Option<Token>, address: SocketAddr) -> Admission {
+pub fn admission(services: &Arc<Services>, token: Option<OperatorToken>, address: SocketAddr) -> Admission {
     let Policy { serve, upstreams, .. } = &services.policy;
     let (required, keeper) = (token.is_some(), Arc::clone(services));
     let read: ReadTokens = Arc::new(move || {

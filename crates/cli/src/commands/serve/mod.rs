@@ -17,7 +17,7 @@ use axum::routing::get;
 use http::StatusCode;
 use semel_core::policy::servers::{LISTEN, Serve};
 use semel_doors::api::{self, ApiServer};
-use semel_doors::http::server::{self, Load, Room, Served, Token, Workers};
+use semel_doors::http::server::{self, OperatorToken, Room, ServerLoad, ServerSetup, Workers};
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http as mcp;
@@ -25,7 +25,7 @@ use semel_doors::proxy;
 use semel_doors::router::DoorRouter;
 use semel_doors::runtime::RuntimeClock;
 use semel_doors::services::Services;
-use semel_doors::telemetry::{self, Operation};
+use semel_doors::telemetry::{self, ServerHealth};
 use semel_doors::undo::Undoer;
 use semel_ledger::place::Place;
 use std::net::SocketAddr;
@@ -76,10 +76,10 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let admission = admission::admission(&services, token, address);
     let door = Arc::new(Door::new(Arc::clone(&services)));
     let undoer = Undoer { services: Arc::clone(&services), servers };
-    let load = Load::within(Room::for_files(server_runtime::open_files()));
+    let load = ServerLoad::within(Room::for_files(server_runtime::open_files()));
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
-        .merge(telemetry::router(Arc::new(Operation::new(Arc::clone(&services), load.clone()))))
+        .merge(telemetry::router(Arc::new(ServerHealth::new(Arc::clone(&services), load.clone()))))
         .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
         .merge(api::router(Arc::new(ApiServer::new(Arc::clone(&services), undoer))))
         .fallback(move || async move { server::problem(StatusCode::NOT_FOUND, &nothing_here) });
@@ -97,7 +97,7 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
         let grace = services.policy.serve.grace.unwrap_or(server::GRACE);
         let apis = proxy::Offers::new(Arc::clone(&services), apis);
         let workers = Workers::with(THREADS_MORE).context("another thread")?;
-        let served = Served { admission, doors: DoorRouter::new(apis, router), load, workers, grace };
+        let served = ServerSetup { admission, doors: DoorRouter::new(apis, router), load, workers, grace };
         let settled = async || services.in_flight.idle().await;
         server::serve(listener, served, stop, settled, || services.in_flight.give_up()).await;
         server_runtime::lapse_rest(&services, context.output).await;
@@ -142,7 +142,7 @@ fn address(args: &ServeArgs, serve: &Serve) -> anyhow::Result<SocketAddr> {
 }
 
 /// The token, and the file that it lies in.
-fn token(context: &Context, serve: &Serve) -> anyhow::Result<(Option<Token>, Option<PathBuf>)> {
+fn token(context: &Context, serve: &Serve) -> anyhow::Result<(Option<OperatorToken>, Option<PathBuf>)> {
     if serve.require_token == Some(false) {
         return Ok((None, None));
     }

@@ -11,7 +11,7 @@ use semel_core::redact::is_secret_name;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::proxy::Offer;
-use semel_doors::proxy::offer::With;
+use semel_doors::proxy::offer::OfferSettings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn are_told_apart(offers: &[Offer], policy: &Policy) -> anyhow::Result<()> {
 
 fn offer(context: &Context, policy: &Policy, name: &str, api: &HttpApi) -> anyhow::Result<Offer> {
     let target = Target::parse(&api.url).context("url")?.with_private(api.private);
-    let with = With {
+    let with = OfferSettings {
         authority: api.account.as_ref().map_or_else(|| authority(&target), |name| format!("account {name}")),
         client: Client::to(target)?,
         headers: headers_of(context, api)?,

@@ -1,6 +1,6 @@
 //! From an address to a connection on which nothing has been sent yet.
 
-use super::counted::{Counted, Counting};
+use super::counted::{CountedConnector, CountedSocket};
 use super::error::ClientError;
 use super::monitor::SendMonitor;
 use super::resolver::{CheckedResolver, Names};
@@ -14,28 +14,28 @@ use std::time::Duration;
 /// A peer that vanished is noticed within minutes, even on a stream on which nothing is said for hours.
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
-pub type Connector = HttpsConnector<Counting>;
+pub type Connector = HttpsConnector<CountedConnector>;
 
-pub type ClientStream = MaybeHttpsStream<Counted>;
+pub type ClientStream = MaybeHttpsStream<CountedSocket>;
 
 /// The facts that a connection needs to know of its stream.
 #[derive(Debug)]
-pub struct Nature {
+pub struct StreamNature {
     pub monitor: Arc<SendMonitor>,
     pub is_tls: bool,
     /// Both sides have agreed on HTTP/2.
     pub is_http2: bool,
 }
 
-pub fn nature(stream: &ClientStream) -> Nature {
+pub fn nature(stream: &ClientStream) -> StreamNature {
     match stream {
         MaybeHttpsStream::Http(plain) => {
-            Nature { monitor: Arc::clone(plain.monitor()), is_tls: false, is_http2: false }
+            StreamNature { monitor: Arc::clone(plain.monitor()), is_tls: false, is_http2: false }
         }
         MaybeHttpsStream::Https(tls) => {
             let (below, session) = tls.inner().get_ref();
             let is_http2 = session.alpn_protocol() == Some(b"h2");
-            Nature { monitor: Arc::clone(below.inner().monitor()), is_tls: true, is_http2 }
+            StreamNature { monitor: Arc::clone(below.inner().monitor()), is_tls: true, is_http2 }
         }
     }
 }
@@ -54,7 +54,7 @@ pub fn connector(
     http.set_connect_timeout(Some(timeout));
     let connector =
         HttpsConnectorBuilder::new().with_tls_config(tls(roots)?).https_or_http().enable_all_versions();
-    Ok(connector.wrap_connector(Counting(http)))
+    Ok(connector.wrap_connector(CountedConnector(http)))
 }
 
 fn tls(roots: RootCertStore) -> Result<ClientConfig, ClientError> {

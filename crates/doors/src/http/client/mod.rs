@@ -22,7 +22,7 @@ pub use payload::Payload;
 
 use crate::http::describe;
 use crate::http::target::Target;
-use body::Framing;
+use body::BodyFraming;
 use connect::Connector;
 use connection::{Connection, Unanswered};
 use http::{Request, Response};
@@ -196,7 +196,7 @@ impl Client {
         let method = request.method().clone();
         let response = connection.send(self.target.uri(), request, last_moment).await?;
         let (head, body) = response.into_parts();
-        let framing = Framing::of(&head, &method);
+        let framing = BodyFraming::of(&head, &method);
         let return_to = (self.pool.clone(), Arc::clone(&self.principal));
         Ok(Response::from_parts(head, Incoming::new(body, framing, connection, return_to)))
     }

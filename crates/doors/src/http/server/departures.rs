@@ -10,7 +10,7 @@ pub struct Departures(Mutex<DepartingResponses>);
 #[derive(Debug, Default)]
 pub struct DepartingResponses {
     /// Responses whose last bytes are in the buffer above, or on their way through here.
-    pub leaving: Vec<Leaving>,
+    pub leaving: Vec<LeavingResponse>,
     /// The request was not read to its end.
     pub has_unread: bool,
     /// A close would look like the end of what broke off.
@@ -18,7 +18,7 @@ pub struct DepartingResponses {
 }
 
 impl Departures {
-    pub fn push(&self, leaving: Leaving) {
+    pub fn push(&self, leaving: LeavingResponse) {
         self.lock().leaving.push(leaving);
     }
 
@@ -36,14 +36,14 @@ impl Departures {
 }
 
 /// The end of a response. Both are dropped if it never leaves.
-pub struct Leaving {
+pub struct LeavingResponse {
     pub on_sent: Option<OnSent>,
     /// The request's place among all.
     pub held: Box<dyn Send>,
 }
 
-impl fmt::Debug for Leaving {
+impl fmt::Debug for LeavingResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Leaving").field("on_sent", &self.on_sent).finish_non_exhaustive()
+        f.debug_struct("LeavingResponse").field("on_sent", &self.on_sent).finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! The body of a response on its way to hyper. It tells the socket which of its bytes are the last.
 
-use super::departures::{Departures, Leaving};
+use super::departures::{Departures, LeavingResponse};
 use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
@@ -12,7 +12,7 @@ use std::task::{Context, Poll, ready};
 pub struct ResponseBody {
     body: Body,
     /// `None`: it was handed over to the socket.
-    leaving: Option<Leaving>,
+    leaving: Option<LeavingResponse>,
     departures: Arc<Departures>,
     ends_with_connection: bool,
 }
@@ -20,7 +20,7 @@ pub struct ResponseBody {
 impl ResponseBody {
     pub fn new(
         body: Body,
-        leaving: Leaving,
+        leaving: LeavingResponse,
         departures: Arc<Departures>,
         ends_with_connection: bool,
     ) -> ResponseBody {
@@ -42,10 +42,10 @@ impl ResponseBody {
 
     /// The same for a part that says all, though the stream goes on.
     fn leave_with_part(&mut self) {
-        if let Some(Leaving { on_sent, .. }) = &mut self.leaving
+        if let Some(LeavingResponse { on_sent, .. }) = &mut self.leaving
             && let Some(on_sent) = on_sent.take_if(|on_sent| on_sent.is_for_this_part())
         {
-            self.departures.push(Leaving { on_sent: Some(on_sent), held: Box::new(()) });
+            self.departures.push(LeavingResponse { on_sent: Some(on_sent), held: Box::new(()) });
         }
     }
 

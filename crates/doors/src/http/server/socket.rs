@@ -1,7 +1,7 @@
 //! A client's socket, below hyper. It knows when the last byte of a response was taken, and does not wait for ever for a
 //! client that takes nothing.
 
-use super::departures::{Departures, Leaving};
+use super::departures::{Departures, LeavingResponse};
 use crate::http::socket;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -102,7 +102,7 @@ impl AsyncWrite for ClientSocket {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
         let left = std::mem::take(&mut self.departures.lock().leaving);
-        for Leaving { on_sent, held } in left {
+        for LeavingResponse { on_sent, held } in left {
             if let Some(on_sent) = on_sent {
                 on_sent.run();
             }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
-struct Block {
+struct MessageBlock {
     members: Map<String, Value>,
     /// The text of its input, as far as it came.
     input: String,
@@ -24,7 +24,7 @@ const STOPS: [&str; 3] = ["stop_details", "stop_reason", "stop_sequence"];
 /// The document that the events of a stream add up to.
 pub fn assembled(stream: &[u8]) -> Option<Bytes> {
     let mut message: Option<Map<String, Value>> = None;
-    let mut blocks: BTreeMap<u64, Block> = BTreeMap::new();
+    let mut blocks: BTreeMap<u64, MessageBlock> = BTreeMap::new();
     let mut whole = false;
     for data in data_events(stream) {
         let Value::Object(mut event) = exact::read(&data)? else { return None };
@@ -39,7 +39,7 @@ pub fn assembled(stream: &[u8]) -> Option<Bytes> {
                 if let Some(model) = falls_back_to(&members) {
                     message.insert("model".into(), model);
                 }
-                let block = Block { members, input: String::new() };
+                let block = MessageBlock { members, input: String::new() };
                 if blocks.insert(index?, block).is_some() {
                     return None;
                 }
@@ -61,7 +61,7 @@ pub fn assembled(stream: &[u8]) -> Option<Bytes> {
     }
     let mut message = message.filter(|_| whole)?;
     message.remove("content");
-    let blocks: Option<Vec<String>> = blocks.into_values().map(Block::written).collect();
+    let blocks: Option<Vec<String>> = blocks.into_values().map(MessageBlock::written).collect();
     Some(with(message, "content", &format!("[{}]", blocks?.join(","))).into())
 }
 
@@ -76,7 +76,7 @@ fn falls_back_to(block: &Map<String, Value>) -> Option<Value> {
     block.get("to").filter(|_| is_fallback)?.get("model").filter(|model| model.is_string()).cloned()
 }
 
-fn grow(block: &mut Block, mut delta: Map<String, Value>) -> Option<()> {
+fn grow(block: &mut MessageBlock, mut delta: Map<String, Value>) -> Option<()> {
     match delta.remove("type")?.as_str()? {
         "input_json_delta" => block.input.push_str(delta.get("partial_json")?.as_str()?),
         "citations_delta" => {
@@ -124,7 +124,7 @@ fn say(message: &mut Map<String, Value>, name: String, value: Value) {
     }
 }
 
-impl Block {
+impl MessageBlock {
     /// `None`: its input broke off, and is not ours to complete.
     fn written(mut self) -> Option<String> {
         if self.input.trim().is_empty() {

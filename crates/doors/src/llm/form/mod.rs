@@ -13,21 +13,21 @@ mod tests;
 
 pub use chat::{says_only_usage, without_usage};
 
-use super::api::Api;
-use super::live::Form;
+use super::api::ModelApi;
+use super::live_answer::AnswerForm;
 use crate::http::sse::Parser;
 use bytes::Bytes;
 use serde_json::Value;
 
 /// The answer in the form `to`. `None`: it is not what this API says, or cannot be said in that form.
-pub fn converted(api: Api, to: Form, body: &[u8], include_usage: bool) -> Option<Bytes> {
+pub fn converted(api: ModelApi, to: AnswerForm, body: &[u8], include_usage: bool) -> Option<Bytes> {
     match (api, to) {
-        (Api::Chat, Form::Document) => chat::assembled(body),
-        (Api::Chat, Form::Events) => chat::split(body, include_usage),
-        (Api::Responses, Form::Document) => responses::assembled(body),
-        (Api::Responses, Form::Events) => responses::split(body),
-        (Api::Messages, Form::Document) => messages::assembled(body),
-        (Api::Messages, Form::Events) => messages::split(body),
+        (ModelApi::Chat, AnswerForm::Document) => chat::assembled(body),
+        (ModelApi::Chat, AnswerForm::Events) => chat::split(body, include_usage),
+        (ModelApi::Responses, AnswerForm::Document) => responses::assembled(body),
+        (ModelApi::Responses, AnswerForm::Events) => responses::split(body),
+        (ModelApi::Messages, AnswerForm::Document) => messages::assembled(body),
+        (ModelApi::Messages, AnswerForm::Events) => messages::split(body),
     }
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// What is looked for in an event.
 #[derive(Deserialize)]
-struct Said<'a> {
+struct ResponseEvent<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -23,9 +23,9 @@ struct Said<'a> {
 /// The document of the terminal event, as it stands there. Servers that leave its output out have said it before, item
 /// by item, each with its place.
 pub fn assembled(stream: &[u8]) -> Option<Bytes> {
-    let mut items = Items::default();
+    let mut items = ResponseItems::default();
     for data in data_events(stream) {
-        let Ok(said) = serde_json::from_slice::<Said<'_>>(&data) else { continue };
+        let Ok(said) = serde_json::from_slice::<ResponseEvent<'_>>(&data) else { continue };
         let place = said.output_index.and_then(|index| index.as_u64());
         match (&*said.kind, said.response, said.item) {
             ("response.output_item.added", ..) => items.begin(place),
@@ -45,7 +45,7 @@ pub fn assembled(stream: &[u8]) -> Option<Bytes> {
 
 /// Items as they were said one by one.
 #[derive(Default)]
-struct Items {
+struct ResponseItems {
     /// `None`: it has begun.
     by_place: BTreeMap<u64, Option<String>>,
     /// One has begun that has no place.
@@ -54,7 +54,7 @@ struct Items {
     unclear: bool,
 }
 
-impl Items {
+impl ResponseItems {
     fn begin(&mut self, place: Option<u64>) {
         match place {
             Some(place) => drop(self.by_place.entry(place).or_default()),
@@ -80,7 +80,7 @@ impl Items {
     }
 }
 
-fn whole(response: &str, items: Items) -> Option<Bytes> {
+fn whole(response: &str, items: ResponseItems) -> Option<Bytes> {
     let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(response).ok()?;
     let has_output = members.get("output").is_some_and(|output| {
         serde_json::from_str::<Vec<&RawValue>>(output.get()).is_ok_and(|output| !output.is_empty())
@@ -96,12 +96,12 @@ fn whole(response: &str, items: Items) -> Option<Bytes> {
 }
 
 /// The events of a stream, numbered as they are said.
-struct Stream {
+struct ResponseStream {
     text: String,
     number: u64,
 }
 
-impl Stream {
+impl ResponseStream {
     fn say(&mut self, kind: &str, mut data: Value) {
         data["sequence_number"] = json!(self.number);
         self.number += 1;
@@ -125,7 +125,7 @@ pub fn split(document: &[u8]) -> Option<Bytes> {
             *value = Value::Null;
         }
     }
-    let mut stream = Stream { text: String::new(), number: 0 };
+    let mut stream = ResponseStream { text: String::new(), number: 0 };
     stream.say("response.created", json!({"response": begun}));
     stream.say("response.in_progress", json!({"response": begun}));
     for (index, item) in document["output"].as_array()?.iter().enumerate() {
@@ -135,7 +135,7 @@ pub fn split(document: &[u8]) -> Option<Bytes> {
     Some(stream.text.into())
 }
 
-fn say_item(stream: &mut Stream, index: usize, item: &Value) {
+fn say_item(stream: &mut ResponseStream, index: usize, item: &Value) {
     let kind = item["type"].as_str().unwrap_or_default();
     let mut begun = item.clone();
     if begun.get("status").is_some() {
@@ -184,7 +184,7 @@ fn say_item(stream: &mut Stream, index: usize, item: &Value) {
     stream.say("response.output_item.done", json!({"output_index": index, "item": item}));
 }
 
-fn say_part(stream: &mut Stream, at: &Value, part: &Value) {
+fn say_part(stream: &mut ResponseStream, at: &Value, part: &Value) {
     let (name, event) = match part["type"].as_str() {
         Some("output_text") => ("text", "response.output_text"),
         Some("refusal") => ("refusal", "response.refusal"),

@@ -5,7 +5,7 @@ mod document;
 mod operation;
 mod tokens;
 
-pub use operation::{Edit, Graphql, Operation, Unreadable};
+pub use operation::{Graphql, GraphqlOperation, KeyEdit, UnreadableDocument};
 
 use document::read;
 use operation::DESCRIBED;
@@ -30,7 +30,7 @@ const NAMES_A_DOCUMENT: [&str; 9] = [
 ];
 
 /// Reads a body that is sent to a place for GraphQL. `None`: it is an ordinary body.
-pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Graphql>, Unreadable> {
+pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Graphql>, UnreadableDocument> {
     let Some(members) = body.as_object().filter(|_| is_graphql(path)) else { return Ok(None) };
     let Some(document) = members.get("query").and_then(Json::as_str) else { return Ok(None) };
     let foreign = members.iter().any(|(name, _)| !MEMBERS.contains(&name));
@@ -39,12 +39,12 @@ pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Gra
         Some(name) => name.as_str().and_then(|name| read(document, Some(name))),
     };
     let Some(mut read) = read else {
-        return if foreign { Ok(None) } else { Err(Unreadable) };
+        return if foreign { Ok(None) } else { Err(UnreadableDocument) };
     };
     if DESCRIBED.iter().any(|name| members.get(name).is_some()) {
         return Ok(None);
     }
-    if read.operation != Operation::Mutation && names_another(members.get("extensions"), document) {
+    if read.operation != GraphqlOperation::Mutation && names_another(members.get("extensions"), document) {
         // An upstream that goes by the digest carries out what nobody sees here.
         return Ok(None);
     }
@@ -57,7 +57,7 @@ pub fn asked(path: &str, url_query: Option<&str>, body: &Json) -> Asked {
     let one = |body: &Json| match of(path, url_query, body) {
         Ok(Some(graphql)) => graphql.asked(),
         Ok(None) if digest(body).is_some() && !has_text(body) => Asked::ByDigest,
-        Ok(None) | Err(Unreadable) => Asked::Unknown,
+        Ok(None) | Err(UnreadableDocument) => Asked::Unknown,
     };
     match body {
         _ if !is_graphql(path) => Asked::Unknown,
@@ -85,8 +85,8 @@ fn digest(body: &Json) -> Option<&str> {
 }
 
 /// Reads a body that is a document and nothing else.
-pub fn of_text(url_query: Option<&str>, document: &str) -> Result<Graphql, Unreadable> {
-    let mut read = read(document, None).ok_or(Unreadable)?;
+pub fn of_text(url_query: Option<&str>, document: &str) -> Result<Graphql, UnreadableDocument> {
+    let mut read = read(document, None).ok_or(UnreadableDocument)?;
     read.only_asks &= !url_has_a_say(url_query);
     Ok(read)
 }
@@ -264,7 +264,7 @@ mod tests {
         let change = read(Some("B")).unwrap();
         assert!(!change.only_asks);
         let names: Vec<&str> = change.fields.iter().map(|field| field.name.as_str()).collect();
-        assert_eq!((change.operation, names), (Operation::Mutation, vec!["b", "c"]));
+        assert_eq!((change.operation, names), (GraphqlOperation::Mutation, vec!["b", "c"]));
         assert_eq!(read(Some("C")), None);
     }
 
@@ -305,7 +305,7 @@ mod tests {
             (told, asked("/graphql", None, &body).only_asks())
         };
         for own in [extensions(&digest(question)), "{}".into(), "null".into(), r#"{"a":1}"#.into()] {
-            assert_eq!(read(question, &own), (Some(Operation::Query), true), "{own}");
+            assert_eq!(read(question, &own), (Some(GraphqlOperation::Query), true), "{own}");
         }
         for other in [
             extensions(&digest(change)),
@@ -316,7 +316,7 @@ mod tests {
             "7".into(),
         ] {
             assert_eq!(read(question, &other), (None, false), "{other}");
-            assert_eq!(read(change, &other), (Some(Operation::Mutation), false), "{other}");
+            assert_eq!(read(change, &other), (Some(GraphqlOperation::Mutation), false), "{other}");
         }
         let url_asks = |given: &[(&str, &str)]| {
             let escaped = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
@@ -416,11 +416,11 @@ mod tests {
         let nested = format!("mutation {{ {} pay {} }}", "... {".repeat(40), "}".repeat(40));
         for document in [nested.as_str(), "mutation { ...Unknown }", "cats", ""] {
             let body = Json::object([("query", Json::str(document))]);
-            assert_eq!(super::of("/graphql", None, &body), Err(Unreadable), "{document}");
+            assert_eq!(super::of("/graphql", None, &body), Err(UnreadableDocument), "{document}");
         }
         for named in [Json::Bool(true), Json::str("Other")] {
             let body = Json::object([("query", Json::str("mutation A { pay }")), ("operationName", named)]);
-            assert_eq!(super::of("/graphql", None, &body), Err(Unreadable));
+            assert_eq!(super::of("/graphql", None, &body), Err(UnreadableDocument));
         }
     }
 
@@ -428,7 +428,7 @@ mod tests {
     fn a_key_goes_to_the_one_field_of_a_mutation() {
         let edit =
             |document: &str| read(document, None).and_then(|read| read.with_key(document, "idempotent", "k"));
-        let document = |text: &str| Some(Edit::Document(text.to_owned()));
+        let document = |text: &str| Some(KeyEdit::Document(text.to_owned()));
         assert_eq!(
             edit("mutation M($i: I!) { refund(input: $i) @include(if: true) { id } }"),
             document(
@@ -439,7 +439,7 @@ mod tests {
             edit("mutation { r: refund @idempotent(scope: [1], key: \"old\") { id } }"),
             document("mutation { r: refund @idempotent(scope: [1], key: \"k\") { id } }")
         );
-        assert_eq!(edit("mutation { refund @idempotent(key: $v) }"), Some(Edit::Variable("v".into())));
+        assert_eq!(edit("mutation { refund @idempotent(key: $v) }"), Some(KeyEdit::Variable("v".into())));
         for none in ["mutation { a b }", "query { a }", "mutation { ...F } fragment F on M { a }"] {
             assert_eq!(edit(none), None, "{none}");
         }

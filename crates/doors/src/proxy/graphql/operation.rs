@@ -10,27 +10,27 @@ use std::ops::Range;
 pub const DESCRIBED: [&str; 3] = ["operation", "fields", "selected"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
+pub enum GraphqlOperation {
     Query,
     Mutation,
     Subscription,
 }
 
-impl Operation {
-    pub fn of(word: &str) -> Option<Operation> {
+impl GraphqlOperation {
+    pub fn of(word: &str) -> Option<GraphqlOperation> {
         match word {
-            "query" => Some(Operation::Query),
-            "mutation" => Some(Operation::Mutation),
-            "subscription" => Some(Operation::Subscription),
+            "query" => Some(GraphqlOperation::Query),
+            "mutation" => Some(GraphqlOperation::Mutation),
+            "subscription" => Some(GraphqlOperation::Subscription),
             _ => None,
         }
     }
 
     fn word(self) -> &'static str {
         match self {
-            Operation::Query => "query",
-            Operation::Mutation => "mutation",
-            Operation::Subscription => "subscription",
+            GraphqlOperation::Query => "query",
+            GraphqlOperation::Mutation => "mutation",
+            GraphqlOperation::Subscription => "subscription",
         }
     }
 }
@@ -38,7 +38,7 @@ impl Operation {
 /// What a request's document asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graphql {
-    pub operation: Operation,
+    pub operation: GraphqlOperation,
     pub fields: Vec<Field>,
     /// Whatever part of it is carried out, it is no mutation.
     pub only_asks: bool,
@@ -75,14 +75,14 @@ pub enum KeyValue {
 
 /// What has to change for a key to be where a directive has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Edit {
+pub enum KeyEdit {
     Document(String),
     Variable(String),
 }
 
 /// A document, or what stands beside it, that no rule could be held against: what it does is not known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unreadable;
+pub struct UnreadableDocument;
 
 impl Graphql {
     /// Tells rules what the document does, beside its text.
@@ -107,7 +107,7 @@ impl Graphql {
     /// The one field that a key can be for: two effects need two keys.
     fn field(&self) -> Option<&Field> {
         match (self.operation, self.fields.as_slice()) {
-            (Operation::Mutation, [field]) if !field.by_fragment => Some(field),
+            (GraphqlOperation::Mutation, [field]) if !field.by_fragment => Some(field),
             _ => None,
         }
     }
@@ -132,10 +132,10 @@ impl Graphql {
     }
 
     /// How the document, or a variable of it, has to read with this key.
-    pub fn with_key(&self, document: &str, directive: &str, key: &str) -> Option<Edit> {
+    pub fn with_key(&self, document: &str, directive: &str, key: &str) -> Option<KeyEdit> {
         let field = self.field()?;
         let (at, text) = match field.key(directive) {
-            Some(KeyValue::Variable(name)) => return Some(Edit::Variable(name.clone())),
+            Some(KeyValue::Variable(name)) => return Some(KeyEdit::Variable(name.clone())),
             Some(KeyValue::Text { at, .. }) => (at.clone(), quoted(key)),
             None => {
                 let at = field.directives_at;
@@ -144,7 +144,7 @@ impl Graphql {
         };
         let mut edited = document.to_owned();
         edited.replace_range(at, &text);
-        Some(Edit::Document(edited))
+        Some(KeyEdit::Document(edited))
     }
 }
 

@@ -14,7 +14,7 @@ use semel_core::policy::{ActionFacts, Policy, PolicyFile, duration};
 use semel_doors::call_options::CallOptions;
 use semel_doors::caller::Caller;
 use semel_doors::command::intent::CommandLine;
-use semel_doors::command::serve::{CommandUpstream, Options, Show};
+use semel_doors::command::serve::{CommandOptions, CommandUpstream, Show};
 use semel_doors::http::client::Client;
 use semel_doors::http::server::on_sent::OnSent;
 use semel_doors::http::target::Target;
@@ -238,7 +238,7 @@ impl Stage {
         };
         let intent = Intent::of(&ask, &rule, gate.ledger.secret()).expect("no key is required");
         let shell = Shell { search: search.into_os_string(), cwd: cwd.to_owned(), curl_settings: Vec::new() };
-        let options = Options {
+        let options = CommandOptions {
             show: Show::InAnswer,
             pass_input: false,
             effect: None,
@@ -316,7 +316,7 @@ impl House {
         let api = |(name, api): (&String, &_)| {
             let api: &semel_core::policy::upstreams::HttpApi = api;
             let client = Client::to(Target::parse(&api.url).expect("an address")).expect("a client");
-            let with = proxy::offer::With {
+            let with = proxy::offer::OfferSettings {
                 client,
                 authority: api.url.clone(),
                 headers: HeaderMap::new(),

@@ -1,6 +1,6 @@
 //! Requests are read whole before anything is done with them: what is not whole causes nothing.
 
-use super::refused::{Refused, malformed, refuse};
+use super::refusal::{RefusalResponse, malformed, refuse};
 use crate::caller::Caller;
 use crate::http::body::{self, Gathered, PAUSE_MAX, Unreadable};
 use crate::http::large_body_permits::{self, LargeBodyPermit, LargeBodyPermits};
@@ -34,21 +34,21 @@ impl Default for Intake {
 
 /// A body, and its place among the large ones if it is one.
 #[derive(Debug)]
-pub struct Whole {
+pub struct WholeBody {
     pub bytes: Bytes,
     pub turn: Option<LargeBodyPermit>,
 }
 
 /// What there is of a body that is not whole.
 #[derive(Debug)]
-pub struct Part {
+pub struct PartialBody {
     pub bytes: Bytes,
     pub why: Unreadable,
 }
 
 impl Intake {
-    pub async fn whole(&self, caller: &Caller, body: &mut Body) -> Result<Whole, Part> {
-        let part = |bytes, why| Err(Part { bytes, why });
+    pub async fn whole(&self, caller: &Caller, body: &mut Body) -> Result<WholeBody, PartialBody> {
+        let part = |bytes, why| Err(PartialBody { bytes, why });
         if body.size_hint().lower() > BODY_BYTES_MAX as u64 {
             return part(Bytes::new(), Unreadable::TooLarge(BODY_BYTES_MAX));
         }
@@ -80,12 +80,12 @@ impl Intake {
                 return part(gathered.bytes(), Unreadable::Stalled);
             }
         }
-        Ok(Whole { bytes: gathered.bytes(), turn })
+        Ok(WholeBody { bytes: gathered.bytes(), turn })
     }
 }
 
 /// Why nothing was done with a body.
-pub fn not_whole(why: &Unreadable) -> Refused {
+pub fn not_whole(why: &Unreadable) -> RefusalResponse {
     let said = format!("{why}; nothing was sent");
     match why {
         Unreadable::TooLarge(_) => refuse(StatusCode::PAYLOAD_TOO_LARGE, &said),
@@ -100,7 +100,7 @@ pub fn not_whole(why: &Unreadable) -> Refused {
 }
 
 /// The body of a request, if it has at most so many bytes.
-pub async fn whole_body(headers: &HeaderMap, mut body: Body, max: usize) -> Result<Bytes, Refused> {
+pub async fn whole_body(headers: &HeaderMap, mut body: Body, max: usize) -> Result<Bytes, RefusalResponse> {
     body::read(&mut body, max, PAUSE_MAX).await.map_err(|why| {
         // Whoever waits for a word before it sends its body is not made to send it in vain.
         if !headers.contains_key(EXPECT) {
@@ -132,12 +132,12 @@ pub fn drain(body: Body) {
 
 /// A body whose beginning was read already.
 #[derive(Debug)]
-pub struct Resumed {
+pub struct ResumedBody {
     pub beginning: Bytes,
     pub rest: Body,
 }
 
-impl http_body::Body for Resumed {
+impl http_body::Body for ResumedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -22,64 +22,64 @@ const WINDOW_BYTES: usize = 1 << 20;
 
 /// The answers that are coming, by the attempt that fetches each.
 #[derive(Debug, Default)]
-pub struct Lives {
-    by_attempt: Mutex<HashMap<Key, Weak<Live>>>,
+pub struct LiveAnswers {
+    by_attempt: Mutex<HashMap<AttemptKey, Weak<LiveAnswer>>>,
     buffered: AtomicUsize,
     /// Requests that are under way, those included that nobody waits for any more.
     under_way: AtomicUsize,
 }
 
 /// As many requests at once as one process can follow; more are turned away before anything is claimed.
-const UNDER_WAY_MAX: usize = 16_384;
+const CALLS_MAX: usize = 16_384;
 
 /// Held while a request is under way.
 #[derive(Debug)]
-pub struct UnderWay(Arc<Lives>);
+pub struct ModelCallGuard(Arc<LiveAnswers>);
 
-impl Drop for UnderWay {
+impl Drop for ModelCallGuard {
     fn drop(&mut self) {
         self.0.under_way.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-type Key = (EffectId, AttemptNo);
+type AttemptKey = (EffectId, AttemptNo);
 
-impl Lives {
+impl LiveAnswers {
     /// `None`: there are too many.
-    pub fn enter(self: &Arc<Self>) -> Option<UnderWay> {
-        let entered = UnderWay(Arc::clone(self));
-        (self.under_way.fetch_add(1, Ordering::Relaxed) < UNDER_WAY_MAX).then_some(entered)
+    pub fn enter(self: &Arc<Self>) -> Option<ModelCallGuard> {
+        let entered = ModelCallGuard(Arc::clone(self));
+        (self.under_way.fetch_add(1, Ordering::Relaxed) < CALLS_MAX).then_some(entered)
     }
 
     /// The answer of an attempt. Whoever comes first makes its place: a twin may ask before the sender has begun.
-    pub fn of(self: &Arc<Self>, effect: EffectId, attempt: AttemptNo) -> Arc<Live> {
+    pub fn of(self: &Arc<Self>, effect: EffectId, attempt: AttemptNo) -> Arc<LiveAnswer> {
         let key = (effect, attempt);
         let mut lives = self.by_attempt.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(live) = lives.get(&key).and_then(Weak::upgrade) {
             return live;
         }
-        let live = Arc::new(Live { key: Some(key), home: Arc::clone(self), state: Mutex::default() });
+        let live = Arc::new(LiveAnswer { key: Some(key), home: Arc::clone(self), state: Mutex::default() });
         lives.insert(key, Arc::downgrade(&live));
         live
     }
 
     /// The answer of what is not recorded: nobody joins it.
-    pub fn unrecorded(self: &Arc<Self>) -> Arc<Live> {
-        Arc::new(Live { key: None, home: Arc::clone(self), state: Mutex::default() })
+    pub fn unrecorded(self: &Arc<Self>) -> Arc<LiveAnswer> {
+        Arc::new(LiveAnswer { key: None, home: Arc::clone(self), state: Mutex::default() })
     }
 }
 
 /// The answer of one attempt.
 #[derive(Debug)]
-pub struct Live {
-    key: Option<Key>,
-    home: Arc<Lives>,
-    state: Mutex<State>,
+pub struct LiveAnswer {
+    key: Option<AttemptKey>,
+    home: Arc<LiveAnswers>,
+    state: Mutex<LiveState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
-    head: Option<Arc<Head>>,
+struct LiveState {
+    head: Option<Arc<AnswerHead>>,
     pieces: Vec<Bytes>,
     /// Pieces that were let go from the front, once the answer had become too long to keep.
     gone: usize,
@@ -92,14 +92,14 @@ struct State {
     /// Bytes of the whole answer so far.
     length: u64,
     too_long: bool,
-    ended: Option<Ended>,
-    readers: Vec<Place>,
+    ended: Option<AnswerEnd>,
+    readers: Vec<ReaderPlace>,
     next_reader: u64,
     writer: Option<Waker>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct ReaderPlace {
     id: u64,
     at: usize,
     waker: Option<Waker>,
@@ -107,14 +107,14 @@ struct Place {
 
 /// How an answer begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Head {
+pub struct AnswerHead {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    pub form: Form,
+    pub form: AnswerForm,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum AnswerForm {
     /// One JSON document.
     Document,
     /// A stream of events.
@@ -123,7 +123,7 @@ pub enum Form {
 
 /// How an answer ended.
 #[derive(Debug, Clone)]
-pub enum Ended {
+pub enum AnswerEnd {
     /// It is settled, and this is marked once it has reached somebody.
     Answer { delivery: Option<Delivery>, cost: Option<Tokens> },
     /// The upstream said all that it had to say, and it is no answer: an error is passed on whole.
@@ -136,7 +136,7 @@ pub enum Ended {
 
 /// What a reader gets next.
 #[derive(Debug)]
-pub enum Next {
+pub enum NextPiece {
     Piece(Bytes),
     /// The event that ends a stream, of which all that its client needs was given with it. Clients close here.
     Terminal {
@@ -144,19 +144,19 @@ pub enum Next {
         delivery: Option<Delivery>,
         cost: Option<Tokens>,
     },
-    End(Ended),
+    End(AnswerEnd),
     /// It was too slow for an answer that is too long to keep.
     Lost,
 }
 
-impl Live {
-    pub fn begin(&self, head: Arc<Head>) {
+impl LiveAnswer {
+    pub fn begin(&self, head: Arc<AnswerHead>) {
         let mut state = self.lock();
         state.head = Some(head);
         state.wake();
     }
 
-    pub fn head(&self) -> Option<Arc<Head>> {
+    pub fn head(&self) -> Option<Arc<AnswerHead>> {
         self.lock().head.clone()
     }
 
@@ -209,9 +209,9 @@ impl Live {
     }
 
     /// What was held back is shown, unless it is the end of what could not be settled.
-    pub fn finish(&self, ended: Ended) {
+    pub fn finish(&self, ended: AnswerEnd) {
         let mut state = self.lock();
-        if !matches!(ended, Ended::Cut) {
+        if !matches!(ended, AnswerEnd::Cut) {
             state.shown = state.end();
         }
         state.ended = Some(ended);
@@ -228,14 +228,14 @@ impl Live {
     }
 
     /// What has come so far, as far as it is kept.
-    pub fn so_far(&self) -> (Form, Vec<Bytes>) {
+    pub fn so_far(&self) -> (AnswerForm, Vec<Bytes>) {
         let state = self.lock();
-        (state.head.as_ref().map_or(Form::Document, |head| head.form), state.pieces.clone())
+        (state.head.as_ref().map_or(AnswerForm::Document, |head| head.form), state.pieces.clone())
     }
 
     /// Whether it ended as an error of the API.
     pub fn is_error(&self) -> bool {
-        matches!(self.lock().ended, Some(Ended::Error | Ended::CutAtError))
+        matches!(self.lock().ended, Some(AnswerEnd::Error | AnswerEnd::CutAtError))
     }
 
     /// Whether all of it is still here for somebody who comes now.
@@ -243,15 +243,15 @@ impl Live {
         !self.lock().too_long
     }
 
-    pub fn reader(self: &Arc<Self>) -> Reader {
+    pub fn reader(self: &Arc<Self>) -> AnswerReader {
         let mut state = self.lock();
         let id = state.next_reader;
         state.next_reader += 1;
-        state.readers.push(Place { id, at: 0, waker: None });
-        Reader { live: Arc::clone(self), id }
+        state.readers.push(ReaderPlace { id, at: 0, waker: None });
+        AnswerReader { live: Arc::clone(self), id }
     }
 
-    fn let_go(&self, state: &mut State) {
+    fn let_go(&self, state: &mut LiveState) {
         let wanted = state.readers.iter().map(|place| place.at).min().unwrap_or(usize::MAX);
         let from = wanted.min(state.shown).saturating_sub(state.gone).min(state.pieces.len());
         let freed: usize = state.pieces.drain(..from).map(|piece| piece.len()).sum();
@@ -260,7 +260,7 @@ impl Live {
         self.home.buffered.fetch_sub(freed, Ordering::Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LiveState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -269,9 +269,9 @@ impl Live {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooLong(pub u64);
 
-impl State {
+impl LiveState {
     fn is_stream(&self) -> bool {
-        self.head.as_ref().is_some_and(|head| head.form == Form::Events)
+        self.head.as_ref().is_some_and(|head| head.form == AnswerForm::Events)
     }
 
     fn end(&self) -> usize {
@@ -283,7 +283,7 @@ impl State {
     }
 }
 
-impl Drop for Live {
+impl Drop for LiveAnswer {
     fn drop(&mut self) {
         let held = self.state.get_mut().unwrap_or_else(PoisonError::into_inner).held;
         self.home.buffered.fetch_sub(held, Ordering::Relaxed);
@@ -298,25 +298,25 @@ impl Drop for Live {
 
 /// One reader of an answer.
 #[derive(Debug)]
-pub struct Reader {
-    live: Arc<Live>,
+pub struct AnswerReader {
+    live: Arc<LiveAnswer>,
     id: u64,
 }
 
-impl Reader {
-    pub fn live(&self) -> &Arc<Live> {
+impl AnswerReader {
+    pub fn live(&self) -> &Arc<LiveAnswer> {
         &self.live
     }
 
-    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<NextPiece> {
         let mut state = self.live.lock();
-        let State { gone, shown, .. } = *state;
+        let LiveState { gone, shown, .. } = *state;
         let Some(index) = state.readers.iter().position(|place| place.id == self.id) else {
-            return Poll::Ready(Next::Lost);
+            return Poll::Ready(NextPiece::Lost);
         };
         let at = state.readers[index].at;
         if at < gone {
-            return Poll::Ready(Next::Lost);
+            return Poll::Ready(NextPiece::Lost);
         }
         if at < shown {
             let piece = state.pieces[at - gone].clone();
@@ -327,14 +327,14 @@ impl Reader {
                 state.writer.take().into_iter().for_each(Waker::wake);
             }
             return Poll::Ready(match &state.ended {
-                Some(Ended::Answer { delivery, cost }) if is_terminal => {
-                    Next::Terminal { piece, delivery: delivery.clone(), cost: *cost }
+                Some(AnswerEnd::Answer { delivery, cost }) if is_terminal => {
+                    NextPiece::Terminal { piece, delivery: delivery.clone(), cost: *cost }
                 }
-                _ => Next::Piece(piece),
+                _ => NextPiece::Piece(piece),
             });
         }
         if let Some(ended) = &state.ended {
-            return Poll::Ready(Next::End(ended.clone()));
+            return Poll::Ready(NextPiece::End(ended.clone()));
         }
         state.readers[index].waker = Some(context.waker().clone());
         Poll::Pending
@@ -357,10 +357,10 @@ impl Reader {
 
     /// How it begins, once its very bytes may be given on: events at once, a document only when it has become too long
     /// to wait for. `None` if it ended before that.
-    pub async fn begun(&mut self) -> Option<Arc<Head>> {
+    pub async fn begun(&mut self) -> Option<Arc<AnswerHead>> {
         poll_fn(|context| {
             let mut state = self.live.lock();
-            let flows = |head: &Arc<Head>| head.form == Form::Events || state.too_long;
+            let flows = |head: &Arc<AnswerHead>| head.form == AnswerForm::Events || state.too_long;
             if let Some(head) = state.head.clone().filter(flows) {
                 return Poll::Ready(Some(head));
             }
@@ -376,7 +376,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for AnswerReader {
     fn drop(&mut self) {
         let mut state = self.live.lock();
         state.readers.retain(|place| place.id != self.id);
@@ -391,15 +391,15 @@ impl Drop for Reader {
 mod tests {
     use super::*;
 
-    fn head(form: Form) -> Arc<Head> {
-        Arc::new(Head { status: StatusCode::OK, headers: HeaderMap::new(), form })
+    fn head(form: AnswerForm) -> Arc<AnswerHead> {
+        Arc::new(AnswerHead { status: StatusCode::OK, headers: HeaderMap::new(), form })
     }
 
-    fn lives() -> Arc<Lives> {
+    fn lives() -> Arc<LiveAnswers> {
         Arc::default()
     }
 
-    fn next(reader: &mut Reader) -> Option<Next> {
+    fn next(reader: &mut AnswerReader) -> Option<NextPiece> {
         match reader.poll_next(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(next) => Some(next),
             Poll::Pending => None,
@@ -407,16 +407,16 @@ mod tests {
     }
 
     /// What a reader gets now, and whether that is all.
-    fn read(reader: &mut Reader) -> (String, &'static str) {
+    fn read(reader: &mut AnswerReader) -> (String, &'static str) {
         let mut text = String::new();
         loop {
             match next(reader) {
-                Some(Next::Piece(piece) | Next::Terminal { piece, .. }) => {
+                Some(NextPiece::Piece(piece) | NextPiece::Terminal { piece, .. }) => {
                     text.push_str(std::str::from_utf8(&piece).expect("text"))
                 }
-                Some(Next::End(Ended::Cut)) => return (text, "cut"),
-                Some(Next::End(_)) => return (text, "whole"),
-                Some(Next::Lost) => return (text, "lost"),
+                Some(NextPiece::End(AnswerEnd::Cut)) => return (text, "cut"),
+                Some(NextPiece::End(_)) => return (text, "whole"),
+                Some(NextPiece::Lost) => return (text, "lost"),
                 None => return (text, "more to come"),
             }
         }
@@ -426,14 +426,14 @@ mod tests {
     fn every_reader_gets_all_of_it_from_its_beginning_and_the_end_when_it_is_settled() {
         let live = lives().of(EffectId(1), AttemptNo(1));
         let mut early = live.reader();
-        live.begin(head(Form::Events));
+        live.begin(head(AnswerForm::Events));
         live.push("a".into(), true);
         assert_eq!(read(&mut early), ("a".into(), "more to come"));
         live.push("b".into(), true);
         live.push("end".into(), false);
         let mut late = live.reader();
         assert_eq!(read(&mut late), ("ab".into(), "more to come"));
-        live.finish(Ended::Error);
+        live.finish(AnswerEnd::Error);
         assert_eq!(read(&mut early), ("bend".into(), "whole"));
         assert_eq!(read(&mut late), ("end".into(), "whole"));
         assert_eq!(read(&mut live.reader()), ("abend".into(), "whole"));
@@ -442,10 +442,10 @@ mod tests {
     #[test]
     fn what_is_cut_never_shows_its_end() {
         let live = lives().of(EffectId(1), AttemptNo(1));
-        live.begin(head(Form::Events));
+        live.begin(head(AnswerForm::Events));
         live.push("a".into(), true);
         live.push("end".into(), false);
-        live.finish(Ended::Cut);
+        live.finish(AnswerEnd::Cut);
         assert_eq!(read(&mut live.reader()), ("a".into(), "cut"));
     }
 
@@ -466,13 +466,13 @@ mod tests {
     fn what_is_too_long_to_keep_is_given_on_to_those_who_read_and_then_let_go() {
         let lives = lives();
         let live = lives.of(EffectId(1), AttemptNo(1));
-        live.begin(head(Form::Document));
+        live.begin(head(AnswerForm::Document));
         let mut reader = live.reader();
         let piece = Bytes::from(vec![b'x'; 1 << 20]);
         let mut taken = 0;
         for pushed in 1..=(ANSWER_BYTES_MAX >> 20) + 8 {
             live.push(piece.clone(), false);
-            while let Some(Next::Piece(_)) = next(&mut reader) {
+            while let Some(NextPiece::Piece(_)) = next(&mut reader) {
                 taken += 1;
             }
             // Of a document nothing is shown before its end, unless it is too long; then all but the last piece is.
@@ -482,15 +482,15 @@ mod tests {
         assert!(live.whole().is_err());
         assert!(lives.buffered.load(Ordering::Relaxed) <= 2 << 20, "what was read is let go");
         assert_eq!(read(&mut live.reader()).1, "lost", "nobody can join it");
-        live.finish(Ended::Error);
+        live.finish(AnswerEnd::Error);
         assert_eq!(read(&mut reader).1, "whole");
     }
 
     #[test]
     fn no_more_than_so_many_are_under_way() {
         let lives = lives();
-        let mut held: Vec<_> = (0..UNDER_WAY_MAX).map_while(|_| lives.enter()).collect();
-        assert_eq!((held.len(), lives.enter().is_none()), (UNDER_WAY_MAX, true));
+        let mut held: Vec<_> = (0..CALLS_MAX).map_while(|_| lives.enter()).collect();
+        assert_eq!((held.len(), lives.enter().is_none()), (CALLS_MAX, true));
         held.pop();
         assert!(lives.enter().is_some());
     }
@@ -499,15 +499,15 @@ mod tests {
     fn the_event_that_ends_a_stream_is_told_from_what_comes_behind_it() {
         let live = lives().unrecorded();
         let mut reader = live.reader();
-        live.begin(head(Form::Events));
+        live.begin(head(AnswerForm::Events));
         live.push(Bytes::from_static(b"a"), true);
         live.push(Bytes::from_static(b"[DONE]"), false);
         live.push(Bytes::from_static(b": bye"), false);
-        assert!(matches!(next(&mut reader), Some(Next::Piece(_))));
+        assert!(matches!(next(&mut reader), Some(NextPiece::Piece(_))));
         assert!(next(&mut reader).is_none(), "it waits for the settlement");
-        live.finish(Ended::Answer { delivery: None, cost: None });
-        assert!(matches!(next(&mut reader), Some(Next::Terminal { piece, .. }) if piece == "[DONE]"));
-        assert!(matches!(next(&mut reader), Some(Next::Piece(_))));
-        assert!(matches!(next(&mut reader), Some(Next::End(Ended::Answer { .. }))));
+        live.finish(AnswerEnd::Answer { delivery: None, cost: None });
+        assert!(matches!(next(&mut reader), Some(NextPiece::Terminal { piece, .. }) if piece == "[DONE]"));
+        assert!(matches!(next(&mut reader), Some(NextPiece::Piece(_))));
+        assert!(matches!(next(&mut reader), Some(NextPiece::End(AnswerEnd::Answer { .. }))));
     }
 }

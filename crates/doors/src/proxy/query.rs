@@ -19,7 +19,7 @@ use semel_ledger::Found;
 use std::borrow::Cow;
 
 /// What a question about a request may use of it.
-struct About<'a> {
+struct RequestQuery<'a> {
     guarded: &'a GuardedRequest,
     upstream: UrlOrigin,
     /// What its caller shows to the upstream, and the account that it acts for: questions to the same upstream show it
@@ -27,12 +27,12 @@ struct About<'a> {
     headers: HeaderMap,
 }
 
-impl<'a> About<'a> {
-    fn of(guarded: &'a GuardedRequest) -> About<'a> {
+impl<'a> RequestQuery<'a> {
+    fn of(guarded: &'a GuardedRequest) -> RequestQuery<'a> {
         let tells = |name: &str| is_credential(name) || ACCOUNTS.contains(&name);
         let shown = guarded.headers.iter().filter(|(name, _)| tells(name.as_str()));
         let headers = shown.map(|(name, value)| (name.clone(), value.clone())).collect();
-        About { guarded, upstream: UrlOrigin::of(guarded.offer.client.target()), headers }
+        RequestQuery { guarded, upstream: UrlOrigin::of(guarded.offer.client.target()), headers }
     }
 
     fn query(&'a self, effect: Option<&'a Effect>, reply: Option<&'a Json>) -> Query<'a> {
@@ -51,7 +51,7 @@ pub async fn probe(
     guarded: &GuardedRequest,
     secrets: &Secrets,
 ) -> (ProbeAnswer, Option<Json>) {
-    let finding = About::of(guarded).query(effect, None).probe(probe).await;
+    let finding = RequestQuery::of(guarded).query(effect, None).probe(probe).await;
     let mut value = None;
     let answer = finding.for_gate(secrets, |reply| {
         value = reply.as_ref().map(|found| match found {
@@ -99,7 +99,7 @@ pub fn seen(
         Some(UpstreamAnswer { body: AnswerBody::Streamed(_), .. }) | None => None,
     };
     let reply = found.or(answered.as_ref());
-    let places = About::of(guarded).query(None, reply).subject.places();
+    let places = RequestQuery::of(guarded).query(None, reply).subject.places();
     CallView { places, cwd: guarded.services.backends.shell.cwd.to_string_lossy().into_owned() }
 }
 
@@ -107,7 +107,7 @@ pub fn seen(
 pub fn follow(guarded: &GuardedRequest, done: Found, reply: Json) {
     let GuardedRequest { services, understood, .. } = guarded;
     let Some(confirm) = understood.rule.confirm.clone() else { return };
-    let About { upstream, headers, .. } = About::of(guarded);
+    let RequestQuery { upstream, headers, .. } = RequestQuery::of(guarded);
     let question = BackgroundConfirm {
         confirm,
         action: understood.action.clone(),

@@ -1,7 +1,7 @@
 //! The body of a response that follows an answer while it comes, and knows what follows once it has left.
 
 use super::form::says_only_usage;
-use super::live::{Ended, Next, Reader};
+use super::live_answer::{AnswerEnd, AnswerReader, NextPiece};
 use super::meter::Meter;
 use super::usage::Tokens;
 use crate::http::server::on_sent::OnSent;
@@ -13,8 +13,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 #[derive(Debug)]
-pub struct Following {
-    reader: Reader,
+pub struct JoinedBody {
+    reader: AnswerReader,
     services: Arc<Services>,
     /// The account of one who joined, and saves.
     saves: Option<Box<Meter>>,
@@ -24,12 +24,12 @@ pub struct Following {
     on_sent: OnSent,
     /// The event that ends the stream was given.
     has_terminal: bool,
-    last: Last,
+    last: StreamEnd,
 }
 
 /// Where the end is.
 #[derive(Debug, PartialEq, Eq)]
-enum Last {
+enum StreamEnd {
     NotYet,
     /// It broke off; what there was of it is written first.
     Broken,
@@ -41,22 +41,27 @@ enum Last {
 #[error("the answer broke off")]
 pub struct BrokenOff;
 
-impl Following {
-    pub fn new(reader: Reader, services: Arc<Services>, saves: Option<Meter>, on_sent: OnSent) -> Following {
+impl JoinedBody {
+    pub fn new(
+        reader: AnswerReader,
+        services: Arc<Services>,
+        saves: Option<Meter>,
+        on_sent: OnSent,
+    ) -> JoinedBody {
         let saves = saves.map(Box::new);
-        Following {
+        JoinedBody {
             reader,
             services,
             saves,
             hides_usage: false,
             on_sent,
             has_terminal: false,
-            last: Last::NotYet,
+            last: StreamEnd::NotYet,
         }
     }
 
-    pub fn hiding_usage(self, hides_usage: bool) -> Following {
-        Following { hides_usage, ..self }
+    pub fn hiding_usage(self, hides_usage: bool) -> JoinedBody {
+        JoinedBody { hides_usage, ..self }
     }
 
     fn saves(&mut self, cost: Option<Tokens>) {
@@ -66,7 +71,7 @@ impl Following {
     }
 }
 
-impl Body for Following {
+impl Body for JoinedBody {
     type Data = Bytes;
     type Error = BrokenOff;
 
@@ -74,21 +79,21 @@ impl Body for Following {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenOff>>> {
-        match std::mem::replace(&mut self.last, Last::Over) {
-            Last::NotYet => self.last = Last::NotYet,
-            Last::Broken => return Poll::Ready(Some(Err(BrokenOff))),
-            Last::Over => return Poll::Ready(None),
+        match std::mem::replace(&mut self.last, StreamEnd::Over) {
+            StreamEnd::NotYet => self.last = StreamEnd::NotYet,
+            StreamEnd::Broken => return Poll::Ready(Some(Err(BrokenOff))),
+            StreamEnd::Over => return Poll::Ready(None),
         }
         let mut next = ready!(self.reader.poll_next(context));
-        while let Next::Piece(piece) = &next
+        while let NextPiece::Piece(piece) = &next
             && self.hides_usage
             && says_only_usage(piece)
         {
             next = ready!(self.reader.poll_next(context));
         }
         match next {
-            Next::Piece(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
-            Next::Terminal { piece, delivery, cost } => {
+            NextPiece::Piece(piece) => return Poll::Ready(Some(Ok(Frame::data(piece)))),
+            NextPiece::Terminal { piece, delivery, cost } => {
                 self.saves(cost);
                 if let Some(delivery) = delivery {
                     self.on_sent.set_for_this_part(|| delivery.mark());
@@ -96,20 +101,20 @@ impl Body for Following {
                 self.has_terminal = true;
                 return Poll::Ready(Some(Ok(Frame::data(piece))));
             }
-            Next::End(Ended::Answer { delivery, cost }) => {
+            NextPiece::End(AnswerEnd::Answer { delivery, cost }) => {
                 self.saves(cost);
                 if let Some(delivery) = delivery.filter(|_| !self.has_terminal) {
                     self.on_sent.set(|| delivery.mark());
                 }
             }
-            Next::End(Ended::Error) => {}
-            Next::End(Ended::Cut | Ended::CutAtError) | Next::Lost => {
-                self.last = Last::Broken;
+            NextPiece::End(AnswerEnd::Error) => {}
+            NextPiece::End(AnswerEnd::Cut | AnswerEnd::CutAtError) | NextPiece::Lost => {
+                self.last = StreamEnd::Broken;
                 context.waker().wake_by_ref();
                 return Poll::Pending;
             }
         }
-        self.last = Last::Over;
+        self.last = StreamEnd::Over;
         Poll::Ready(None)
     }
 }

@@ -1,6 +1,6 @@
 //! How whoever asked learns which answer to follow.
 
-use super::live::Reader;
+use super::live_answer::AnswerReader;
 use semel_core::ids::EffectId;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 /// An answer that is coming, for whoever asked.
 #[derive(Debug)]
 pub struct Attached {
-    pub reader: Reader,
+    pub reader: AnswerReader,
     /// `None` where nothing is recorded.
     pub effect: Option<EffectId>,
     /// It is somebody else's attempt.

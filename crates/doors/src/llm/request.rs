@@ -1,7 +1,7 @@
 //! A request for a generation, read once.
 
-use super::api::Api;
-use super::live::Form;
+use super::api::ModelApi;
+use super::live_answer::AnswerForm;
 use crate::call_options::{BadOption, CallOptions, STEP};
 use crate::caller::Caller;
 use crate::http::body::unshared;
@@ -42,10 +42,10 @@ const MODEL_CHARS_MAX: usize = 200;
 
 /// What a client asked for.
 #[derive(Debug)]
-pub struct Asked {
-    pub api: Api,
+pub struct ModelRequest {
+    pub api: ModelApi,
     /// The form in which the client wants its answer.
-    pub form: Form,
+    pub form: AnswerForm,
     /// Whether a stream of chat completions is to end with what it cost.
     pub include_usage: bool,
     pub key: Option<IdempotencyKey>,
@@ -58,7 +58,7 @@ pub struct Asked {
 
 /// What goes upstream.
 #[derive(Debug, Clone)]
-pub struct Outgoing {
+pub struct ModelOutgoing {
     pub uri: Uri,
     pub headers: HeaderMap,
     pub body: Bytes,
@@ -67,16 +67,16 @@ pub struct Outgoing {
 /// A request, taken apart. The arguments are what rules and keys are made of: `args` is the body, beside it what else
 /// tells requests apart. They are as large as the body, and not needed for long.
 #[derive(Debug)]
-pub struct Read {
-    pub asked: Asked,
+pub struct ParsedRequest {
+    pub asked: ModelRequest,
     pub arguments: Json,
     pub metadata: CallMetadata,
-    pub outgoing: Outgoing,
+    pub outgoing: ModelOutgoing,
 }
 
 /// Why a request cannot be understood. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadRequest {
+pub enum BadModelRequest {
     #[error("the body is encoded, and semel cannot tell what it asks for")]
     Encoded,
     #[error("the body: {0}")]
@@ -93,18 +93,18 @@ pub enum BadRequest {
 
 pub fn read(
     offer: &Offer,
-    api: Api,
+    api: ModelApi,
     path: &str,
     caller: &Caller,
     parts: Parts,
     body: Bytes,
-) -> Result<Read, BadRequest> {
+) -> Result<ParsedRequest, BadModelRequest> {
     let headers = parts.headers;
     if !is_read_as_it_is(&headers) {
-        return Err(BadRequest::Encoded);
+        return Err(BadModelRequest::Encoded);
     }
-    let Json::Object(object) = json::parse_bounded(&body).map_err(BadRequest::Body)? else {
-        return Err(BadRequest::NoObject);
+    let Json::Object(object) = json::parse_bounded(&body).map_err(BadModelRequest::Body)? else {
+        return Err(BadModelRequest::NoObject);
     };
     let options = CallOptions::of(&headers)?;
     let run = run(caller, &options, &headers);
@@ -117,9 +117,9 @@ pub fn read(
     // A step is the agent's own name for what it does.
     let names_step = headers.contains_key(&STEP);
     let metadata = CallMetadata { model, ..call_metadata(&headers) };
-    let asked = Asked {
+    let asked = ModelRequest {
         api,
-        form: if wants_events { Form::Events } else { Form::Document },
+        form: if wants_events { AnswerForm::Events } else { AnswerForm::Document },
         include_usage: usage == Some(true),
         key,
         names_step,
@@ -134,9 +134,9 @@ pub fn read(
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     unshare(&mut headers);
     let query = query.map_or_else(String::new, |query| format!("?{query}"));
-    let uri = format!("{}{path}{query}", offer.base).parse().map_err(|_| BadRequest::Path)?;
+    let uri = format!("{}{path}{query}", offer.base).parse().map_err(|_| BadModelRequest::Path)?;
     let body = unshared(body);
-    Ok(Read { asked, arguments, metadata, outgoing: Outgoing { uri, headers, body } })
+    Ok(ParsedRequest { asked, arguments, metadata, outgoing: ModelOutgoing { uri, headers, body } })
 }
 
 /// As large as the largest request that these APIs take.
