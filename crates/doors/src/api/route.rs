@@ -45,16 +45,32 @@ pub struct Route {
 }
 
 impl Route {
-    pub fn refusing(self, refuses: &'static [StatusCode]) -> Route {
-        Route { refuses, ..self }
-    }
-
-    pub fn answering_as(self, codes: &'static [Code]) -> Route {
-        Route { codes, ..self }
-    }
-
-    pub fn with_dry_run(self) -> Route {
-        Route { has_dry_run: true, ..self }
+    /// A row without what few have.
+    pub fn new(
+        method: Method,
+        path: &'static str,
+        scope: Scope,
+        id: &'static str,
+        summary: &'static str,
+        gives: FormSchema,
+        handler: Handler,
+    ) -> Route {
+        Route {
+            method,
+            path,
+            scope,
+            id,
+            summary,
+            query: None,
+            body: None,
+            body_optional: false,
+            gives,
+            markdown: false,
+            has_dry_run: false,
+            refuses: &[],
+            codes: &[],
+            handler,
+        }
     }
 
     /// A request that only reads may ask for a dry run everywhere.

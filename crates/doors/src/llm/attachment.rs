@@ -1,81 +1,41 @@
-//! How whoever asked learns which answer to follow.
+//! How a caller learns which answer to follow.
 
 use super::live_answer::AnswerReader;
 use semel_core::ids::EffectId;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use tokio::sync::mpsc;
 
-/// An answer that is coming, for whoever asked.
+/// An answer that is coming, for its caller.
 #[derive(Debug)]
-pub struct Attached {
+pub struct Attachment {
     pub reader: AnswerReader,
     /// `None` where nothing is recorded.
     pub effect: Option<EffectId>,
-    /// It is somebody else's attempt.
+    /// It is another call's attempt.
     pub joined: bool,
 }
 
-/// Tells of the newest answer to follow. Few are told of more than one, so there is room for one.
+/// Each attempt of a call has one. Once the receiver is gone, nobody follows.
+pub type AttachmentSender = mpsc::UnboundedSender<Attachment>;
+
 #[derive(Debug)]
-pub struct Tell(Arc<Shared>);
+pub struct AttachmentReceiver(mpsc::UnboundedReceiver<Attachment>);
 
-/// Hears of it. Once this is gone, nobody follows.
-#[derive(Debug)]
-pub struct Told(Arc<Shared>);
-
-#[derive(Debug, Default)]
-struct Shared {
-    newest: Mutex<Newest>,
-    changed: Notify,
+pub fn channel() -> (AttachmentSender, AttachmentReceiver) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (sender, AttachmentReceiver(receiver))
 }
 
-#[derive(Debug, Default)]
-struct Newest {
-    attached: Option<Attached>,
-    nobody_listens: bool,
-}
-
-pub fn channel() -> (Tell, Told) {
-    let shared = Arc::<Shared>::default();
-    (Tell(Arc::clone(&shared)), Told(shared))
-}
-
-impl Tell {
-    pub fn follow(&self, attached: Attached) {
-        let mut newest = self.0.lock();
-        if !newest.nobody_listens {
-            newest.attached = Some(attached);
-            drop(newest);
-            self.0.changed.notify_one();
-        }
-    }
-}
-
-impl Told {
-    pub async fn newer(&self) -> Attached {
-        loop {
-            if let Some(attached) = self.newest() {
-                return attached;
-            }
-            self.0.changed.notified().await;
+impl AttachmentReceiver {
+    /// The next one; for ever, if there is none.
+    pub async fn next(&mut self) -> Attachment {
+        match self.0.recv().await {
+            Some(attachment) => attachment,
+            None => std::future::pending().await,
         }
     }
 
-    pub fn newest(&self) -> Option<Attached> {
-        self.0.lock().attached.take()
-    }
-}
-
-impl Drop for Told {
-    fn drop(&mut self) {
-        let mut newest = self.0.lock();
-        newest.nobody_listens = true;
-        newest.attached = None;
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Newest> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The newest of those that are there.
+    pub fn newest(&mut self) -> Option<Attachment> {
+        std::iter::from_fn(|| self.0.try_recv().ok()).last()
     }
 }

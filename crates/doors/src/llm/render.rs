@@ -1,7 +1,7 @@
 //! From what came of a request to the response that its client can use.
 
 use super::api::ModelApi;
-use super::attachment::Attached;
+use super::attachment::Attachment;
 use super::call::ModelCall;
 use super::form;
 use super::joined_body::JoinedBody;
@@ -34,8 +34,8 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const JOIN_AGAIN_MS: u64 = 1_000;
 
 /// An answer that comes, as it comes.
-pub fn following(call: &ModelCall, attached: Attached, head: &AnswerHead) -> Response {
-    let Attached { reader, effect, joined } = attached;
+pub fn following(call: &ModelCall, attached: Attachment, head: &AnswerHead) -> Response {
+    let Attachment { reader, effect, joined } = attached;
     let outcome = if joined { OutcomeWord::Joined } else { OutcomeWord::Ran };
     let saves = joined.then(|| call.meter.clone());
     let on_sent = OnSent::default();
@@ -56,7 +56,7 @@ fn hides_usage(call: &ModelCall, head: &AnswerHead) -> bool {
 }
 
 /// What came of a request whose answer had not begun before it was settled.
-pub fn response(call: &ModelCall, passed: Passed, attached: Option<Attached>) -> Response {
+pub fn response(call: &ModelCall, passed: Passed, attached: Option<Attachment>) -> Response {
     let Passed { mut answer, reply, delivery } = passed;
     if let Some(trouble) = answer.trouble.as_mut().filter(|_| call.asked.names_step) {
         wording::told_of_a_step(trouble);
@@ -81,7 +81,7 @@ pub fn response(call: &ModelCall, passed: Passed, attached: Option<Attached>) ->
 
 /// An attempt that ended in an error of the API, made or joined by this call. A stream that broke off in an error is
 /// nothing to whoever asked for a document: it would pass for one.
-fn passes_error(call: &ModelCall, answer: &Answer, attached: &Attached) -> bool {
+fn passes_error(call: &ModelCall, answer: &Answer, attached: &Attachment) -> bool {
     let lost = answer.trouble.as_ref().is_some_and(|trouble| trouble.code == Code::InDoubt);
     let live = attached.reader.live();
     let fits = || live.head().is_some_and(|head| !head.status.is_success() || head.form == call.asked.form);

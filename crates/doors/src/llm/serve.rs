@@ -1,7 +1,7 @@
 //! From a request to the gate, and from what comes of it to whoever asked.
 
 use super::api::{ModelApi, path_behind};
-use super::attachment::{self, Attached, Tell};
+use super::attachment::{self, Attachment, AttachmentSender};
 use super::call::ModelCall;
 use super::intent;
 use super::live_answer::{AnswerForm, AnswerHead, LiveAnswers, ModelCallGuard};
@@ -89,13 +89,13 @@ impl ModelCall {
             response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
             return response;
         };
-        let (tell, told) = attachment::channel();
+        let (tell, mut told) = attachment::channel();
         let mut pass = tokio::spawn(Arc::clone(&self).pass(intent, outgoing, tell, under_way));
-        let mut attached: Option<Attached> = None;
+        let mut attached: Option<Attachment> = None;
         loop {
             tokio::select! {
                 biased;
-                newer = told.newer() => attached = Some(newer),
+                newer = told.next() => attached = Some(newer),
                 head = begins(&mut attached, self.asked.form) => {
                     let attached = attached.expect("it has begun");
                     return render::following(&self, attached, &head);
@@ -103,7 +103,7 @@ impl ModelCall {
                 passed = &mut pass => {
                     attached = told.newest().or(attached);
                     let passed = passed.unwrap_or_else(|_| alone(&self.rule, wording::lost_sight()));
-                    if let Some(Attached { reader, joined: true, .. }) = &mut attached {
+                    if let Some(Attachment { reader, joined: true, .. }) = &mut attached {
                         // The ledger may be faster than whoever ends the answer that this call has joined.
                         let _still_coming = tokio::time::timeout(ENDING_TAKES_MAX, reader.ended()).await;
                     }
@@ -117,7 +117,7 @@ impl ModelCall {
         self: Arc<Self>,
         intent: Option<Box<Intent>>,
         outgoing: ModelOutgoing,
-        tell: Tell,
+        tell: AttachmentSender,
         _under_way: ModelCallGuard,
     ) -> Passed {
         let ModelCall { services, offer, asked, rule, meter, token, .. } = &*self;
@@ -188,8 +188,8 @@ fn finish(call: &ModelCall, mut model: ModelUpstream<'_>, mut passed: Passed) ->
 }
 
 /// Resolves when the very bytes of the answer at hand can be given on.
-async fn begins(attached: &mut Option<Attached>, form: AnswerForm) -> Arc<AnswerHead> {
-    let Some(Attached { reader, joined, .. }) = attached else { return std::future::pending().await };
+async fn begins(attached: &mut Option<Attachment>, form: AnswerForm) -> Arc<AnswerHead> {
+    let Some(Attachment { reader, joined, .. }) = attached else { return std::future::pending().await };
     match reader.begun().await {
         // What the upstream answers to this very request is in the form that it chose.
         Some(head) if !*joined || head.form == form => head,

@@ -1,7 +1,7 @@
 //! A model behind an API, as the gate sees it: one request out, one answer read to its end.
 
 use super::api::ModelApi;
-use super::attachment::{Attached, Tell};
+use super::attachment::{Attachment, AttachmentSender};
 use super::classify;
 use super::live_answer::{AnswerEnd, AnswerForm, LiveAnswer, LiveAnswers};
 use super::meter::Meter;
@@ -45,7 +45,7 @@ pub struct ModelUpstream<'a> {
     pub token: Option<&'a Revocable>,
     /// What is sent, until it is; a generation is sent once by one call.
     pub outgoing: Option<ModelOutgoing>,
-    pub tell: Tell,
+    pub tell: AttachmentSender,
     /// To the upstream, for its caller.
     pub client: Client,
     pub prepared: Option<Prepared>,
@@ -228,7 +228,7 @@ impl Upstream for ModelUpstream<'_> {
             Some(recorded) => self.lives.of(recorded.effect.id, recorded.attempt),
             None => self.lives.unrecorded(),
         };
-        self.tell.follow(Attached { reader: live.reader(), effect, joined: false });
+        let _nobody_follows = self.tell.send(Attachment { reader: live.reader(), effect, joined: false });
         self.own =
             Some(OwnAnswer { live: Arc::clone(&live), otherwise: AnswerEnd::Cut, cost: None, status: None });
         let stops = stops(self.services, self.rule, self.run, &live);
@@ -264,7 +264,8 @@ impl Upstream for ModelUpstream<'_> {
     fn join(&mut self, effect: &Effect, attempt: AttemptNo) {
         let live = self.lives.of(effect.id, attempt);
         if live.is_kept() {
-            self.tell.follow(Attached { reader: live.reader(), effect: Some(effect.id), joined: true });
+            let attachment = Attachment { reader: live.reader(), effect: Some(effect.id), joined: true };
+            let _nobody_follows = self.tell.send(attachment);
         }
     }
 }

@@ -32,7 +32,7 @@ const DOCUMENT: &str = "document";
 pub enum BadArguments {
     #[error("the body is declared as JSON and is not: {0}")]
     Json(json::ParseError),
-    #[error("its BodyContent-Type names another encoding than UTF-8")]
+    #[error("its Content-Type names another encoding than UTF-8")]
     Charset,
     #[error("the body is declared as a form and is no text")]
     Form,
@@ -42,9 +42,9 @@ pub enum BadArguments {
     Query(form::TooMany),
     #[error("the multipart body {0}")]
     Multipart(BrokenMultipart),
-    #[error("the body is plain, but its BodyContent-Encoding says it is compressed")]
+    #[error("the body is plain, but its Content-Encoding says it is compressed")]
     NotEncoded,
-    #[error("BodyContent-Type is ambiguous: name one type, once")]
+    #[error("Content-Type is ambiguous: name one type, once")]
     Types,
     #[error("its GraphQL document cannot be read: broken, incomplete, or nested too deep")]
     Document,
@@ -420,8 +420,8 @@ mod tests {
     fn forms_are_read_as_clients_write_them() {
         let dashes = "multipart/form-data; boundary=------------------------d74496d66958873e";
         let hex = "multipart/form-data; boundary=0f2ac7d5b1ae4a1bb4ac0d4c3a7e0d5c";
-        let named = "BodyContent-Disposition: form-data; name=\"invoice\"\r\n";
-        let typed = "BodyContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n";
+        let named = "Content-Disposition: form-data; name=\"invoice\"\r\n";
+        let typed = "Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Type: text/plain\r\n";
         let clients = [
             Client { name: "curl", kind: dashes, text: named, file: typed, end: "\r\n" },
             Client { name: "httpx, urllib3, Stripe", kind: hex, text: named, file: typed, end: "\r\n" },
@@ -429,7 +429,7 @@ mod tests {
                 name: "requests with an old urllib3",
                 kind: hex,
                 text: named,
-                file: "BodyContent-Disposition: form-data; name=\"file\"; filename*=utf-8''%C3%A9.txt\r\n",
+                file: "Content-Disposition: form-data; name=\"file\"; filename*=utf-8''%C3%A9.txt\r\n",
                 end: "\r\n",
             },
             Client {
@@ -443,16 +443,16 @@ mod tests {
                 name: "browsers",
                 kind: "multipart/form-data; boundary=----WebKitFormBoundary7MA4YWxkTrZu0gW",
                 text: named,
-                file: "BodyContent-Disposition: form-data; name=\"file\"; filename=\"C:\\a%22 é.txt\"\r\n\
-                       BodyContent-Type: application/octet-stream\r\n",
+                file: "Content-Disposition: form-data; name=\"file\"; filename=\"C:\\a%22 é.txt\"\r\n\
+                       Content-Type: application/octet-stream\r\n",
                 end: "\r\n",
             },
             Client {
                 name: "aiohttp",
                 kind: hex,
-                text: "BodyContent-Type: text/plain; charset=utf-8\r\n\
-                       BodyContent-Disposition: form-data; name=\"invoice\"\r\n",
-                file: "BodyContent-Type: text/plain\r\nContent-Disposition: form-data; name=\"file\"; \
+                text: "Content-Type: text/plain; charset=utf-8\r\n\
+                       Content-Disposition: form-data; name=\"invoice\"\r\n",
+                file: "Content-Type: text/plain\r\nContent-Disposition: form-data; name=\"file\"; \
                        filename=\"e.txt\"; filename*=utf-8''%C3%A9.txt\r\n",
                 end: "\r\n",
             },
@@ -460,38 +460,38 @@ mod tests {
                 name: "Go",
                 kind: "multipart/form-data; boundary=9a1b5c0e9d7f4a0c8b2f6e3d1c0b9a8f7e6d5c4b3a2918070605040302",
                 text: named,
-                file: "BodyContent-Disposition: form-data; name=\"file\"; filename=\"a \\\"b\\\" \\\\ c.txt\"\r\n\
-                       BodyContent-Type: application/octet-stream\r\n",
+                file: "Content-Disposition: form-data; name=\"file\"; filename=\"a \\\"b\\\" \\\\ c.txt\"\r\n\
+                       Content-Type: application/octet-stream\r\n",
                 end: "\r\n",
             },
             Client {
                 name: ".NET",
                 kind: "multipart/form-data; boundary=\"1b3f8f0a-9d0c-4f6e-8f9c-0a8c5b7d9e01\"",
-                text: "BodyContent-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name=invoice\r\n",
-                file: "BodyContent-Disposition: form-data; name=file; filename=a.txt; filename*=utf-8''a.txt\r\n",
+                text: "Content-Type: text/plain; charset=utf-8\r\nContent-Disposition: form-data; name=invoice\r\n",
+                file: "Content-Disposition: form-data; name=file; filename=a.txt; filename*=utf-8''a.txt\r\n",
                 end: "\r\n",
             },
             Client {
                 name: "Apache HttpClient",
                 kind: "multipart/form-data; charset=UTF-8; boundary=Ux9sYkCbYqTkF8-_",
-                text: "BodyContent-Disposition: form-data; name=\"invoice\"\r\nContent-Type: text/plain; \
+                text: "Content-Disposition: form-data; name=\"invoice\"\r\nContent-Type: text/plain; \
                        charset=ISO-8859-1\r\nContent-Transfer-Encoding: 8bit\r\n",
-                file: "BodyContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\
-                       BodyContent-Type: application/octet-stream\r\nContent-Transfer-Encoding: binary\r\n",
+                file: "Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\
+                       Content-Type: application/octet-stream\r\nContent-Transfer-Encoding: binary\r\n",
                 end: "\r\n",
             },
             Client {
                 name: "OkHttp, Guzzle",
                 kind: hex,
-                text: "BodyContent-Disposition: form-data; name=\"invoice\"\r\nContent-Length: 4\r\n",
-                file: "BodyContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Length: 3\r\n",
+                text: "Content-Disposition: form-data; name=\"invoice\"\r\nContent-Length: 4\r\n",
+                file: "Content-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\nContent-Length: 3\r\n",
                 end: "\r\n",
             },
             Client {
                 name: "Jersey",
                 kind: "multipart/form-data;boundary=Boundary_1_1361923520_1612345678901",
-                text: "BodyContent-Type: text/plain\r\nContent-Disposition: form-data; name=\"invoice\"\r\n",
-                file: "BodyContent-Type: text/plain\r\nContent-Disposition: form-data; filename=\"a.txt\"; \
+                text: "Content-Type: text/plain\r\nContent-Disposition: form-data; name=\"invoice\"\r\n",
+                file: "Content-Type: text/plain\r\nContent-Disposition: form-data; filename=\"a.txt\"; \
                        modification-date=\"Mon, 01 Jan 2024 00:00:00 GMT\"; size=3; name=\"file\"\r\n",
                 end: "\r\n",
             },

@@ -8,6 +8,7 @@ use semel_core::ids::Run;
 use semel_core::policy::Policy;
 use semel_core::policy::file::Speaks;
 use semel_core::policy::upstreams::{HttpApi, Keys};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
@@ -66,6 +67,26 @@ pub enum OfferError {
 }
 
 impl Offer {
+    /// An address of which the policy says nothing.
+    pub fn of_url(settings: OfferSettings, policy: &Policy) -> Result<Offer, OfferError> {
+        let service = settings.client.target().authority().to_owned();
+        let api = HttpApi {
+            path: PathBuf::new(),
+            line: 0,
+            url: String::new(),
+            preset: None,
+            service,
+            account: None,
+            speaks: Speaks::Nothing,
+            headers: Vec::new(),
+            headers_env: Vec::new(),
+            private: false,
+            run: None,
+            keys: Keys::default(),
+        };
+        Offer::new("", &api, settings, policy)
+    }
+
     pub fn new(name: &str, api: &HttpApi, with: OfferSettings, policy: &Policy) -> Result<Offer, OfferError> {
         let target = with.client.target();
         let pattern = api.keys.pattern.as_ref();

@@ -30,6 +30,7 @@ use semel_core::policy::rule::Probe;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Recorded, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::pin::pin;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
 /// What of an unclear answer is shown: enough to see what it was.
@@ -39,6 +40,9 @@ const SHOWN_BYTES_MAX: usize = 16 * 1024;
 /// such length.
 pub const JUDGED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Where the rule of an undo has no timeout: longer than any gateway waits.
+const UNDO_ANSWERS_WITHIN: Duration = Duration::from_secs(120);
+
 #[derive(Debug)]
 pub struct HttpUpstream<'a> {
     guarded: &'a GuardedRequest,
@@ -46,13 +50,19 @@ pub struct HttpUpstream<'a> {
     /// Gets an answer that is too large to be held back, once.
     begun: Option<oneshot::Sender<StreamedHead>>,
     live: Option<UpstreamAnswer>,
-    /// What a probe brought back of a lost answer.
+    /// The reply to a lost request, as a probe found it.
     found: Option<Json>,
+    /// An undo: its caller waits for the end of it, and its key goes along whatever its rule says.
+    undoes: bool,
 }
 
 impl<'a> HttpUpstream<'a> {
     pub fn of(guarded: &'a GuardedRequest, begun: oneshot::Sender<StreamedHead>) -> HttpUpstream<'a> {
-        HttpUpstream { guarded, prepared: None, begun: Some(begun), live: None, found: None }
+        HttpUpstream { guarded, prepared: None, begun: Some(begun), live: None, found: None, undoes: false }
+    }
+
+    pub fn for_undo(guarded: &'a GuardedRequest) -> HttpUpstream<'a> {
+        HttpUpstream { guarded, prepared: None, begun: None, live: None, found: None, undoes: true }
     }
 
     /// The newest answer. A connection that was not used is given back.
@@ -78,6 +88,7 @@ impl<'a> HttpUpstream<'a> {
                         inject::RequestParts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
                     inject::put(inject, recorded.idempotency_key, parts);
                 }
+                None if self.undoes => key::insert(&mut headers, offer, recorded.idempotency_key),
                 None if !first => key::replace(&mut headers, offer, recorded.idempotency_key),
                 _ => {}
             }
@@ -106,6 +117,17 @@ impl<'a> HttpUpstream<'a> {
             None => client.prepare().await.map_err(|error| Failed::NeverSent(error.to_string()))?,
         };
         client.send_before(last_moment, prepared, self.request(recorded)).await
+    }
+
+    async fn send_and_read(&mut self, recorded: Option<&Recorded<'_>>) -> Sent {
+        match self.exchange(recorded).await {
+            Ok(response) => self.read(recorded, response).await,
+            Err(Failed::NeverSent(why)) => {
+                let why = NotAppliedWhy::NeverSent(why);
+                Sent::of(Outcome::NotApplied { why, reply: Reply::Unknown })
+            }
+            Err(Failed::Lost(why)) => Sent::of(Outcome::InDoubt { why, sender_gone: false }),
+        }
     }
 
     /// Reads an answer to its end, and says what it means.
@@ -291,17 +313,17 @@ impl Upstream for HttpUpstream<'_> {
         lets_send(self.guarded.token.as_ref()).await
     }
 
-    /// Waits as long as it takes: an answer after the deadline still is evidence, and the caller is not kept by it.
+    /// Waits as long as it takes: an answer after the deadline still is evidence, and the caller is not kept by it. The
+    /// caller of an undo is, so there it is a doubt.
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
-        let recorded = sending.recorded.as_ref();
-        match self.exchange(recorded).await {
-            Ok(response) => self.read(recorded, response).await,
-            Err(Failed::NeverSent(why)) => {
-                let why = NotAppliedWhy::NeverSent(why);
-                Sent::of(Outcome::NotApplied { why, reply: Reply::Unknown })
-            }
-            Err(Failed::Lost(why)) => Sent::of(Outcome::InDoubt { why, sender_gone: false }),
+        if !self.undoes {
+            return self.send_and_read(sending.recorded.as_ref()).await;
         }
+        let within = sending.timeout.unwrap_or(UNDO_ANSWERS_WITHIN);
+        let sent = tokio::time::timeout(within, self.send_and_read(sending.recorded.as_ref())).await;
+        let late = || format!("it did not answer within {} s", within.as_secs());
+        // Its connection is gone, so nothing more of it can be sent.
+        sent.unwrap_or_else(|_| Sent::of(Outcome::InDoubt { why: late(), sender_gone: true }))
     }
 
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {

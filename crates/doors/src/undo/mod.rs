@@ -12,12 +12,15 @@ use crate::mcp::message::{Id, Message};
 use crate::mcp::server::Server;
 use crate::mcp::upstream::ToolUpstream;
 use crate::mcp::{confirm, era, intent as tool_intent};
+use crate::proxy::query;
+use crate::proxy::upstream::HttpUpstream;
+use crate::proxy::upstream_answer::UpstreamAnswer;
 use crate::query::witness::ConfirmWitness;
 use crate::query::{Credentials, Query, Subject};
 use crate::runtime::ServedGate;
 use crate::services::Services;
 use bytes::Bytes;
-use request::RequestUpstream;
+use request::UndoCallHttp;
 use semel_core::class::Class;
 use semel_core::effect::Effect;
 use semel_core::identity::Sorting;
@@ -52,7 +55,7 @@ pub struct UndoRequest {
 
 /// One undo on its way.
 struct ActiveUndo<'a> {
-    services: &'a Services,
+    services: &'a Arc<Services>,
     servers: &'a ConfiguredServers,
     gate: &'a ServedGate,
     request: &'a UndoRequest,
@@ -93,7 +96,10 @@ impl Undoer {
         }
         match undoing.undoable.call.clone() {
             UndoCall::Command { argv, cwd } => undoing.by_command(argv, cwd).await,
-            UndoCall::Http { .. } => undoing.by_request().await,
+            UndoCall::Http { method, url, body } => {
+                let call = UndoCallHttp { method: &method, url: &url, body: body.as_ref() };
+                undoing.by_request(call).await
+            }
             UndoCall::Mcp { server, tool, arguments } => undoing.by_tool(&server, &tool, &arguments).await,
         }
     }
@@ -111,7 +117,7 @@ impl ActiveUndo<'_> {
             let trouble = wording::undo_by_hand(&self.undoable.effect);
             return Ok(Passed::refused(&self.undoable.effect, trouble));
         };
-        let Services { policy, clock, .. } = self.services;
+        let Services { policy, clock, .. } = &**self.services;
         let backends = Arc::clone(&self.services.backends);
         let options = CommandOptions {
             show,
@@ -131,11 +137,9 @@ impl ActiveUndo<'_> {
         self.confirmed(passed, &prepared, reply.unwrap_or(Json::Null)).await
     }
 
-    async fn by_request(&self) -> Result<Passed, Error> {
-        let UndoCall::Http { method, url, body } = &self.undoable.call else { return self.nobody().await };
-        let arguments = request::arguments(url, body.as_ref());
-        let action = request::action(method, url, &self.services.policy);
-        let mut prepared = self.prepared(action, arguments, String::new());
+    async fn by_request(&self, call: UndoCallHttp<'_>) -> Result<Passed, Error> {
+        let action = call.action(&self.services.policy);
+        let mut prepared = self.prepared(action, call.arguments(), String::new());
         // Only a header carries the key here; a rule that puts it elsewhere is one without.
         prepared.rule.inject =
             prepared.rule.inject.filter(|inject| matches!(inject.into, InjectInto::Header(_)));
@@ -143,16 +147,19 @@ impl ActiveUndo<'_> {
         if self.request.dry_run {
             return self.dry_run(&intent, &prepared.rule).await;
         }
-        let query = self.query(&prepared, None);
-        let upstream = RequestUpstream::new((method, url, body.as_ref()), &prepared.rule, query);
-        let mut upstream = match upstream {
-            Ok(upstream) => upstream,
+        let guarded = match call.guarded(self.services, &prepared, intent.clone()) {
+            Ok(guarded) => guarded,
             Err(why) => {
                 return self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut NoUpstream(why)).await;
             }
         };
-        let passed = self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut upstream).await?;
-        let reply = upstream.heard.take().unwrap_or(Json::Null);
+        let mut upstream = HttpUpstream::for_undo(&guarded);
+        let mut passed = self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut upstream).await?;
+        let answer = upstream.finish();
+        let reply = query::reply(&passed, answer.as_ref());
+        if let Some(data) = answer.and_then(UpstreamAnswer::data).filter(|_| passed.answer.data.is_null()) {
+            passed.answer.data = data;
+        }
         self.confirmed(passed, &prepared, reply).await
     }
 
@@ -186,7 +193,7 @@ impl ActiveUndo<'_> {
             }
         };
         let tools = server.tools(&call.meta()).await;
-        let Services { backends, policy, clock, .. } = self.services;
+        let Services { backends, policy, clock, .. } = &**self.services;
         let rule = tool_intent::rule(policy, server, &call, tools.get(tool).map(AsRef::as_ref));
         let prepared = PreparedUndo {
             action: server.action(tool),
@@ -279,7 +286,9 @@ impl ActiveUndo<'_> {
             UndoCall::Mcp { arguments, .. } => {
                 Json::object([("args", json::parse(arguments).unwrap_or(Json::Null))])
             }
-            UndoCall::Http { url, body, .. } => request::arguments(url, body.as_ref()),
+            UndoCall::Http { method, url, body } => {
+                UndoCallHttp { method, url, body: body.as_ref() }.arguments()
+            }
             UndoCall::Command { argv, .. } => {
                 Json::object([("argv", Json::Array(argv.iter().map(|word| Json::str(word)).collect()))])
             }

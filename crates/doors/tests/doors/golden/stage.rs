@@ -2,6 +2,7 @@
 
 use super::cases::{Between, Call, Door as Kind, Pair, Word, World as Deed};
 use super::world::World;
+use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Request};
@@ -16,6 +17,7 @@ use semel_doors::caller::Caller;
 use semel_doors::command::intent::CommandLine;
 use semel_doors::command::serve::{CommandOptions, CommandUpstream, Show};
 use semel_doors::http::client::Client;
+use semel_doors::http::server::Answers;
 use semel_doors::http::server::on_sent::OnSent;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::connection::Connection;
@@ -26,6 +28,7 @@ use semel_doors::mcp::message::Message;
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::proxy::{self, Offer, Offers};
 use semel_doors::query::backends::{Backends, Shell};
+use semel_doors::router::DoorRouter;
 use semel_doors::runtime::{RuntimeClock, ServedGate};
 use semel_doors::services::Services;
 use semel_gate::clock::Clock;
@@ -75,7 +78,7 @@ pub struct Stage {
 /// All that a process holds.
 struct House {
     services: Arc<Services>,
-    offers: Offers,
+    router: DoorRouter,
     door: Arc<Door>,
     servers: BTreeMap<String, Arc<Server>>,
     connection: Arc<Connection>,
@@ -179,9 +182,7 @@ impl Stage {
             (false, true) => ("application/x-www-form-urlencoded", form(&call.args)),
         };
         let request = request.header("content-type", kind).body(Body::from(body)).expect("a request");
-        let (parts, body) = request.into_parts();
-        let opened = proxy::open(&self.house.offers, parts).expect("a request to an API");
-        let response = proxy::serve(&self.house.offers, opened, body).await;
+        let response = self.house.router.answer(request).await;
         let (head, body) = response.into_parts();
         let body = body.collect().await.expect("a body").to_bytes();
         let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
@@ -329,7 +330,7 @@ impl House {
         let caller =
             Caller { tenant: local(), principal: local(), run: None, surrounding_run: None, token: None };
         House {
-            offers: Offers::new(Arc::clone(&services), offers),
+            router: DoorRouter::new(Offers::new(Arc::clone(&services), offers), Router::new()),
             door: Arc::new(Door::new(Arc::clone(&services))),
             servers,
             connection: Arc::new(Connection::new(caller)),
