@@ -181,7 +181,7 @@ pub fn why(effect: &Effect) -> Option<String> {
     }
 }
 
-/// What is left of an effect's reply, and the bytes where there are any.
+/// The rest of an effect's reply, and the bytes where there are any.
 pub async fn reply<S: Store, H: Holders, E: Entropy>(
     ledger: &Ledger<S, H, E>,
     key: Digest,

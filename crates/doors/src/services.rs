@@ -19,7 +19,7 @@ pub struct Services {
     pub clock: RuntimeClock,
     pub in_flight: InFlight,
     pub(crate) delivery_batch: DeliveryBatch,
-    /// Whatever probes and confirms are asked with.
+    /// Backends of probes and confirms.
     pub backends: Arc<Backends>,
     pub active_confirms: ActiveConfirms,
 }

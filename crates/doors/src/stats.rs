@@ -1,4 +1,4 @@
-//! What was asked, sent, done and saved, added up from the ledger's counts.
+//! Calls asked, sent, done and saved, added up from the ledger's counts.
 
 use schemars::JsonSchema;
 use semel_core::effect::State;
@@ -143,7 +143,7 @@ pub async fn stats<S: Store, H: Holders, E: Entropy>(
     })
 }
 
-/// What all tenants did in all processes since the ledger was founded, in the order of the doors.
+/// The deeds of all tenants in all processes since the ledger was founded, in the order of the doors.
 pub async fn totals<S: Store, H: Holders, E: Entropy>(
     ledger: &Ledger<S, H, E>,
 ) -> Result<[Tally; Door::ALL.len()], Error> {

@@ -122,7 +122,7 @@ pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
     let _until_it_is_answered = api.turn(&who, bytes_max).await?;
     let (metadata, token, options) =
         (request.metadata.clone(), request.token.clone(), request.options.clone());
-    let (who, header_run, came, wanted) = request.json::<Begin>().await?;
+    let (who, header_run, received_at, wanted) = request.json::<Begin>().await?;
     let gate = api.gate()?;
     let wanted = BeginRequest::read(wanted, header_run, options)?;
     let rule = wanted.rule(&api.services.policy)?;
@@ -140,7 +140,7 @@ pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
         Begun::Run(taken) => respond::json(&ToRun::with(&taken)),
         Begun::Unrecorded => respond::json(&ToRun::unrecorded(&rule)),
         Begun::Answered(mut passed) => {
-            // Whoever asked before may have gone with its process.
+            // The process that asked before may have ended.
             if let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(&rule, &mut passed)) {
                 let reply = match &passed.reply {
                     GivenReply::Recorded(bytes) => reply_of(Some(bytes)),
@@ -150,7 +150,7 @@ pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
                 let question = BackgroundConfirm { confirm, action, arguments, reply, credential: None };
                 question.start(&api.services, done);
             }
-            answered(api, *passed, came, rule.late_after)
+            answered(api, *passed, received_at, rule.late_after)
         }
     }
 }
@@ -158,14 +158,14 @@ pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
 fn answered(
     api: Arc<ApiServer>,
     passed: Passed,
-    came: Duration,
+    received_at: Duration,
     late_after: Duration,
 ) -> Result<Response, Problem> {
     let Passed { answer, reply, delivery } = passed;
     if !answer.ok {
         let problem = problem_of(&answer);
         return Err(match &reply {
-            // What a twin's attempt was refused with.
+            // The upstream's refusal of a twin's attempt.
             GivenReply::Recorded(bytes) => {
                 let data: serde_json::Value = serde_json::from_str(to_json(bytes).get()).unwrap_or_default();
                 problem.with("data", data)
@@ -174,7 +174,7 @@ fn answered(
         });
     }
     let text = respond::answer(&answer, &reply)?;
-    Ok(respond::delivering(text, Delivery::of(&api.services, delivery, Some(came + late_after))))
+    Ok(respond::delivering(text, Delivery::of(&api.services, delivery, Some(received_at + late_after))))
 }
 
 /// A wanted, understood and checked.

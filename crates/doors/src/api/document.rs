@@ -24,7 +24,7 @@ fn make(routes: Vec<Route>) -> Value {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     });
-    // What is optional differs: what may be left out when one writes is not always left out when one reads.
+    // Optional members differ: a member that may be left out of a request is not always left out of an answer.
     let mut schemas = Schemas {
         taken: settings.clone().for_deserialize().into_generator(),
         given: settings.for_serialize().into_generator(),
@@ -93,7 +93,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     operation
 }
 
-/// What a refusal means, as far as its status says.
+/// The meaning of a refusal, as far as its status says.
 fn meaning(status: StatusCode) -> &'static str {
     match status {
         StatusCode::BAD_REQUEST => "The request is malformed or incomplete.",

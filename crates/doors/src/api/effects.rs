@@ -102,7 +102,7 @@ pub async fn list(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, 
 pub struct EffectPage {
     pub effects: Vec<(Digest, Effect)>,
     pub next: Option<String>,
-    /// What cannot be read is passed over. Whose it was is not known either, so operators alone hear of it.
+    /// A damaged record is passed over. Its owner is not known either, so operators alone hear of it.
     pub damaged: usize,
 }
 

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// How long after the last possible sending a no begins to count, where no rule says.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// What was not there then may be there now, so an old no is worth nothing.
+/// An effect may have happened since, so an old no is worth nothing.
 const ASKED_AGO_MAX_MS: u64 = 3_600_000;
 
 /// The client's count ends when it sends; the rest is time on the way.

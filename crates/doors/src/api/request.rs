@@ -32,16 +32,16 @@ pub struct ApiRequest {
     pub run: Option<Run>,
     pub options: CallOptions,
     /// When it came, on the monotonic clock.
-    pub came: Duration,
+    pub received_at: Duration,
     pub metadata: CallMetadata,
-    /// What it showed, where that can be revoked.
+    /// The caller's token, where it can be revoked.
     pub token: Option<Revocable>,
     params: Vec<(String, String)>,
     parts: Parts,
     body: Body,
 }
 
-/// What a route demands and offers.
+/// The demands of a route.
 #[derive(Debug, Clone, Copy)]
 pub struct RouteAccess {
     pub scope: Scope,
@@ -105,8 +105,8 @@ impl ApiRequest {
         let who = ApiPrincipal { tenant, principal, scope, mark };
         let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
         let metadata = call_metadata(&parts.headers);
-        let (run, token, came) = (caller.run, caller.token, services.clock.elapsed());
-        Ok(ApiRequest { who, run, options, came, metadata, token, params, parts, body })
+        let (run, token, received_at) = (caller.run, caller.token, services.clock.elapsed());
+        Ok(ApiRequest { who, run, options, received_at, metadata, token, params, parts, body })
     }
 
     /// A part of the path. The table says that it is there.
@@ -143,7 +143,7 @@ impl ApiRequest {
     pub async fn json<T: DeserializeOwned>(
         self,
     ) -> Result<(ApiPrincipal, Option<Run>, Duration, T), Problem> {
-        // What cannot be understood is not read either.
+        // A body that cannot be understood is not read either.
         if !self.is_plain_json() {
             return Err(no_json());
         }
@@ -151,15 +151,15 @@ impl ApiRequest {
         if bytes.is_empty() {
             return Err(Problem::bad("the body is empty"));
         }
-        Ok((self.who, self.run, self.came, parsed(&bytes)?))
+        Ok((self.who, self.run, self.received_at, parsed(&bytes)?))
     }
 
     /// The same for a ruling, which never comes out of a run: its agent would rule on its own doubts.
     pub async fn json_outside_a_run<T: DeserializeOwned>(
         self,
     ) -> Result<(ApiPrincipal, Duration, T), Problem> {
-        let (who, run, came, said) = self.json::<T>().await?;
-        let Some(run) = run else { return Ok((who, came, said)) };
+        let (who, run, received_at, said) = self.json::<T>().await?;
+        let Some(run) = run else { return Ok((who, received_at, said)) };
         let detail =
             format!("nothing was changed: the request belongs to the run {}, and no run rules", run.id);
         Err(Problem::new(StatusCode::FORBIDDEN, detail))
@@ -200,7 +200,7 @@ fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
         .map_err(|error| Problem::bad(format!("the body: {}", plain(&error.to_string()))))
 }
 
-/// What a parser says, in the words of whoever wrote the JSON. What is quoted from the request comes after the words
+/// A parser's message, in the words of JSON. A quotation from the request comes after the words
 /// that are looked at, so it stays as it is.
 fn plain(said: &str) -> String {
     const WORDS: [(&str, &str); 4] = [

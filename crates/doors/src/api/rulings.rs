@@ -1,4 +1,4 @@
-//! What an operator decides about a doubt.
+//! Rulings of an operator about doubts.
 
 use super::find_effect;
 use super::problem::Problem;

@@ -86,7 +86,7 @@ impl From<DoneWord> for EffectWord {
 }
 
 pub async fn settle(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
-    let (who, _, came, settle) = request.json::<Settle>().await?;
+    let (who, _, received_at, settle) = request.json::<Settle>().await?;
     let gate = api.gate()?;
     let unknown = || Problem::not_found("such claim");
     let (effect, attempt, nonce) = claim::read(&settle.claim).ok_or_else(unknown)?;
@@ -136,7 +136,7 @@ pub async fn settle(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response
                 question.start(&api.services, done);
             }
             let text = respond::answer(&passed.answer, &GivenReply::None)?;
-            let delivery = Delivery::of(&api.services, passed.delivery, Some(came + rule.late_after));
+            let delivery = Delivery::of(&api.services, passed.delivery, Some(received_at + rule.late_after));
             Ok(respond::delivering(text, delivery))
         }
     }

@@ -28,7 +28,7 @@ pub async fn read(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, 
     let since = since.as_deref().map(duration::parse).transpose();
     let since = since.map_err(|error| Problem::bad(format!("since: {error}")))?.unwrap_or(SINCE);
     let gate = api.gate()?;
-    // What this process has counted and not yet written belongs to it too.
+    // Counts that this process has not yet written belong to it too.
     gate.write_counts().await?;
     let told = stats::stats(&gate.ledger, Some(&request.who.tenant), since, gate.clock.now()).await?;
     respond::json(&told)

@@ -34,7 +34,7 @@ const LATE_AFTER: Duration = Duration::from_secs(25);
 pub async fn undo(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
     let id = request.param("id").to_owned();
     let dry_run = request.options.dry_run;
-    let (who, came, undo) = request.json_outside_a_run::<UndoForm>().await?;
+    let (who, received_at, undo) = request.json_outside_a_run::<UndoForm>().await?;
     let (_, effect) = find_effect::by_name(&api, &who, &id, api.gate()?.clock.now()).await?;
     let reason = Reason::parse(&undo.reason).map_err(|error| Problem::bad(error.to_string()))?;
     let wanted = UndoRequest {
@@ -58,5 +58,8 @@ pub async fn undo(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, 
         return Err(problem_of(&passed.answer));
     }
     let text = respond::answer(&passed.answer, &semel_gate::GivenReply::None)?;
-    Ok(respond::delivering(text, Delivery::of(&api.services, passed.delivery, Some(came + LATE_AFTER))))
+    Ok(respond::delivering(
+        text,
+        Delivery::of(&api.services, passed.delivery, Some(received_at + LATE_AFTER)),
+    ))
 }

@@ -1,4 +1,4 @@
-//! What a command's end means: one table, and which line of it applied.
+//! The meaning of a command's end: one table, and which line of it applied.
 
 use semel_core::judgement::error_text::{self, Says};
 use semel_core::judgement::failure::{FailureMeaning, weigh};

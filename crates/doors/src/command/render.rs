@@ -3,7 +3,7 @@
 use semel_core::answer::EffectWord;
 use semel_core::json::Json;
 
-/// What a command answered, as rules see it: its output as JSON, else an object with the output as `text`.
+/// A command's reply, as rules see it: its output as JSON, else an object with the output as `text`.
 pub fn reply(stdout: &[u8]) -> Json {
     let stdout = stdout.trim_ascii();
     semel_core::json::parse_bytes(stdout)

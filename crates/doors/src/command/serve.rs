@@ -41,34 +41,29 @@ pub struct CommandUpstream<'a, C> {
     /// Its lock is inherited by the child, so that the holder counts as alive until the whole tree is gone.
     holders: &'a FileHolders,
     clock: &'a C,
-    show: Show,
-    /// The caller's standard input is handed through unread.
-    pass_input: bool,
-    backends: Arc<Backends>,
-    waits: Option<fn(&Effect)>,
-    output_drain: Option<fn() -> Command>,
-    /// `--effect` of this call.
-    said_effect: Option<EffectWord>,
+    options: CommandOptions,
     signals: Option<Signals>,
     program: Option<PathBuf>,
     ended: Option<FinishedChild>,
-    /// What a probe found of its reply.
+    /// The reply, as a probe found it.
     found: Option<Json>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Show {
-    /// CommandOutput streams through as it comes.
+    /// Output streams through as it comes.
     Live,
-    /// CommandOutput goes into the answer alone.
+    /// Output goes into the answer alone.
     InAnswer,
 }
 
-/// What `semel run` decides before a command is wrapped.
+/// The settings of one wrapped command.
 #[derive(Debug)]
 pub struct CommandOptions {
     pub show: Show,
+    /// The caller's standard input is handed through unread.
     pub pass_input: bool,
+    /// `--effect` of this call.
     pub effect: Option<EffectWord>,
     /// Questions about the command are asked with these. Their shell is the command's own, too.
     pub backends: Arc<Backends>,
@@ -94,12 +89,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             policy,
             holders,
             clock,
-            show: options.show,
-            pass_input: options.pass_input,
-            backends: options.backends,
-            waits: options.waits,
-            output_drain: options.output_drain,
-            said_effect: options.effect,
+            options,
             signals: None,
             program: None,
             ended: None,
@@ -118,9 +108,9 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         }
     }
 
-    /// What the caller has seen on stdout already, of this call's own attempt.
+    /// The part of stdout that the caller has seen already, of this call's own attempt.
     pub fn shown_stdout(&self) -> &[u8] {
-        match (&self.ended, self.show) {
+        match (&self.ended, self.options.show) {
             (Some(ended), Show::Live) => &ended.stdout.kept,
             _ => &[],
         }
@@ -135,7 +125,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         &self.action
     }
 
-    /// What rules see of the command.
+    /// The command as rules see it.
     pub fn arguments(&self) -> Json {
         self.line.arguments()
     }
@@ -147,8 +137,11 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
 
     /// Runs the tool's own dry run, as the rule maps it. It changes nothing by the tool's own word.
     pub fn own_dry_run(&mut self, flag: &str) -> Result<Value, NotStarted> {
-        let program =
-            program::find(&self.line.argv[0], &self.backends.shell.search, Path::new(&self.line.cwd))?;
+        let program = program::find(
+            &self.line.argv[0],
+            &self.options.backends.shell.search,
+            Path::new(&self.line.cwd),
+        )?;
         let mut command = self.command(&program);
         command.arg(flag).stdin(Stdio::null());
         let output =
@@ -166,7 +159,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
 
     /// The word for its effect that this call or its rule fixes.
     pub fn ruled_word(&self) -> Option<EffectWord> {
-        self.rule.effect_word().or(self.said_effect)
+        self.rule.effect_word().or(self.options.effect)
     }
 
     /// The word that a run will have, as far as that can be known before it.
@@ -183,12 +176,12 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
     }
 
     fn run(&mut self, mut command: Command, timeout: Option<Duration>) -> Result<FinishedChild, NotRun> {
-        match (&self.line.input, self.pass_input) {
+        match (&self.line.input, self.options.pass_input) {
             (Some(_), _) => {}
             (None, true) => drop(command.stdin(Stdio::inherit())),
             (None, false) => drop(command.stdin(Stdio::null())),
         }
-        let (stdout, stderr) = match self.show {
+        let (stdout, stderr) = match self.options.show {
             Show::Live => (Sink::Stdout(std::io::stdout()), Sink::Stderr(std::io::stderr())),
             Show::InAnswer => (Sink::Nowhere, Sink::Nowhere),
         };
@@ -199,7 +192,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             stderr,
             kept_max: REPLY_BYTES_MAX,
             timeout,
-            output_drain: self.output_drain,
+            output_drain: self.options.output_drain,
         };
         let signals = self.signals.as_ref().expect("prepare listens before anything is sent");
         self.holders.inheritable().map_err(NotRun::before)?;
@@ -234,7 +227,10 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             }
             None => None,
         };
-        by_rule.or(self.said_effect).or(said.effect).unwrap_or_else(|| render::word_by_verb(&self.line.argv))
+        by_rule
+            .or(self.options.effect)
+            .or(said.effect)
+            .unwrap_or_else(|| render::word_by_verb(&self.line.argv))
     }
 
     fn read(&self, ended: &FinishedChild, must_happen_once: bool) -> Sent {
@@ -246,9 +242,9 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             stderr: &stderr,
         };
         let argv = &self.line.argv;
-        let settings = || classify::has_settings(argv, &self.backends.shell.curl_settings);
+        let settings = || classify::has_settings(argv, &self.options.backends.shell.curl_settings);
         let reading = classify::read(argv, exit, self.rule, must_happen_once, settings);
-        // What goes on in the background may still do what the command said it could not.
+        // A process in the background may still do the deed of which the command said that it failed.
         let reading = match ended.left_running {
             true => ExitReading {
                 meaning: ExitMeaning::Ambiguous,
@@ -316,7 +312,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         effect: Option<&'b Effect>,
         reply: Option<&'b Json>,
     ) -> Query<'b> {
-        let (backends, policy, signals) = (&self.backends, self.policy, self.signals.as_ref());
+        let (backends, policy, signals) = (&self.options.backends, self.policy, self.signals.as_ref());
         let action = &self.action;
         Query {
             backends,
@@ -329,8 +325,11 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
 
 impl<C: Clock> Upstream for CommandUpstream<'_, C> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        self.program =
-            Some(program::find(&self.line.argv[0], &self.backends.shell.search, Path::new(&self.line.cwd))?);
+        self.program = Some(program::find(
+            &self.line.argv[0],
+            &self.options.backends.shell.search,
+            Path::new(&self.line.cwd),
+        )?);
         if !Path::new(&self.line.cwd).is_dir() {
             let why = format!("there is no directory {}", self.line.cwd);
             return Err(NotStarted { why, data: json!({"exit_code": 125}) });
@@ -355,7 +354,7 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
                 .env("SEMEL_EFFECT_ID", recorded.effect.id.to_string())
                 .env("SEMEL_ATTEMPT", recorded.attempt.to_string())
                 .env("SEMEL_IDEMPOTENCY_KEY", recorded.idempotency_key);
-            // What it does through semel in turn belongs to the same run, and stops with it.
+            // Its own calls through semel belong to the same run, and stop with it.
             let attempt = recorded.effect.attempt(recorded.attempt);
             if let Some(run) = attempt.and_then(|attempt| attempt.run.as_ref()) {
                 command.env("SEMEL_RUN_ID", &run.id);
@@ -420,7 +419,7 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
     }
 
     fn join(&mut self, effect: &Effect, _attempt: AttemptNo) {
-        if let Some(waits) = self.waits {
+        if let Some(waits) = self.options.waits {
             waits(effect);
         }
     }
@@ -430,7 +429,7 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
     }
 
     fn let_go(&mut self) {
-        // Who left the group and lost the lock was handed to us when its parent ended, and is written down.
+        // A descendant that left the group and lost the lock came to us when its parent ended, and is written down.
         let heirs = child::heirs();
         if !heirs.is_empty() {
             let _the_lock_alone_must_do = self.holders.acts_through(&heirs);

@@ -34,7 +34,7 @@ impl From<hyper::Error> for BodyError {
     }
 }
 
-/// What has come of a body. Most bodies come in one piece, which is then not copied.
+/// The beginning of a body. Most bodies come in one piece, which is then not copied.
 #[derive(Debug, Default)]
 pub struct Gathered {
     first: Bytes,

@@ -37,7 +37,7 @@ impl Target {
         address::host(&self.uri)
     }
 
-    /// What goes into the `Host` header.
+    /// The value of the `Host` header.
     pub fn authority(&self) -> &str {
         self.uri.authority().map_or("", |authority| authority.as_str())
     }

@@ -15,7 +15,7 @@ pub enum ModelApi {
     Messages,
 }
 
-/// What an event says about its stream.
+/// The meaning of an event for its stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamStep {
     /// The answer goes on.
@@ -32,7 +32,7 @@ pub fn is_generation(OpenedRequest { offer, parts, .. }: &OpenedRequest<'_>) -> 
     parts.method == Method::POST && ModelApi::of(offer.speaks, path).is_some()
 }
 
-/// What follows `/p/NAME`.
+/// The path behind `/p/NAME`.
 pub fn path_behind<'a>(path: &'a str, name: &str) -> &'a str {
     path.strip_prefix("/p/").and_then(|path| path.strip_prefix(name)).unwrap_or(path)
 }
@@ -57,7 +57,7 @@ impl ModelApi {
         }
     }
 
-    /// What an event means for the answer. Only its name is looked at, or its type if it has no name of its own:
+    /// The meaning of an event for the answer. Only its name is looked at, or its type if it has no name of its own:
     /// `message` is what every event is called that has none. Chat names nothing but errors.
     pub fn turn(self, fields: &Fields) -> StreamStep {
         let Some(data) = &fields.data else { return StreamStep::On };
@@ -81,7 +81,7 @@ impl ModelApi {
     }
 }
 
-/// What the end of a stream of chat completions says.
+/// The data of the event that ends a stream of chat completions.
 pub const DONE: &str = "[DONE]";
 
 /// A path of these names no resource, so that what follows is the API's own.

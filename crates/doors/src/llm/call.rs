@@ -16,11 +16,11 @@ pub struct ModelCall {
     pub services: Arc<Services>,
     pub lives: Arc<LiveAnswers>,
     pub offer: Arc<Offer>,
-    pub asked: ModelRequest,
+    pub request: ModelRequest,
     pub rule: Arc<Rule>,
     /// When it came, on the monotonic clock.
-    pub came: Duration,
-    /// What its caller showed, where that can be revoked.
+    pub received_at: Duration,
+    /// The caller's token, where it can be revoked.
     pub token: Option<Revocable>,
     pub meter: Meter,
     /// To the upstream, for its caller.

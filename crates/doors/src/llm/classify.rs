@@ -1,4 +1,4 @@
-//! What an upstream's answer means: the one table of this door.
+//! The meaning of an upstream's answer: the one table of this door.
 
 use super::api::ModelApi;
 use super::live_answer::{AnswerForm, AnswerHead, LiveAnswer};
@@ -15,10 +15,10 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{EffectWording, Failure, Rule};
 use serde_json::Value;
 
-/// What is kept of a refusal, so that twins get it too.
+/// A refusal of up to this size is kept, so that twins get it too.
 const REFUSAL_BYTES_MAX: usize = 1 << 20;
 
-/// What is shown of a refusal in the ledger.
+/// The ledger shows this much of a refusal.
 const SHOWN_CHARS_MAX: usize = 200;
 
 /// An outcome, with the reply to record.
@@ -30,7 +30,7 @@ pub fn outcome(
     api: ModelApi,
     head: &AnswerHead,
     live: &LiveAnswer,
-    came: &Reception,
+    received_at: &Reception,
     rule: &Rule,
     secrets: Option<&Secrets>,
 ) -> ClassifiedAnswer {
@@ -39,7 +39,7 @@ pub fn outcome(
         None => outcome,
     };
     let doubt = |why: String| (shown(Outcome::InDoubt { why, sender_gone: true }), None);
-    match came {
+    match received_at {
         Reception::Broken(why) => return doubt(why.clone()),
         Reception::Failed { .. } => return doubt("the stream carried an error instead of its end".into()),
         Reception::Whole => {}
@@ -95,7 +95,7 @@ fn without_parts(pieces: &[Bytes], rule: &Rule) -> Result<Vec<Bytes>, MayHoldSec
     Ok(kept.map_or_else(|| pieces.to_vec(), |kept| vec![kept.into()]))
 }
 
-/// What a document of a success says; `None` if it is no answer.
+/// The evidence of a successful document; `None` if it is no answer.
 fn document(api: ModelApi, body: &[u8]) -> Option<Evidence> {
     let document: Value = serde_json::from_slice(body).ok()?;
     let is_answer = match api {
@@ -109,7 +109,7 @@ fn document(api: ModelApi, body: &[u8]) -> Option<Evidence> {
     is_answer.then_some(if later { Evidence::Accepted } else { Evidence::Reported })
 }
 
-/// What certainly was turned away: 4xx but the three that leave it open, 307 and 308.
+/// Statuses that certainly turn a request away: 4xx but the three that leave it open, 307 and 308.
 fn is_refusal(status: StatusCode) -> bool {
     let open = [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT, StatusCode::TOO_EARLY];
     let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];

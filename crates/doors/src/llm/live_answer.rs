@@ -134,7 +134,7 @@ pub enum AnswerEnd {
     Cut,
 }
 
-/// What a reader gets next.
+/// The next step of a reader.
 #[derive(Debug)]
 pub enum NextPiece {
     Piece(Bytes),
@@ -208,7 +208,7 @@ impl LiveAnswer {
         .await;
     }
 
-    /// What was held back is shown, unless it is the end of what could not be settled.
+    /// The rest that was held back is shown, unless it is the end of what could not be settled.
     pub fn finish(&self, ended: AnswerEnd) {
         let mut state = self.lock();
         if !matches!(ended, AnswerEnd::Cut) {
@@ -227,7 +227,7 @@ impl LiveAnswer {
         }
     }
 
-    /// What has come so far, as far as it is kept.
+    /// The pieces so far, as far as they are kept.
     pub fn so_far(&self) -> (AnswerForm, Vec<Bytes>) {
         let state = self.lock();
         (state.head.as_ref().map_or(AnswerForm::Document, |head| head.form), state.pieces.clone())
@@ -406,7 +406,7 @@ mod tests {
         }
     }
 
-    /// What a reader gets now, and whether that is all.
+    /// The pieces that a reader gets now, and whether they are all.
     fn read(reader: &mut AnswerReader) -> (String, &'static str) {
         let mut text = String::new();
         loop {

@@ -1,4 +1,4 @@
-//! What requests cost, and what joining and replaying saved.
+//! The cost of requests, and the savings of joining and replaying.
 
 use super::usage::Tokens;
 use crate::services::Services;

@@ -1,6 +1,6 @@
 //! The model door: APIs that generate, guarded at `/p/NAME/`, so that one request has one answer.
 //!
-//! What generates is guarded as class *generate*: a request in flight is joined from its first byte, an answer that
+//! Generations have the class *generate*: a request in flight is joined from its first byte, an answer that
 //! reached nobody is handed over, and a delivered answer is not reused unless the caller names the step.
 
 pub mod api;

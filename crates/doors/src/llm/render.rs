@@ -51,14 +51,14 @@ pub fn following(call: &ModelCall, attached: Attachment, head: &AnswerHead) -> R
 
 /// Whether an answer that another request was given says what this one did not ask for.
 fn hides_usage(call: &ModelCall, head: &AnswerHead) -> bool {
-    let asked = &call.asked;
-    asked.api == ModelApi::Chat && head.form == AnswerForm::Events && !asked.include_usage
+    let request = &call.request;
+    request.api == ModelApi::Chat && head.form == AnswerForm::Events && !request.include_usage
 }
 
-/// What came of a request whose answer had not begun before it was settled.
+/// The response to a request whose answer had not begun before it was settled.
 pub fn response(call: &ModelCall, passed: Passed, attached: Option<Attachment>) -> Response {
     let Passed { mut answer, reply, delivery } = passed;
-    if let Some(trouble) = answer.trouble.as_mut().filter(|_| call.asked.names_step) {
+    if let Some(trouble) = answer.trouble.as_mut().filter(|_| call.request.names_step) {
         wording::told_of_a_step(trouble);
     }
     match (reply, attached) {
@@ -84,22 +84,22 @@ pub fn response(call: &ModelCall, passed: Passed, attached: Option<Attachment>) 
 fn passes_error(call: &ModelCall, answer: &Answer, attached: &Attachment) -> bool {
     let lost = answer.trouble.as_ref().is_some_and(|trouble| trouble.code == Code::InDoubt);
     let live = attached.reader.live();
-    let fits = || live.head().is_some_and(|head| !head.status.is_success() || head.form == call.asked.form);
+    let fits = || live.head().is_some_and(|head| !head.status.is_success() || head.form == call.request.form);
     lost && live.is_error() && (!attached.joined || fits())
 }
 
 /// An answer from the record, in the form that is asked for.
 fn recorded(call: &ModelCall, recording: Recording, answer: &Answer, delivery: Option<Found>) -> Response {
     let Recording { head, body } = recording;
-    let wanted = call.asked.form;
-    let api = call.asked.api;
+    let wanted = call.request.form;
+    let api = call.request.api;
     if let Some(cost) = usage::of_whole(api, head.form, &body).filter(|_| head.status.is_success()) {
         call.meter.saved(&call.services, cost);
     }
     let (body, form) = match head.status.is_success() && head.form != wanted {
         false if hides_usage(call, &head) => (form::without_usage(body), head.form),
         false => (body, head.form),
-        true => match form::converted(api, wanted, &body, call.asked.include_usage) {
+        true => match form::converted(api, wanted, &body, call.request.include_usage) {
             Some(converted) => (converted, wanted),
             None => {
                 let is_new =
@@ -109,7 +109,7 @@ fn recorded(call: &ModelCall, recording: Recording, answer: &Answer, delivery: O
         },
     };
     let mut response = Response::new(Body::from(body));
-    let late_from = Some(call.came + call.rule.late_after);
+    let late_from = Some(call.received_at + call.rule.late_after);
     if let Some(delivery) = Delivery::of(&call.services, delivery, late_from) {
         delivery.of_response(&mut response);
     }

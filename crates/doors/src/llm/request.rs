@@ -56,7 +56,7 @@ pub struct ModelRequest {
     pub dry_run: bool,
 }
 
-/// What goes upstream.
+/// The request to the upstream.
 #[derive(Debug, Clone)]
 pub struct ModelOutgoing {
     pub uri: Uri,
@@ -68,7 +68,7 @@ pub struct ModelOutgoing {
 /// tells requests apart. They are as large as the body, and not needed for long.
 #[derive(Debug)]
 pub struct ParsedRequest {
-    pub asked: ModelRequest,
+    pub request: ModelRequest,
     pub arguments: Json,
     pub metadata: CallMetadata,
     pub outgoing: ModelOutgoing,
@@ -117,7 +117,7 @@ pub fn read(
     // A step is the agent's own name for what it does.
     let names_step = headers.contains_key(&STEP);
     let metadata = CallMetadata { model, ..call_metadata(&headers) };
-    let asked = ModelRequest {
+    let request = ModelRequest {
         api,
         form: if wants_events { AnswerForm::Events } else { AnswerForm::Document },
         include_usage: usage == Some(true),
@@ -130,13 +130,13 @@ pub fn read(
     let query = parts.uri.query();
     let arguments = arguments(path, query, &headers, object);
     let mut headers = headers::upward(headers, offer);
-    // What is compressed could not be looked at while it comes.
+    // A compressed answer could not be looked at while it comes.
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     unshare(&mut headers);
     let query = query.map_or_else(String::new, |query| format!("?{query}"));
     let uri = format!("{}{path}{query}", offer.base).parse().map_err(|_| BadModelRequest::Path)?;
     let body = unshared(body);
-    Ok(ParsedRequest { asked, arguments, metadata, outgoing: ModelOutgoing { uri, headers, body } })
+    Ok(ParsedRequest { request, arguments, metadata, outgoing: ModelOutgoing { uri, headers, body } })
 }
 
 /// As large as the largest request that these APIs take.

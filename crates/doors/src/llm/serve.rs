@@ -38,7 +38,7 @@ pub async fn answer(
     opened: OpenedRequest<'_>,
     body: Body,
 ) -> Response {
-    let came = services.clock.elapsed();
+    let received_at = services.clock.elapsed();
     let OpenedRequest { offer, mut parts, .. } = opened;
     let caller = match caller(services.secret(), offer.run.as_ref(), &mut parts) {
         Ok(caller) => caller,
@@ -55,22 +55,31 @@ pub async fn answer(
         Ok(body) => body,
         Err(refused) => return *refused,
     };
-    let ParsedRequest { asked, arguments, metadata, outgoing } =
+    let ParsedRequest { request, arguments, metadata, outgoing } =
         match request::read(offer, api, &path, &caller, parts, body) {
             Ok(read) => read,
             Err(bad) => return problem(StatusCode::BAD_REQUEST, &format!("nothing was sent: {bad}")),
         };
-    let rule = intent::rule(&services.policy, &asked, &arguments);
+    let rule = intent::rule(&services.policy, &request, &arguments);
     let intent = services.secret().map(|secret| {
         let authority = proxy::intent::authority(offer, &outgoing.headers, secret);
-        intent::intent(&asked, &arguments, &rule, &authority, &caller, secret)
+        intent::intent(&request, &arguments, &rule, &authority, &caller, secret)
     });
     drop(arguments);
     let client = offer.client.for_principal(&caller.whose());
     let meter = Meter { tenant: caller.tenant, model: metadata.model.clone().unwrap_or_default() };
     let (services, lives, offer) = (Arc::clone(services), Arc::clone(lives), Arc::clone(offer));
-    let call =
-        Arc::new(ModelCall { services, lives, offer, asked, rule, came, token: caller.token, meter, client });
+    let call = Arc::new(ModelCall {
+        services,
+        lives,
+        offer,
+        request,
+        rule,
+        received_at,
+        token: caller.token,
+        meter,
+        client,
+    });
     match intent.transpose() {
         Ok(intent) => {
             let intent = intent.map(|intent| Box::new(Intent { metadata, ..intent }));
@@ -84,30 +93,30 @@ impl ModelCall {
     /// Goes through the gate in a task of its own: whoever asked may go away. The answer is given as soon as it
     /// begins, if it comes in the form that was asked for.
     async fn answer(self: Arc<Self>, intent: Option<Box<Intent>>, outgoing: ModelOutgoing) -> Response {
-        let Some(under_way) = self.lives.enter() else {
+        let Some(guard) = self.lives.enter() else {
             let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, "too many generations are under way");
             response.headers_mut().insert(http::header::RETRY_AFTER, http::HeaderValue::from_static("1"));
             return response;
         };
-        let (tell, mut told) = attachment::channel();
-        let mut pass = tokio::spawn(Arc::clone(&self).pass(intent, outgoing, tell, under_way));
-        let mut attached: Option<Attachment> = None;
+        let (attachments, mut receiver) = attachment::channel();
+        let mut pass = tokio::spawn(Arc::clone(&self).pass(intent, outgoing, attachments, guard));
+        let mut attachment: Option<Attachment> = None;
         loop {
             tokio::select! {
                 biased;
-                newer = told.next() => attached = Some(newer),
-                head = begins(&mut attached, self.asked.form) => {
-                    let attached = attached.expect("it has begun");
-                    return render::following(&self, attached, &head);
+                newer = receiver.next() => attachment = Some(newer),
+                head = begins(&mut attachment, self.request.form) => {
+                    let attachment = attachment.expect("it has begun");
+                    return render::following(&self, attachment, &head);
                 }
                 passed = &mut pass => {
-                    attached = told.newest().or(attached);
+                    attachment = receiver.newest().or(attachment);
                     let passed = passed.unwrap_or_else(|_| alone(&self.rule, wording::lost_sight()));
-                    if let Some(Attachment { reader, joined: true, .. }) = &mut attached {
+                    if let Some(Attachment { reader, joined: true, .. }) = &mut attachment {
                         // The ledger may be faster than whoever ends the answer that this call has joined.
                         let _still_coming = tokio::time::timeout(ENDING_TAKES_MAX, reader.ended()).await;
                     }
-                    return render::response(&self, passed, attached);
+                    return render::response(&self, passed, attachment);
                 }
             }
         }
@@ -117,13 +126,13 @@ impl ModelCall {
         self: Arc<Self>,
         intent: Option<Box<Intent>>,
         outgoing: ModelOutgoing,
-        tell: AttachmentSender,
-        _under_way: ModelCallGuard,
+        attachments: AttachmentSender,
+        _guard: ModelCallGuard,
     ) -> Passed {
-        let ModelCall { services, offer, asked, rule, meter, token, .. } = &*self;
+        let ModelCall { services, offer, request, rule, meter, token, .. } = &*self;
         let _in_flight = services.in_flight.begin();
         let run = intent.as_ref().and_then(|intent| intent.run_key);
-        let (outgoing, api) = (Some(outgoing), asked.api);
+        let (outgoing, api) = (Some(outgoing), request.api);
         let mut model = ModelUpstream {
             offer,
             api,
@@ -134,14 +143,14 @@ impl ModelCall {
             run,
             token: token.as_ref(),
             outgoing,
-            tell,
+            attachments,
             client: self.client.clone(),
             prepared: None,
             own: None,
             cancelled: false,
             used: None,
         };
-        // What few requests need is boxed: it would have its room in all of them.
+        // Futures that few requests need are boxed: they would take room in all of them.
         let (gate, intent) = match (&services.gate, intent) {
             (Ok(gate), Some(intent)) => (gate, intent),
             _ if rule.class == Class::Read => {
@@ -154,7 +163,7 @@ impl ModelCall {
             }
         };
         let unavailable = |error: Error| alone(rule, wording::ledger_unavailable(&error.to_string()));
-        if asked.dry_run {
+        if request.dry_run {
             let answered = Box::pin(gate.dry_run(&intent, rule, &mut model)).await;
             let would = |answer| Passed { answer, reply: GivenReply::None, delivery: None };
             return answered.map_or_else(unavailable, would);
@@ -170,16 +179,16 @@ fn finish(call: &ModelCall, mut model: ModelUpstream<'_>, mut passed: Passed) ->
     if let Some(prepared) = model.prepared.take() {
         model.client.keep(prepared);
     }
-    if let (true, Some(run)) = (model.cancelled, &call.asked.run) {
+    if let (true, Some(run)) = (model.cancelled, &call.request.run) {
         passed.answer.trouble = passed.answer.trouble.map(|_| wording::ended(&run.id));
     }
     if let Some(own) = model.own
         && passed.answer.ok
         && passed.reply == GivenReply::Live
     {
-        // Whoever has taken a stream so far is there to take its end; a document comes whole, and may come too late.
-        let late_from = match call.asked.form {
-            AnswerForm::Document => Some(call.came + call.rule.late_after),
+        // A client that has taken a stream so far takes its end; a document comes whole, and may come too late.
+        let late_from = match call.request.form {
+            AnswerForm::Document => Some(call.received_at + call.rule.late_after),
             AnswerForm::Events => None,
         };
         own.settled(Delivery::of(&call.services, passed.delivery.take(), late_from));
@@ -188,10 +197,10 @@ fn finish(call: &ModelCall, mut model: ModelUpstream<'_>, mut passed: Passed) ->
 }
 
 /// Resolves when the very bytes of the answer at hand can be given on.
-async fn begins(attached: &mut Option<Attachment>, form: AnswerForm) -> Arc<AnswerHead> {
-    let Some(Attachment { reader, joined, .. }) = attached else { return std::future::pending().await };
+async fn begins(attachment: &mut Option<Attachment>, form: AnswerForm) -> Arc<AnswerHead> {
+    let Some(Attachment { reader, joined, .. }) = attachment else { return std::future::pending().await };
     match reader.begun().await {
-        // What the upstream answers to this very request is in the form that it chose.
+        // The upstream's answer to this very request is in the form that it chose.
         Some(head) if !*joined || head.form == form => head,
         _ => std::future::pending().await,
     }

@@ -1,4 +1,4 @@
-//! What ends a generation before its end: a cancelled run, or nobody there to read it where a rule says so.
+//! Reasons to end a generation early: a cancelled run, or nobody there to read it where a rule says so.
 
 use super::live_answer::LiveAnswer;
 use crate::runtime::ServedGate;

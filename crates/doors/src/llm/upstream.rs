@@ -41,11 +41,11 @@ pub struct ModelUpstream<'a> {
     pub meter: &'a Meter,
     /// Where the run's fence is found, if the request belongs to a run.
     pub run: Option<Digest>,
-    /// What its caller showed, where that can be revoked.
+    /// The caller's token, where it can be revoked.
     pub token: Option<&'a Revocable>,
-    /// What is sent, until it is; a generation is sent once by one call.
+    /// The request, until it is sent; one call sends a generation once.
     pub outgoing: Option<ModelOutgoing>,
-    pub tell: AttachmentSender,
+    pub attachments: AttachmentSender,
     /// To the upstream, for its caller.
     pub client: Client,
     pub prepared: Option<Prepared>,
@@ -53,7 +53,7 @@ pub struct ModelUpstream<'a> {
     pub own: Option<OwnAnswer>,
     /// It was ended because its run was cancelled.
     pub cancelled: bool,
-    /// What it took, as it is counted.
+    /// The tokens that are counted for it.
     pub used: Option<Tokens>,
 }
 
@@ -135,23 +135,23 @@ impl ModelUpstream<'_> {
         };
         let head = Arc::new(read::head(&response, self.offer));
         live.begin(Arc::clone(&head));
-        let came = match head.form {
+        let received_at = match head.form {
             AnswerForm::Document => read::document(live, response.into_body()).await,
             AnswerForm::Events => read::events(api, live, response.into_body()).await,
         };
         // Only what went wrong is told in words of the API, which may repeat what it was asked with.
-        let told = !head.status.is_success() || !matches!(came, Reception::Whole);
+        let told = !head.status.is_success() || !matches!(received_at, Reception::Whole);
         let secrets = asked.filter(|_| told).map(|(headers, body)| {
             let body = json::parse_bounded(&body).unwrap_or(Json::Null);
             Secrets::of_request(&Json::object([("args", body)]), self.rule, &headers)
         });
-        let read = classify::outcome(api, &head, live, &came, self.rule, secrets.as_ref());
+        let read = classify::outcome(api, &head, live, &received_at, self.rule, secrets.as_ref());
         let is_answer = matches!(read.0, Outcome::Applied { .. });
         let cost =
             live.whole().ok().filter(|_| is_answer).and_then(|pieces| usage::of(api, head.form, &pieces));
-        let used = match (cost, &came) {
+        let used = match (cost, &received_at) {
             (Some(cost), _) => cost,
-            // What was generated is paid for, whether it came whole or not.
+            // Generated tokens are paid for, whether it came whole or not.
             (None, Reception::Failed { .. } | Reception::Broken(_)) => self.so_far(live),
             (None, Reception::Whole) => Tokens::default(),
         };
@@ -159,7 +159,7 @@ impl ModelUpstream<'_> {
         if let Some(own) = &mut self.own {
             own.cost = cost;
             own.status = Some(head.status);
-            own.otherwise = match came {
+            own.otherwise = match received_at {
                 Reception::Failed { closed: false } => AnswerEnd::CutAtError,
                 Reception::Failed { closed: true } => AnswerEnd::Error,
                 Reception::Whole if !is_answer => AnswerEnd::Error,
@@ -179,7 +179,7 @@ impl ModelUpstream<'_> {
         usage::so_far(self.api, form, &pieces)
     }
 
-    /// What a generation came to that was ended from here: its connection is closed.
+    /// The outcome of a generation that was ended from here: its connection is closed.
     async fn stopped(&mut self, stop: EarlyStop, sending: &Sending<'_>, live: &LiveAnswer) -> Outcome {
         let used = self.so_far(live);
         self.uses(used);
@@ -228,7 +228,8 @@ impl Upstream for ModelUpstream<'_> {
             Some(recorded) => self.lives.of(recorded.effect.id, recorded.attempt),
             None => self.lives.unrecorded(),
         };
-        let _nobody_follows = self.tell.send(Attachment { reader: live.reader(), effect, joined: false });
+        let _nobody_follows =
+            self.attachments.send(Attachment { reader: live.reader(), effect, joined: false });
         self.own =
             Some(OwnAnswer { live: Arc::clone(&live), otherwise: AnswerEnd::Cut, cost: None, status: None });
         let stops = stops(self.services, self.rule, self.run, &live);
@@ -265,7 +266,7 @@ impl Upstream for ModelUpstream<'_> {
         let live = self.lives.of(effect.id, attempt);
         if live.is_kept() {
             let attachment = Attachment { reader: live.reader(), effect: Some(effect.id), joined: true };
-            let _nobody_follows = self.tell.send(attachment);
+            let _nobody_follows = self.attachments.send(attachment);
         }
     }
 }

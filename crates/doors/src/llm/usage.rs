@@ -1,7 +1,7 @@
-//! What an answer cost, in tokens, as far as its API says so.
+//! The cost of an answer, in tokens, as far as its API says so.
 
 use super::api::ModelApi;
-use super::form::data_events;
+use super::form::events::{contains, data_events};
 use super::live_answer::AnswerForm;
 use crate::http::sse::Parser;
 use bytes::Bytes;
@@ -58,7 +58,7 @@ pub fn of_whole(api: ModelApi, form: AnswerForm, body: &Bytes) -> Option<Tokens>
     }
 }
 
-/// What a generation that was ended had cost until then: what the API has said, and about a token for each event. What
+/// The cost of a generation that was ended, until then: the API's own count, and about a token for each event. What
 /// was sent is not guessed.
 pub fn so_far(api: ModelApi, form: AnswerForm, pieces: &[Bytes]) -> Tokens {
     let said = said(api, form, pieces).unwrap_or_default();
@@ -86,7 +86,7 @@ fn counted(api: ModelApi, usage: &Value, tokens: &mut Tokens) {
     if let Some(input) = count(input) {
         tokens.input = Some(match api {
             ModelApi::Chat | ModelApi::Responses => input,
-            // What is read from or written to the cache is counted apart, and is input all the same.
+            // Tokens read from or written to the cache are counted apart, and is input all the same.
             ModelApi::Messages => input.saturating_add(tokens.cache_read).saturating_add(tokens.cache_write),
         });
     }
@@ -96,10 +96,6 @@ fn counted(api: ModelApi, usage: &Value, tokens: &mut Tokens) {
 /// Whether a piece says nothing: proxies keep a line open with these.
 fn is_comment(piece: &Bytes) -> bool {
     matches!(piece.first(), None | Some(b':' | b'\n' | b'\r'))
-}
-
-pub(super) fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
 }
 
 #[cfg(test)]

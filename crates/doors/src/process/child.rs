@@ -100,7 +100,7 @@ pub struct ChildPlan<'a> {
     pub output_drain: Option<fn() -> Command>,
 }
 
-/// What became of it.
+/// A child that has ended.
 #[derive(Debug)]
 pub struct FinishedChild {
     pub status: ExitStatus,
@@ -167,7 +167,7 @@ pub fn run(
             Some(at) => Some((at + OUTPUT_GRACE).saturating_sub(elapsed())),
             None => ending.next_act().map(|act| act.saturating_sub(elapsed())),
         };
-        // What a pipe still holds after its writer's end is little; it is taken in however slow our reader is.
+        // The rest in a pipe after its writer's end is little, and is read however slow our reader is.
         let last = status.is_some();
         // A child whose end was not signalled (the signal may be blocked) is looked after all the same.
         let closing = !signals.tells_of_ends() && stdout.at_end() && stderr.at_end();

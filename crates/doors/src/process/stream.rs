@@ -118,7 +118,7 @@ impl OutputStream {
         }
     }
 
-    /// What somebody may still write to.
+    /// The end of a pipe to which a process may still write.
     pub fn left_open(&mut self) -> Option<OwnedFd> {
         self.source.take().map(OwnedFd::from)
     }

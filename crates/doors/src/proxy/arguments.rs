@@ -1,4 +1,4 @@
-//! What a request says, as the arguments that rules speak of: `path`, `query`, `body` and `headers`.
+//! A request as the arguments that rules speak of: `path`, `query`, `body` and `headers`.
 
 use super::broken_multipart::BrokenMultipart;
 use super::content_type::{self, Charset, OtherCharset, essence};
@@ -75,12 +75,12 @@ pub enum BodyShape {
     Opaque,
 }
 
-/// What rules speak of.
+/// The arguments of rules, and how the body was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arguments {
     pub json: Json,
     pub shape: BodyShape,
-    /// What it asks of GraphQL.
+    /// Its question in GraphQL.
     pub asked: Asked,
 }
 
@@ -161,7 +161,7 @@ fn value(headers: &HeaderMap, name: &str) -> Option<Json> {
 /// A body as arguments.
 struct BodyContent {
     body: Option<Json>,
-    /// What the texts of a multipart form say they are.
+    /// The types of the texts of a multipart form.
     part_types: Option<Json>,
     document: Option<Json>,
     shape: BodyShape,
@@ -196,7 +196,7 @@ fn content(
     }
     let essence = essence(kind);
     if !super::headers::is_read_as_it_is(headers) {
-        // What is compressed is no text, and many servers never look at that header.
+        // A compressed body is no text, and many servers never look at that header.
         if is_read(&essence) && std::str::from_utf8(body).is_ok() {
             return Err(BadArguments::NotEncoded);
         }

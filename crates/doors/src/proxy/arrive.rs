@@ -1,4 +1,4 @@
-//! What becomes of a request: decided from its head where that is enough, and else once its body was read. Nothing here
+//! The way of a request: decided from its head where that is enough, and else once its body was read. Nothing here
 //! waits but for the body, so that whatever is decided with lies nowhere while an upstream is waited for.
 
 use super::arguments::Arguments;
@@ -37,13 +37,13 @@ use std::time::Duration;
 #[derive(Debug)]
 pub enum RequestRoute<'a> {
     /// On to its upstream: it changes nothing.
-    Passes(Box<PassThrough<'a>>),
+    PassThrough(Box<PassThrough<'a>>),
     /// On to its upstream, and what would have been decided into the journal.
-    IsObserved(Box<ObservedRequest<'a>>),
+    Observe(Box<ObservedRequest<'a>>),
     /// Through the gate.
-    IsGuarded(Arc<GuardedRequest>),
+    Guard(Arc<GuardedRequest>),
     /// Nowhere: it is told what it would do.
-    IsDryRun(Arc<GuardedRequest>),
+    DryRun(Arc<GuardedRequest>),
 }
 
 /// A request that passes as it came.
@@ -76,7 +76,7 @@ pub struct UnreadRequest<'a> {
     options: CallOptions,
     caller: Caller,
     /// When it came, on the monotonic clock.
-    came: Duration,
+    received_at: Duration,
 }
 
 /// Where a request goes, as far as its head says.
@@ -111,20 +111,20 @@ pub fn arrive<'a>(
         let client = offer.client.for_principal(&credential.whose(services.secret()));
         let headers = headers::upward(parts.headers, offer);
         let outgoing = outgoing(parts.method, place.uri, headers, Bytes::new());
-        return Ok(HeadOutcome::Known(RequestRoute::Passes(Box::new(PassThrough {
+        return Ok(HeadOutcome::Known(RequestRoute::PassThrough(Box::new(PassThrough {
             offer,
             client,
             outgoing,
             permit: None,
         }))));
     }
-    let came = services.clock.elapsed();
+    let received_at = services.clock.elapsed();
     let caller = caller(services.secret(), offer.run.as_ref(), &mut parts)?;
-    // Whoever asks for a dry run must not get the effect, whatever the mode.
+    // A request for a dry run must not get the effect, whatever the mode.
     if services.observes() && !options.dry_run {
         let intake = &offers.intake;
         let observed = ObservedRequest { services, intake, offer, caller, options, others, place, parts };
-        return Ok(HeadOutcome::Known(RequestRoute::IsObserved(Box::new(observed))));
+        return Ok(HeadOutcome::Known(RequestRoute::Observe(Box::new(observed))));
     }
     Ok(HeadOutcome::UnreadRequest(Box::new(UnreadRequest {
         offers,
@@ -134,7 +134,7 @@ pub fn arrive<'a>(
         others,
         options,
         caller,
-        came,
+        received_at,
     })))
 }
 
@@ -161,7 +161,7 @@ impl<'a> UnreadRequest<'a> {
         whole: WholeBody,
         understood: UnderstoodRequest,
     ) -> Result<RequestRoute<'a>, RefusalResponse> {
-        let UnreadRequest { offers, offer, parts, place, options, caller, came, .. } = *self;
+        let UnreadRequest { offers, offer, parts, place, options, caller, received_at, .. } = *self;
         let services = &offers.services;
         let reads = understood.rule.class == Class::Read;
         if reads && !options.dry_run {
@@ -169,7 +169,7 @@ impl<'a> UnreadRequest<'a> {
             let headers = headers::upward(parts.headers, offer);
             let outgoing = outgoing(parts.method, place.uri, headers, whole.bytes);
             let client = offer.client.for_principal(&caller.whose());
-            return Ok(RequestRoute::Passes(Box::new(PassThrough {
+            return Ok(RequestRoute::PassThrough(Box::new(PassThrough {
                 offer,
                 client,
                 outgoing,
@@ -198,9 +198,9 @@ impl<'a> UnreadRequest<'a> {
             turn: whole.turn,
             understood,
             intent,
-            came,
+            received_at,
             token: caller.token,
         });
-        Ok(if options.dry_run { RequestRoute::IsDryRun(guarded) } else { RequestRoute::IsGuarded(guarded) })
+        Ok(if options.dry_run { RequestRoute::DryRun(guarded) } else { RequestRoute::Guard(guarded) })
     }
 }

@@ -1,4 +1,4 @@
-//! What an upstream's answer means: one table, and the words for what was done.
+//! The meaning of an upstream's answer: one table, and the words for what was done.
 
 use crate::reply::{REPLY_BYTES_MAX, account, http as reply};
 use http::{Method, StatusCode};
@@ -119,7 +119,7 @@ pub fn is_only_accepted(body: &[u8]) -> bool {
         && account::read(body).only_accepted
 }
 
-/// What a success did, in one word: from the rule, else from status and method, else from the last words of the path.
+/// The word for a success: from the rule, else from status and method, else from the last words of the path.
 pub fn effect_word(
     status: StatusCode,
     method: &Method,

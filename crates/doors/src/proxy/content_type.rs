@@ -1,10 +1,10 @@
-//! What a `Content-Type` says, where all readers of it understand the same.
+//! The meaning of a `Content-Type`, where all readers of it understand the same.
 
 use super::broken_multipart::BrokenMultipart;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
-/// What a message says that its body is. Empty: it does not say.
+/// The type that a message says its body has; empty if it does not say.
 pub fn of(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default()
 }
@@ -49,7 +49,7 @@ pub fn charset(kind: &str) -> Result<Charset, OtherCharset> {
     Ok(charset)
 }
 
-/// What divides the parts of a form.
+/// The text that divides the parts of a form.
 pub fn boundary(kind: &str) -> Result<&str, BrokenMultipart> {
     let mut found = None;
     for (name, value) in parameters(kind) {
@@ -79,7 +79,7 @@ pub fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(belongs)
 }
 
-/// What the standard lets a boundary have.
+/// Bytes that the standard lets a boundary have.
 fn may_be_quoted(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte)
 }

@@ -1,4 +1,4 @@
-//! What a part of a form says of itself: its name, and that of its file.
+//! The names of a part of a form: its own, and that of its file.
 
 use super::broken_multipart::BrokenMultipart;
 use super::content_type::is_token;

@@ -1,4 +1,4 @@
-//! What a request would do, in the upstream's own words where its rule says how to ask for them.
+//! The dry run of a request, in the upstream's own words where its rule says how to ask for them.
 
 use super::arguments::BodyShape;
 use super::classify;
@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 const TAKES_MAX: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// What would become of it, with what the upstream says about that. Nothing is claimed, and no effect is sent.
+/// The outcome that a request would have, with the upstream's own account. Nothing is claimed, and no effect is sent.
 pub async fn answer(gate: &ServedGate, guarded: &GuardedRequest) -> Result<Answer, Error> {
     // Nothing is sent through it, so nobody waits for an answer.
     let mut upstream = HttpUpstream::of(guarded, oneshot::channel().0);

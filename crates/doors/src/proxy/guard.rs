@@ -15,7 +15,7 @@ use semel_gate::{GivenReply, Passed};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
-/// What a request came to.
+/// The outcome of a guarded request.
 #[derive(Debug)]
 struct GuardOutcome {
     passed: Passed,
@@ -72,9 +72,9 @@ async fn pass(
         query::follow(&guarded, done, query::reply(&passed, live.as_ref()));
     }
     let live = match live {
-        Some(UpstreamAnswer { body: AnswerBody::Streamed(giving), .. }) => {
+        Some(UpstreamAnswer { body: AnswerBody::Streamed(writer), .. }) => {
             if passed.reply == GivenReply::Live {
-                giving.end(guarded.delivery(passed.delivery.clone())).await;
+                writer.end(guarded.delivery(passed.delivery.clone())).await;
             }
             None
         }

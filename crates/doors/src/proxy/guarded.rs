@@ -21,7 +21,7 @@ pub struct GuardedRequest {
     /// To the upstream, for its caller.
     pub client: Client,
     pub method: Method,
-    /// What the upstream is asked for, and what rules call it.
+    /// The address for the upstream, and the path for rules.
     pub uri: Uri,
     pub path: String,
     /// As the upstream gets them.
@@ -32,13 +32,13 @@ pub struct GuardedRequest {
     pub understood: UnderstoodRequest,
     pub intent: Intent,
     /// When it came, on the monotonic clock.
-    pub came: Duration,
-    /// What its caller showed, where that can be revoked.
+    pub received_at: Duration,
+    /// The caller's token, where it can be revoked.
     pub token: Option<Revocable>,
 }
 
 impl GuardedRequest {
     pub fn delivery(&self, found: Option<Found>) -> Option<Delivery> {
-        Delivery::of(&self.services, found, Some(self.came + self.understood.rule.late_after))
+        Delivery::of(&self.services, found, Some(self.received_at + self.understood.rule.late_after))
     }
 }

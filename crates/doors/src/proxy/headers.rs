@@ -6,7 +6,7 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use semel_core::policy::upstreams::CREDENTIALS;
 
-/// What is meant for semel, or said by it.
+/// Headers for semel, or from it, begin with this.
 pub const OWN: &str = "semel-";
 
 /// The headers of a request as its upstream gets them.
@@ -29,8 +29,8 @@ pub fn upward(mut headers: HeaderMap, offer: &Offer) -> HeaderMap {
     headers
 }
 
-/// The same of a request whose answer is read here: a compressed one could be given to a client that cannot read it, and
-/// hides what must not be kept.
+/// The same of a request whose answer is read here: a compressed one could be given to a client that cannot read it,
+/// and hides what must not be kept.
 pub fn guarded(headers: HeaderMap, offer: &Offer) -> HeaderMap {
     let mut headers = upward(headers, offer);
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -40,7 +40,7 @@ pub fn guarded(headers: HeaderMap, offer: &Offer) -> HeaderMap {
 /// The headers of an answer as the client gets them.
 pub fn downward(mut headers: HeaderMap, status: StatusCode, offer: &Offer) -> HeaderMap {
     end_to_end(&mut headers);
-    // What the upstream says of pages is not meant for those that ask here.
+    // The upstream's permissions for pages are not meant for those that ask here.
     remove(&mut headers, |name| name.starts_with(OWN) || name.starts_with("access-control-"));
     if status.is_redirection()
         && let Some(inside) = headers.get(header::LOCATION).and_then(|told| location(told, offer))

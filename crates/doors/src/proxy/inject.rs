@@ -58,7 +58,7 @@ pub fn given(
                 .flatten()
                 .and_then(|json| match json {
                     Json::String(text) => Some(text.clone()),
-                    // Whoever counts its requests means the count.
+                    // A client that counts its requests means the count.
                     Json::Number(_) => Some(json.canonical()),
                     _ => None,
                 }),
@@ -106,7 +106,7 @@ fn member(arguments: &Arguments, root: &str, name: &str) -> Option<String> {
     arguments.json.get(root)?.get(name)?.as_str().map(str::to_owned)
 }
 
-/// What stands there tells nothing about what is wanted: it is not compared.
+/// The old value there tells nothing about the request: it is not compared.
 pub fn forget(inject: &Inject, arguments: &mut Arguments) {
     let Json::Object(all) = &mut arguments.json else { return };
     match &inject.into {

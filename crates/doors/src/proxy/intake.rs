@@ -39,7 +39,7 @@ pub struct WholeBody {
     pub turn: Option<LargeBodyPermit>,
 }
 
-/// What there is of a body that is not whole.
+/// The beginning of a body that is not whole.
 #[derive(Debug)]
 pub struct PartialBody {
     pub bytes: Bytes,
@@ -75,7 +75,7 @@ impl Intake {
                 }
                 late_from = Some(crate::runtime::moment() + large_body_permits::TIME_MAX);
             }
-            // Whoever trickles keeps others from their turn.
+            // A body that trickles keeps others from their turn.
             if late_from.is_some_and(|late| crate::runtime::moment() > late) {
                 return part(gathered.bytes(), Unreadable::Stalled);
             }
@@ -102,7 +102,7 @@ pub fn not_whole(why: &Unreadable) -> RefusalResponse {
 /// The body of a request, if it has at most so many bytes.
 pub async fn whole_body(headers: &HeaderMap, mut body: Body, max: usize) -> Result<Bytes, RefusalResponse> {
     body::read(&mut body, max, PAUSE_MAX).await.map_err(|why| {
-        // Whoever waits for a word before it sends its body is not made to send it in vain.
+        // A client that waits for a word before it sends its body is not made to send it in vain.
         if !headers.contains_key(EXPECT) {
             drain(body);
         }
@@ -112,7 +112,7 @@ pub async fn whole_body(headers: &HeaderMap, mut body: Body, max: usize) -> Resu
 
 /// Takes what a client still sends after it was refused: it reads its refusal only then. Within a runtime.
 pub fn drain(body: Body) {
-    /// Whoever sends more, or takes longer, finds the connection closed.
+    /// A client that sends more, or takes longer, finds the connection closed.
     const BYTES_MAX: usize = 64 * 1024 * 1024;
     const TIME_MAX: Duration = Duration::from_secs(10);
     if body.is_end_stream() {

@@ -46,7 +46,7 @@ pub struct UnderstoodRequest {
     pub may_be_another: bool,
 }
 
-/// What is asked for: the methods that it may have, its place, its arguments.
+/// The facts of a request: the methods that it may have, its place, its arguments.
 #[derive(Debug)]
 pub struct RequestFacts<'a> {
     pub method: &'a Method,
@@ -94,7 +94,7 @@ pub fn understand(
     if let Some(inject) = &rule.inject {
         inject::forget(inject, &mut arguments);
     }
-    // What is said to semel counts before what is said to the upstream.
+    // A key for semel counts before one for the upstream.
     let key_in_place = given.is_some() && (in_header.is_none() || in_header == given);
     let key = in_header.or(given);
     let may_be_another = others.iter().any(|other| other != method);
@@ -185,9 +185,9 @@ pub const ACCOUNTS: [&str; 14] = [
     "as-user",
 ];
 
-/// What tells two accounts of one name apart: the upstream, the account that it is asked to act for, and the credential
-/// that it is shown. A token of semel's own says who asks; at the upstream the same one may act as anybody whose
-/// credential it passes on.
+/// The authority tells two accounts of one name apart: the upstream, the account that it is asked to act for, and the
+/// credential that it is shown. A token of semel's own says who asks; at the upstream the same one may act as anybody
+/// whose credential it passes on.
 pub fn authority<'a>(offer: &'a Offer, headers: &HeaderMap, secret: &Secret) -> Cow<'a, str> {
     let mut authority = Cow::Borrowed(offer.authority.as_str());
     for name in ACCOUNTS {

@@ -75,7 +75,7 @@ impl Delimiter {
     }
 }
 
-/// What stands before the first boundary and behind the last is for readers that know no multipart. Some look for parts
+/// The text before the first boundary and behind the last is for readers that know no multipart. Some look for parts
 /// there all the same.
 fn is_idle(text: &[u8]) -> Result<(), BrokenMultipart> {
     if text.contains(&b':') { Err(BrokenMultipart::Beside) } else { Ok(()) }
@@ -127,7 +127,7 @@ fn part(charset: Charset, text: &[u8]) -> Result<FormPart, BrokenMultipart> {
         (None, _) if !(charset.agrees_on(content) && is_in_utf8(kind, content)) => {
             return Err(BrokenMultipart::Charset);
         }
-        // What is read by this says how all the others are written.
+        // This part names the encoding of all the others.
         (None, Ok(text)) if name == "_charset_" && !text.eq_ignore_ascii_case("utf-8") => {
             return Err(BrokenMultipart::Charset);
         }

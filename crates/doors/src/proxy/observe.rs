@@ -57,7 +57,7 @@ impl ObservedRequest<'_> {
         Ok(response)
     }
 
-    /// What is not understood here would have been refused, and leaves no trace.
+    /// A request that is not understood here would have been refused, and leaves no trace.
     fn write_down(&self, body: &Bytes) {
         let ObservedRequest { services, offer, caller, options, others, place, parts, .. } = self;
         let (Ok(gate), headers) = (&services.gate, &parts.headers) else { return };

@@ -18,7 +18,7 @@ const LARGE_ANSWERS_AT_ONCE: usize = 16;
 #[derive(Debug)]
 pub struct Offer {
     pub name: String,
-    /// What stands for the host in the names of actions.
+    /// The name that replaces the host in the names of actions.
     pub service: String,
     pub client: Client,
     /// Tells two APIs of one name apart: scheme, host, port and path.
@@ -33,9 +33,9 @@ pub struct Offer {
     pub preset: Option<&'static str>,
     /// Semel itself shows the credential; what clients show is for semel.
     pub injects_credentials: bool,
-    /// What all paths of the upstream begin with, without a slash at its end.
+    /// The beginning of all paths of the upstream, without a slash at its end.
     pub base: String,
-    /// What the upstream is called in `Host`.
+    /// The upstream's name in `Host`.
     pub host: HeaderValue,
     pub key_header: HeaderName,
     /// Matches whole keys.
@@ -46,7 +46,7 @@ pub struct Offer {
     guards_reads: bool,
 }
 
-/// What an API is offered with, besides what the policy says of it.
+/// Settings of an API beside those of the policy.
 #[derive(Debug)]
 pub struct OfferSettings {
     pub client: Client,

@@ -29,7 +29,7 @@ pub enum BadPath {
 /// One place at an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpstreamPath {
-    /// What the upstream is asked for.
+    /// The address of the request to the upstream.
     pub uri: Uri,
     /// Decoded, with the path that all of the upstream's paths begin with: what rules speak of. There is no slash at
     /// its end and no `;parameter` in it, because most servers take it for the same place with and without.

@@ -18,12 +18,12 @@ use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
 use std::borrow::Cow;
 
-/// What a question about a request may use of it.
+/// The parts of a request that questions about it may use.
 struct RequestQuery<'a> {
     guarded: &'a GuardedRequest,
     upstream: UrlOrigin,
-    /// What its caller shows to the upstream, and the account that it acts for: questions to the same upstream show it
-    /// too.
+    /// The credential that its caller shows to the upstream, and the account that it acts for: questions to the same
+    /// upstream show it too.
     headers: HeaderMap,
 }
 
@@ -75,7 +75,7 @@ fn recorded(kind: &'static str, body: Vec<u8>, secrets: &Secrets) -> Option<Vec<
     Some(reply::encode(StatusCode::OK, headers, &secrets.out_of_body(&body.into()).ok()?))
 }
 
-/// What the upstream answered, now or when it was done, as rules see it.
+/// The upstream's reply, now or when it was done, as rules see it.
 pub fn reply(passed: &Passed, live: Option<&UpstreamAnswer>) -> Json {
     match (&passed.reply, live) {
         (GivenReply::Live, Some(UpstreamAnswer { body: AnswerBody::Whole(body), .. })) => reply::value(body),
@@ -84,7 +84,7 @@ pub fn reply(passed: &Passed, live: Option<&UpstreamAnswer>) -> Json {
     }
 }
 
-/// What an undo is filled in from: the request, and what is known of its answer. What must not be kept of that is taken
+/// The values of an undo: the request, and the known part of its answer. Secrets of that are taken
 /// out first.
 pub fn seen(
     guarded: &GuardedRequest,

@@ -24,7 +24,7 @@ const REASON: HeaderName = HeaderName::from_static("semel-reason");
 const POSSIBLE_REPEAT: HeaderName = HeaderName::from_static("semel-possible-repeat");
 /// The name that Stripe gave it, and others took over.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// What the SDKs of model APIs ask before they count statuses.
+/// The SDKs of model APIs look at this before they count statuses.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 /// The same for the SDKs of Stripe.
@@ -33,7 +33,7 @@ const STRIPE_SHOULD_RETRY: HeaderName = HeaderName::from_static("stripe-should-r
 /// A twin has been waited for already; what still runs is worth a second.
 const RETRY_SECONDS: u32 = 1;
 
-/// What the caller keeps, in headers.
+/// The receipt of the caller, in headers.
 #[derive(Debug)]
 pub struct Receipt<'a> {
     answer: &'a Answer,
@@ -113,7 +113,7 @@ pub fn streaming(begun: StreamedHead, offer: &Offer) -> Response {
     response
 }
 
-/// What is on record, to somebody who asks again.
+/// The recorded reply, for a repeat.
 pub fn replay(answer: &Answer, recorded: Vec<u8>, delivery: Option<Delivery>) -> Response {
     let HttpReply { status, mut headers, body } = HttpReply::of_any(recorded);
     Receipt::of(answer).write(&mut headers);

@@ -14,7 +14,7 @@ use axum::response::Response;
 use http::header::EXPECT;
 use semel_core::wording;
 
-/// What seldom happens is boxed, so that a request that only passes is small.
+/// Rare ways are boxed, so that a request that only passes is small.
 pub async fn serve(offers: &Offers, opened: OpenedRequest<'_>, mut body: Body) -> Response {
     let waits = opened.parts.headers.contains_key(EXPECT);
     let way = match arrive(offers, opened, &mut body) {
@@ -23,19 +23,19 @@ pub async fn serve(offers: &Offers, opened: OpenedRequest<'_>, mut body: Body) -
         Err(refused) => Err(refused),
     };
     let answered = match way {
-        Ok(RequestRoute::Passes(passing)) => {
+        Ok(RequestRoute::PassThrough(passing)) => {
             let PassThrough { offer, client, outgoing, permit: _until_answered } = *passing;
             Ok(relay(offer, client, outgoing).await)
         }
-        Ok(RequestRoute::IsGuarded(guarded)) => Ok(guard(guarded).await),
-        Ok(RequestRoute::IsObserved(observed)) => Box::pin(observed.pass(&mut body)).await,
-        Ok(RequestRoute::IsDryRun(guarded)) => Box::pin(told_only(&guarded)).await,
+        Ok(RequestRoute::Guard(guarded)) => Ok(guard(guarded).await),
+        Ok(RequestRoute::Observe(observed)) => Box::pin(observed.pass(&mut body)).await,
+        Ok(RequestRoute::DryRun(guarded)) => Box::pin(dry_run_response(&guarded)).await,
         Err(refused) => Err(refused),
     };
     answered.unwrap_or_else(|response| EarlyRefusal { response, waits }.respond(body))
 }
 
-async fn told_only(guarded: &GuardedRequest) -> Result<Response, RefusalResponse> {
+async fn dry_run_response(guarded: &GuardedRequest) -> Result<Response, RefusalResponse> {
     let GuardedRequest { services, offer, understood, .. } = guarded;
     let unavailable = |why: &str| trouble(&understood.rule, offer, wording::ledger_unavailable(why));
     let gate = services.gate.as_ref().map_err(|why| unavailable(why))?;

@@ -150,7 +150,7 @@ impl StreamWriter {
 #[derive(Debug)]
 pub struct StreamedBody {
     parts: mpsc::Receiver<StreamedPart>,
-    /// What is still to come, where the upstream said how much it is.
+    /// The length of the rest, where the upstream said it.
     length: Option<u64>,
     ended: bool,
     on_sent: OnSent,

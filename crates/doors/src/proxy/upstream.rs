@@ -33,7 +33,7 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// What of an unclear answer is shown: enough to see what it was.
+/// This much of an unclear answer is shown: enough to recognise it.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
 
 /// The part of an answer that is read for a refusal. A larger one says by its status what it means: nobody refuses at
@@ -149,18 +149,18 @@ impl<'a> HttpUpstream<'a> {
         let more = rule.refused.is_some().then_some((JUDGED_BYTES_MAX, &offer.large_answers));
         let held = HoldLimit { bytes_max: REPLY_BYTES_MAX, more };
         let collected = collect(body, held, |length| begin(&head, length, begun, recorded)).await;
-        let (whole, giving, length, _room) = match collected {
+        let (whole, writer, length, _room) = match collected {
             Ok(CollectedBody::Whole(whole, room)) if has_end || !is_cut(&head, &whole) => {
                 let length = whole.len() as u64;
                 (whole, None, length, room)
             }
-            Ok(CollectedBody::Streamed(giving, length)) => (Bytes::new(), Some(giving), length, None),
+            Ok(CollectedBody::Streamed(writer, length)) => (Bytes::new(), Some(writer), length, None),
             Ok(CollectedBody::Whole(..)) => {
                 return self.unclear(broke_off(&head, "it is not whole"), Value::Null);
             }
             Err(error) => return self.unclear(broke_off(&head, &error.to_string()), Value::Null),
         };
-        let said = match giving {
+        let said = match writer {
             None => classify::within(meaning, rule, &understood.arguments.asked, once, &whole),
             Some(_) => Ok(meaning),
         };
@@ -176,7 +176,7 @@ impl<'a> HttpUpstream<'a> {
         };
         let secrets = self.secrets();
         let keeps =
-            giving.is_none() && whole.len() <= REPLY_BYTES_MAX && headers::is_read_as_it_is(&head.headers);
+            writer.is_none() && whole.len() <= REPLY_BYTES_MAX && headers::is_read_as_it_is(&head.headers);
         let refused = matches!(meaning, StatusMeaning::Refused { .. } | StatusMeaning::Reported);
         let kept_body = (keeps || refused).then(|| secrets.out_of_body(&whole).ok()).flatten();
         let reply = kept_body.as_ref().filter(|_| keeps).map(|body| recordable(&head, body, &secrets));
@@ -184,7 +184,7 @@ impl<'a> HttpUpstream<'a> {
         let was_sent_before = recorded.is_some_and(|recorded| recorded.effect.has_unproven());
         let outcome = match meaning {
             StatusMeaning::Refused { .. }
-                if was_sent_before && giving.is_none() && classify::is_gone(method.as_str(), head.status) =>
+                if was_sent_before && writer.is_none() && classify::is_gone(method.as_str(), head.status) =>
             {
                 return Sent::of(Outcome::gone());
             }
@@ -214,7 +214,7 @@ impl<'a> HttpUpstream<'a> {
             }
             _ => None,
         };
-        let body = giving.map_or(AnswerBody::Whole(whole), AnswerBody::Streamed);
+        let body = writer.map_or(AnswerBody::Whole(whole), AnswerBody::Streamed);
         self.live = Some(UpstreamAnswer { status: head.status, headers: head.headers, body });
         Sent { reply, ..Sent::of(secrets.out_of_outcome(outcome)) }
     }
@@ -252,12 +252,12 @@ fn begin(
     recorded: Option<&Recorded<'_>>,
 ) -> StreamWriter {
     let (Some(begun), Some(recorded)) = (begun, recorded) else { return StreamWriter::to_nobody() };
-    let (giving, parts) = StreamWriter::new();
+    let (writer, parts) = StreamWriter::new();
     let (status, headers) = (head.status, head.headers.clone());
     let (effect, attempt) = (recorded.effect.id, recorded.attempt);
-    // Whoever asked may have gone; then there is nobody to give it to.
+    // The caller may have gone; then there is nobody to give it to.
     let _asked = begun.send(StreamedHead { status, headers, length, parts, effect, attempt });
-    giving
+    writer
 }
 
 /// Whether a body that ends with its connection ends too early. Only JSON can be seen to be whole.
@@ -271,7 +271,7 @@ fn broke_off(head: &Head, why: &str) -> String {
     format!("{}; the answer broke off: {why}", classify::line(head.status, b""))
 }
 
-/// What the ledger keeps of an answer. `body`: without what must not be kept.
+/// An answer as the ledger keeps it. `body`: without secrets.
 fn recordable(head: &Head, body: &Bytes, secrets: &Secrets) -> Vec<u8> {
     let headers = reply::replayed(&head.headers)
         .filter_map(|(name, value)| Some((name, std::str::from_utf8(value.as_bytes()).ok()?)));

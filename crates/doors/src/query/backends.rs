@@ -1,4 +1,4 @@
-//! What questions are asked with. All of it is the operator's.
+//! The ways to put a question. All of them are the operator's.
 
 use super::origins::Origins;
 use super::tools::ToolServers;

@@ -90,7 +90,7 @@ fn answers(expression: &Expression, places: &Json, response: &QueryResponse) -> 
     }
     let said = response.eval_bool(expression, places).map_err(|error| error.to_string())?;
     match &response.more {
-        // What is not on this page may be on the next; an expression that speaks of that has thought of it.
+        // An item that is not on this page may be on the next; an expression that speaks of that has thought of it.
         Some(word) if !said && !speaks_of(word, expression) => {
             Err(format!("not found, but there are more pages ({word})"))
         }

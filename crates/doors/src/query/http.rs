@@ -83,7 +83,7 @@ pub fn request(
     all.insert(header::ACCEPT, HeaderValue::from_static("application/json, */*;q=0.5"));
     all.insert(header::USER_AGENT, HeaderValue::from_static(concat!("semel/", env!("CARGO_PKG_VERSION"))));
     all.extend(headers);
-    // What is not understood cannot be read; nothing is kept open for the next question.
+    // An encoded answer could not be read, and no connection is kept open for the next question.
     all.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     all.insert(header::CONNECTION, HeaderValue::from_static("close"));
     let host = HeaderValue::from_str(target.authority()).map_err(|error| error.to_string())?;

@@ -29,7 +29,7 @@ pub struct KnownOrigin {
     service: Option<String>,
     /// Whether its name may lead into the operator's own network.
     pub private: bool,
-    /// What is sent to it, or why that is not known: a variable that is not set.
+    /// The headers that are sent to it, or why they are not known: a variable that is not set.
     pub headers: Result<HeaderMap, String>,
 }
 
@@ -106,13 +106,13 @@ impl Origins {
 }
 
 impl KnownOrigin {
-    /// What all of its paths begin with.
+    /// The beginning of all of its paths.
     fn base(&self) -> &str {
         self.target.uri().path().trim_end_matches('/')
     }
 }
 
-/// What follows a beginning of whole segments.
+/// The rest behind a beginning of whole segments.
 fn below<'a>(path: &'a str, base: &str) -> Option<&'a str> {
     let ends = |rest: &&str| rest.is_empty() || rest.starts_with(['/', '?']);
     let behind = |begins: &str| path.strip_prefix(begins).filter(ends);

@@ -20,7 +20,7 @@ const REPLAYED: [&str; 12] = [
     "link",
     "etag",
     "last-modified",
-    // What a support desk asks for.
+    // A support desk asks for these.
     "request-id",
     "x-request-id",
     "x-github-request-id",
@@ -67,7 +67,7 @@ impl HttpReply {
         let head: ReplyHead<'_> = serde_json::from_slice(&bytes[..end]).ok()?;
         let mut headers = HeaderMap::with_capacity(head.headers.len());
         for (name, value) in &head.headers {
-            // Whatever wrote it, only what a replay may repeat is repeated.
+            // Only headers that a replay may repeat are repeated, whichever version wrote them.
             let known = is_replayed(name).then(|| HeaderName::from_bytes(name.as_bytes()).ok()).flatten();
             if let (Some(name), Ok(value)) = (known, HeaderValue::from_bytes(value.as_bytes())) {
                 headers.append(name, value);
@@ -109,13 +109,13 @@ impl HttpReply {
         format!(r#"{{"status":{},"body":{body}}}"#, self.status.as_u16())
     }
 
-    /// What expressions see of it.
+    /// The value that expressions see.
     pub fn value(&self) -> Json {
         value(&self.body)
     }
 }
 
-/// What expressions see of a body: JSON, else its text.
+/// A body as expressions see it: JSON, else its text.
 pub fn value(body: &[u8]) -> Json {
     match json::parse_bytes(body) {
         Ok(value) => value,

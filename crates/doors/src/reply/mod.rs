@@ -29,7 +29,7 @@ pub fn to_json(reply: &[u8]) -> Box<RawValue> {
 /// A reply that a person has, in the form in which the action's own replies are kept.
 pub fn encode_supplied(action: &str, rule: &Rule, reply: Vec<u8>) -> Result<Vec<u8>, String> {
     let bytes = match action.split(':').next() {
-        // What a person brings has no head, and is the body of a reply over HTTP.
+        // A person's reply has no head, and is the body of a reply over HTTP.
         Some("cli" | "http") => {
             let output = CommandOutput::of_stdout(reply).scrubbed(&[], &SecretParts::of(rule));
             output.map_err(|MayHoldSecret| "it holds too many secrets to be kept".to_owned())?.encode()

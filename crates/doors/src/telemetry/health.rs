@@ -98,7 +98,7 @@ async fn metrics(State(operation): State<Arc<ServerHealth>>, request: Request<Bo
     let services = &operation.services;
     let ledger = match &services.gate {
         Ok(gate) => {
-            // What this process has counted and not yet written belongs to the ledger's totals too.
+            // Counts that this process has not yet written belong to the ledger's totals too.
             let _written_the_next_time = gate.write_counts().await;
             LedgerMetrics {
                 in_doubt: stats::in_doubt(&gate.ledger, None, gate.clock.now()).await.ok(),

@@ -15,7 +15,7 @@ use semel_ledger::histogram::{BUCKETS_US, Counted};
 use std::fmt;
 use std::sync::Arc;
 
-/// What is told at one moment.
+/// The figures of one moment.
 #[derive(Debug)]
 struct MetricsSnapshot {
     counts: Arc<Counts>,
@@ -27,7 +27,7 @@ struct MetricsSnapshot {
     requests: usize,
 }
 
-/// What the ledger says, which is of all processes.
+/// The ledger's figures, which are of all processes.
 #[derive(Debug, Default)]
 pub struct LedgerMetrics {
     pub in_doubt: Option<u64>,

@@ -1,4 +1,5 @@
-//! What an operator's machines ask: is it alive, is it ready, how much was done; and what is told without being asked.
+//! Questions of an operator's machines: is it alive, is it ready, how much was done; and what is told without being
+//! asked.
 
 mod health;
 mod metrics;

@@ -177,7 +177,7 @@ fn facts(effect: &Effect) -> Vec<(&'static str, Value)> {
     attributes
 }
 
-/// What a generation took. Whoever was answered with it a second time has used nothing.
+/// The tokens of a generation. A replay of it has used none.
 fn usage(tokens: Tokens) -> Vec<(&'static str, Value)> {
     let Tokens { input, cache_read, cache_write, output } = tokens;
     let mut attributes = vec![("gen_ai.usage.output_tokens", json!(output))];

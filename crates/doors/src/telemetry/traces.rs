@@ -45,8 +45,8 @@ pub struct Traces {
     counts: Arc<SpanCounts>,
 }
 
-/// What was told, and what the collector has taken. The difference is lost once nothing is sent any more, for whatever
-/// reason.
+/// Spans told, and spans that the collector has taken. The difference is lost once nothing is sent any more, for
+/// whatever reason.
 #[derive(Debug, Default)]
 struct SpanCounts {
     told: AtomicU64,
@@ -61,7 +61,7 @@ pub struct Exporting {
     counts: Arc<SpanCounts>,
 }
 
-/// What the task has.
+/// The state of the task.
 struct Exporter {
     waiting: mpsc::Receiver<TraceSpan>,
     collector: Collector,

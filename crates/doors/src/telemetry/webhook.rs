@@ -1,6 +1,6 @@
 //! Tells somebody outside of every new doubt and of every duplicate, signed as Standard Webhooks are.
 //!
-//! What is told comes from the journal, and how far it was told is kept in the ledger: so effects of every process
+//! The news comes from the journal, and how far it was told is kept in the ledger: so effects of every process
 //! count, and nothing is lost when a server ends. A message may come twice, under the same id.
 
 use super::post::post;
@@ -39,7 +39,7 @@ const TRY_AGAIN_MAX: Duration = Duration::from_secs(300);
 /// A message that the listener itself cannot take is not the listener's being away; others must not wait for it.
 const REFUSALS_MAX: u32 = 5;
 
-/// Who is told, and the secret that both know.
+/// The listener, and the secret that both know.
 pub struct WebhookSender {
     pub client: Client,
     /// `whsec_` and base 64, or any text. Without one nothing is signed.
@@ -67,7 +67,7 @@ impl WebhookSender {
         let Ok(gate) = &services.gate else { return };
         let mut telling = WebhookTask { webhook: &self, gate, warn, away: false };
         loop {
-            // What could not be read or written now is tried again.
+            // A page that could not be read or written now is tried again.
             if let Err(error) = telling.tell_all().await {
                 telling.trouble(&format!("the ledger: {error}"));
             }
@@ -92,7 +92,7 @@ impl WebhookSender {
     }
 }
 
-/// What begins as Standard Webhooks write their secrets must be one, or nobody could check the signatures.
+/// A text that begins as Standard Webhooks write their secrets must be one, or nobody could check the signatures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("after `whsec_` comes base 64")]
 pub struct BadSecret;
@@ -126,7 +126,7 @@ impl<W: Fn(String) + Send + Sync> WebhookTask<'_, W> {
             {
                 return Ok(());
             }
-            // Whoever writes faster than one page a look must not be left behind for ever.
+            // A journal that grows faster than one page a look must still be caught up with.
             if page.next.is_none() {
                 // A holder that died tells nobody; somebody has to look.
                 gate.ledger.notice_lapses(gate.clock.now()).await?;
@@ -180,7 +180,7 @@ impl<W: Fn(String) + Send + Sync> WebhookTask<'_, W> {
     }
 }
 
-/// What a line of the journal is to somebody outside, if it is news.
+/// A line of the journal as a message, if it is news.
 async fn message(
     gate: &ServedGate,
     cursor: Cursor,
@@ -224,7 +224,7 @@ struct WebhookMessage {
     body: String,
 }
 
-/// What is news: that nobody knows any more whether something happened, and that something happened twice.
+/// The news: that nobody knows any more whether something happened, and that something happened twice.
 fn kind(line: &JournalLine) -> Option<&'static str> {
     let in_doubt = || {
         let data: Value = serde_json::from_str(&line.data).unwrap_or_default();

@@ -20,7 +20,7 @@ use crate::query::{Credentials, Query, Subject};
 use crate::runtime::ServedGate;
 use crate::services::Services;
 use bytes::Bytes;
-use request::UndoCallHttp;
+use request::{PreparedUndo, UndoCallHttp};
 use semel_core::class::Class;
 use semel_core::effect::Effect;
 use semel_core::identity::Sorting;
@@ -44,7 +44,7 @@ pub struct UndoRequest {
     /// From the credential, never from what was asked.
     pub tenant: String,
     pub principal: String,
-    /// Who it is, as the ledger names people.
+    /// The person's name in the ledger.
     pub by: String,
     pub reason: Reason,
     pub dry_run: bool,
@@ -60,15 +60,6 @@ struct ActiveUndo<'a> {
     gate: &'a ServedGate,
     request: &'a UndoRequest,
     undoable: Undoable,
-}
-
-/// The call that takes it back, as the gate wants it.
-struct PreparedUndo {
-    action: String,
-    arguments: Json,
-    /// Tells two servers of one name apart.
-    authority: String,
-    rule: Rule,
 }
 
 /// Takes effects back.
@@ -131,7 +122,7 @@ impl ActiveUndo<'_> {
         let action = prepared.action.clone();
         let mut upstream =
             CommandUpstream::new(&line, action, (&prepared.rule, policy), holders, clock, options);
-        let passed = self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut upstream).await?;
+        let passed = self.pass(&intent, &prepared, &mut upstream).await?;
         upstream.deliver();
         let reply = upstream.view().and_then(|view| view.places.get("reply").cloned());
         self.confirmed(passed, &prepared, reply.unwrap_or(Json::Null)).await
@@ -149,12 +140,10 @@ impl ActiveUndo<'_> {
         }
         let guarded = match call.guarded(self.services, &prepared, intent.clone()) {
             Ok(guarded) => guarded,
-            Err(why) => {
-                return self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut NoUpstream(why)).await;
-            }
+            Err(why) => return self.pass(&intent, &prepared, &mut NoUpstream(why)).await,
         };
         let mut upstream = HttpUpstream::for_undo(&guarded);
-        let mut passed = self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut upstream).await?;
+        let mut passed = self.pass(&intent, &prepared, &mut upstream).await?;
         let answer = upstream.finish();
         let reply = query::reply(&passed, answer.as_ref());
         if let Some(data) = answer.and_then(UpstreamAnswer::data).filter(|_| passed.answer.data.is_null()) {
@@ -169,12 +158,7 @@ impl ActiveUndo<'_> {
         }
         let (server, started) = match self.servers.get(server).await {
             Ok(server) => server,
-            Err(why) => {
-                let prepared = self.as_kept();
-                let intent = self.intent(&prepared);
-                let mut nobody = NoUpstream(why);
-                return self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut nobody).await;
-            }
+            Err(why) => return self.not_reached(why).await,
         };
         let passed = self.with_tool(&server, tool, arguments).await;
         if started {
@@ -186,11 +170,7 @@ impl ActiveUndo<'_> {
     async fn with_tool(&self, server: &Server, tool: &str, arguments: &str) -> Result<Passed, Error> {
         let call = match tool_call(server, tool, arguments) {
             Ok(call) => call,
-            Err(why) => {
-                let prepared = self.as_kept();
-                let intent = self.intent(&prepared);
-                return self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut NoUpstream(why)).await;
-            }
+            Err(why) => return self.not_reached(why).await,
         };
         let tools = server.tools(&call.meta()).await;
         let Services { backends, policy, clock, .. } = &**self.services;
@@ -219,7 +199,7 @@ impl ActiveUndo<'_> {
             live: None,
             found: None,
         };
-        let mut passed = self.gate.undo(&self.undoable, &intent, rule, &mut upstream).await?;
+        let mut passed = self.pass(&intent, &prepared, &mut upstream).await?;
         let live = upstream.live.take();
         let reply = confirm::reply(&passed, live.as_ref());
         if passed.answer.data.is_null() && reply != Json::Null {
@@ -235,8 +215,22 @@ impl ActiveUndo<'_> {
         if self.request.dry_run {
             return self.dry_run(&intent, &prepared.rule).await;
         }
-        let mut nobody = NoUpstream("it has been undone".into());
-        self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut nobody).await
+        self.pass(&intent, &prepared, &mut NoUpstream("it has been undone".into())).await
+    }
+
+    /// The upstream cannot be asked: answers from the record, or why it is not undone.
+    async fn not_reached(&self, why: String) -> Result<Passed, Error> {
+        let prepared = self.as_kept();
+        self.pass(&self.intent(&prepared), &prepared, &mut NoUpstream(why)).await
+    }
+
+    async fn pass(
+        &self,
+        intent: &Intent,
+        prepared: &PreparedUndo,
+        upstream: &mut impl Upstream,
+    ) -> Result<Passed, Error> {
+        self.gate.undo(&self.undoable, intent, &prepared.rule, upstream).await
     }
 
     async fn dry_run(&self, intent: &Intent, rule: &Rule) -> Result<Passed, Error> {
@@ -327,7 +321,7 @@ impl ActiveUndo<'_> {
     }
 }
 
-/// Whatever its action is by itself: nobody wants a thing taken back twice.
+/// Every undo is consequential: nobody wants a thing taken back twice.
 fn as_undo(rule: Arc<Rule>) -> Rule {
     Rule { class: Class::Consequential, ..Arc::unwrap_or_clone(rule) }
 }

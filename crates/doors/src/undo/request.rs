@@ -1,6 +1,5 @@
 //! An undo by an HTTP request, which goes the way of the HTTP door: sent once, and read by the same table.
 
-use super::PreparedUndo;
 use crate::http::client::Client;
 use crate::http::target::Target;
 use crate::proxy::Offer;
@@ -19,14 +18,24 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use semel_core::intent::Intent;
 use semel_core::json::{self, Json};
-use semel_core::policy::Policy;
 use semel_core::policy::graphql::Asked;
 use semel_core::policy::rule::Form;
+use semel_core::policy::{Policy, Rule};
 use semel_core::undo::UndoBody;
 use semel_gate::clock::Clock;
 use std::sync::Arc;
 
-/// The call of an undo.
+/// An undo as the gate takes it.
+#[derive(Debug)]
+pub struct PreparedUndo {
+    pub action: String,
+    pub arguments: Json,
+    /// Tells two servers of one name apart.
+    pub authority: String,
+    pub rule: Rule,
+}
+
+/// The call of an undo by HTTP.
 #[derive(Debug, Clone, Copy)]
 pub struct UndoCallHttp<'a> {
     pub method: &'a str,
@@ -79,7 +88,7 @@ impl UndoCallHttp<'_> {
             turn: None,
             understood,
             intent,
-            came: services.clock.elapsed(),
+            received_at: services.clock.elapsed(),
             token: None,
         })
     }

@@ -1,4 +1,4 @@
-//! Who may come in: the right host, no foreign web page, a credential.
+//! The conditions of admission: the right host, no foreign web page, a credential.
 
 use super::credential::{Credential, UPSTREAM_CREDENTIALS};
 use super::keyring::{Keyring, TokenStanding};
@@ -150,7 +150,7 @@ impl Admission {
                     own.push(name);
                 }
                 TokenStanding::Unknown(why) => return Err(unavailable(&why)),
-                // Whoever shows one means it, and it must not reach an upstream.
+                // A token of semel's own must not reach an upstream.
                 TokenStanding::Worthless => return Err(unauthorized(UNKNOWN)),
                 TokenStanding::Foreign if name == OWN_TOKEN => return Err(unauthorized(UNKNOWN)),
                 TokenStanding::Foreign => {}
@@ -165,7 +165,7 @@ impl Admission {
         let admitted =
             |credential, scope| Ok(Admitted { credential, scope, own: Vec::new(), revocable: None });
         match passed {
-            // Whoever shows nothing is no more than an agent: it rules on nothing, and makes no tokens.
+            // A caller without a token is no more than an agent: it rules on nothing, and makes no tokens.
             passed if !self.required => admitted(passed.unwrap_or(Credential::None), Some(Scope::Agent)),
             Some(passed) if passes => admitted(passed, None),
             _ if open => admitted(Credential::None, None),
@@ -175,7 +175,7 @@ impl Admission {
     }
 }
 
-/// What a request was let in by, and what it may do.
+/// The credential that lets a request in, and its scope.
 struct Admitted {
     credential: Credential,
     scope: Option<Scope>,
@@ -210,7 +210,7 @@ fn check_single(headers: &HeaderMap) -> Result<(), AdmissionRefusal> {
     }
 }
 
-/// What may be a token of semel's in this header.
+/// The text in this header that may be a token of semel's.
 fn token<'a>(name: &HeaderName, value: &'a HeaderValue) -> Option<&'a [u8]> {
     if *name == header::AUTHORIZATION { bearer(value.as_bytes()) } else { Some(value.as_bytes()) }
 }

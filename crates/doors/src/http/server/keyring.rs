@@ -54,7 +54,7 @@ struct TokenSnapshot {
     at: Instant,
 }
 
-/// What a token turned out to be.
+/// The standing of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenStanding {
     Holds(Holder),
@@ -109,7 +109,7 @@ impl Keyring {
 }
 
 impl Holder {
-    /// Whoever has the operator's own token is the operator, and does what the command line does.
+    /// The holder of the operator's own token is the operator, and does what the command line does.
     fn operator() -> Holder {
         Holder { tenant: LOCAL.to_owned(), subject: LOCAL.to_owned(), scope: Scope::Admin }
     }

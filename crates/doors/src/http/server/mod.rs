@@ -58,12 +58,12 @@ const LEAVE_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long last words may take: a few bytes into a socket.
 const LAST_WORDS_TIME_MAX: Duration = Duration::from_millis(200);
 
-/// Who answers requests that were let in.
+/// Answers requests that were let in.
 pub trait Answers: Send + Sync + 'static {
     fn answer(&self, request: Request<Body>) -> impl Future<Output = Response> + Send;
 }
 
-/// What a server serves, and to whom.
+/// The parts of a server.
 #[derive(Debug)]
 pub struct ServerSetup<A> {
     pub admission: Admission,
@@ -176,7 +176,7 @@ pub async fn serve(
         }
     };
     if tokio::time::timeout(served.grace.max(LEAVE_TIME_MAX), rest).await.is_err() {
-        // What is unsettled is in doubt.
+        // An unsettled call is in doubt.
         give_up();
         let left = async { while open.join_next().await.is_some() {} };
         let _streams_have_no_end = tokio::time::timeout(LAST_WORDS_TIME_MAX, left).await;
@@ -224,7 +224,7 @@ async fn answer_in(
     request: Request<Body>,
     served: Arc<ServerSetup<impl Answers>>,
 ) -> Response {
-    // Whoever asks whether it lives must not be told by a crowd that it does not, and whoever brings what was done must
+    // A health check must not be told by a crowd that the server is dead, and a settlement must
     // not be kept out by a crowd that waits for just that. There are more connections than requests for them.
     let path = request.uri().path();
     let always_has_room = admission::HEALTH.contains(&path) || path == admission::SETTLE;

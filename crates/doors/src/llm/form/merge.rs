@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Members that name something and are said whole, by some servers in every chunk.
 const NAMES: [&str; 6] = ["format", "id", "index", "object", "role", "type"];
 
-/// What a value is to whatever is added to it.
+/// The kind of a value, for adding to it.
 #[derive(PartialEq, Eq)]
 enum MergeKind {
     /// An empty text too: servers begin with one, or end with one, whatever comes otherwise.

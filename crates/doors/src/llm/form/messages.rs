@@ -2,7 +2,8 @@
 //!
 //! The input of a tool is the model's own text: it is carried over as it stands, to its last digit.
 
-use super::{data_events, event, exact, merge::merge};
+use super::events::{data_events, event};
+use super::{exact, merge::merge};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -85,7 +86,7 @@ fn grow(block: &mut MessageBlock, mut delta: Map<String, Value>) -> Option<()> {
         }
         // These are said whole.
         "signature_delta" | "compaction_delta" => block.members.extend(delta),
-        // Whatever else grows does so under the name that it has in the block.
+        // Any other member grows under the name that it has in the block.
         _ => {
             for (name, value) in delta {
                 merge(block.members.entry(name).or_insert(Value::Null), value)?;
@@ -95,7 +96,7 @@ fn grow(block: &mut MessageBlock, mut delta: Map<String, Value>) -> Option<()> {
     Some(())
 }
 
-/// What is known only at the end. Counts are totals; what is left out, or null, stays what it was.
+/// Members that are known only at the end. Counts are totals; a member that is left out, or null, stays as it was.
 fn finish(message: &mut Map<String, Value>, event: Map<String, Value>) {
     for (name, value) in event {
         match (name.as_str(), value) {

@@ -1,6 +1,7 @@
 //! Responses: numbered events, the last of which carries the whole document.
 
-use super::{data_events, event, exact};
+use super::events::{data_events, event};
+use super::exact;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What is looked for in an event.
+/// The members of an event that are looked at.
 #[derive(Deserialize)]
 struct ResponseEvent<'a> {
     #[serde(borrow, rename = "type")]
@@ -31,7 +32,7 @@ pub fn assembled(stream: &[u8]) -> Option<Bytes> {
             ("response.output_item.added", ..) => items.begin(place),
             ("response.output_item.done", _, Some(item)) => items.end(place, item),
             ("response.completed" | "response.incomplete" | "response.failed", Some(response), _) => {
-                // What a response had begun when it failed is no part of it.
+                // An item that was begun when the response failed is no part of it.
                 if said.kind == "response.failed" {
                     items.forget_begun();
                 }
@@ -141,7 +142,7 @@ fn say_item(stream: &mut ResponseStream, index: usize, item: &Value) {
     if begun.get("status").is_some() {
         begun["status"] = json!("in_progress");
     }
-    // What grows, and under which name it does so.
+    // The member that grows, and the name under which it does.
     let grows = match kind {
         "function_call" => Some(("arguments", "function_call_arguments")),
         "mcp_call" => Some(("arguments", "mcp_call_arguments")),

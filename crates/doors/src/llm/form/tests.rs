@@ -1,8 +1,9 @@
 //! Every shape that the APIs have, in both directions.
 
+use super::events::{data_events, event};
 use super::*;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn events(list: &[Value]) -> String {
     list.iter().map(|data| event(data["type"].as_str().expect("a type"), data.clone())).collect()

@@ -18,7 +18,7 @@ struct Definition {
     items: Vec<Selection>,
 }
 
-/// What a selection has.
+/// An item of a selection.
 enum Selection {
     Field(Field),
     /// A fragment, by its name.
@@ -125,7 +125,7 @@ fn used_more_than_once(document: &str) -> Option<Vec<String>> {
     Some(uses.into_iter().filter(|(_, count)| *count > 2).map(|(name, _)| name.to_owned()).collect())
 }
 
-/// What a selection has, after its opening brace and up to its closing one.
+/// The items of a selection, after its opening brace and up to its closing one.
 fn selections(tokens: &mut Lexer<'_>, depth: usize) -> Option<Vec<Selection>> {
     (depth < DEPTH_MAX).then_some(())?;
     let mut items: Vec<Selection> = Vec::new();

@@ -13,7 +13,7 @@ use semel_core::digest::Digest;
 use semel_core::json::Json;
 use semel_core::policy::graphql::Asked;
 
-/// What a body for GraphQL has. With any other member it may be a request of another kind, and does not only ask.
+/// The members of a body for GraphQL. With any other member it may be a request of another kind, and does not only ask.
 const MEMBERS: [&str; 4] = ["query", "variables", "operationName", "extensions"];
 
 /// Names by which a URL may name a document that a server keeps, in lower case and without marks.
@@ -52,7 +52,7 @@ pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Gra
     Ok(Some(read))
 }
 
-/// What the answer to a body is read by: a document, one by its digest, or several of them at once.
+/// The question by which the answer to a body is read: a document, one by its digest, or several of them at once.
 pub fn asked(path: &str, url_query: Option<&str>, body: &Json) -> Asked {
     let one = |body: &Json| match of(path, url_query, body) {
         Ok(Some(graphql)) => graphql.asked(),

@@ -6,7 +6,7 @@ use semel_core::policy::graphql::Asked;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// What rules are told beside it.
+/// Members that rules see beside it.
 pub const DESCRIBED: [&str; 3] = ["operation", "fields", "selected"];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,12 +35,12 @@ impl GraphqlOperation {
     }
 }
 
-/// What a request's document asks for.
+/// The operation of a request's document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Graphql {
     pub operation: GraphqlOperation,
     pub fields: Vec<Field>,
-    /// Whatever part of it is carried out, it is no mutation.
+    /// No part of it is a mutation.
     pub only_asks: bool,
     /// The operation that was asked for by its name, where there are others.
     pub selected: Option<String>,
@@ -73,7 +73,7 @@ pub enum KeyValue {
     Variable(String),
 }
 
-/// What has to change for a key to be where a directive has it.
+/// The change that puts a key where a directive has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyEdit {
     Document(String),
@@ -98,7 +98,7 @@ impl Graphql {
         }
     }
 
-    /// What its answer is read by.
+    /// The question by which its answer is read.
     pub fn asked(&self) -> Asked {
         let answered: BTreeSet<&str> = self.fields.iter().map(|field| field.answered_as.as_str()).collect();
         Asked::Document { only_asks: self.only_asks, fields: answered.len() }
