@@ -114,7 +114,7 @@ pub fn ask(
     }))
 }
 
-/// What a server says of its own accord while it is asked concerns nobody.
+/// Messages that a server sends of its own accord while it is asked concern nobody.
 struct Deaf;
 
 impl Listener for Deaf {
@@ -227,7 +227,7 @@ pub fn settings(configured: &McpServer) -> Settings {
     }
 }
 
-/// What is sent along with every request; values from the environment are never shown. `said` is how the person wrote
+/// The headers of every request; values from the environment are never shown. `said` is how the person wrote
 /// a pair of header and variable.
 pub fn headers(
     context: &Context,

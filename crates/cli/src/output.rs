@@ -154,7 +154,7 @@ impl Display for Hinted {
 
 impl std::error::Error for Hinted {}
 
-/// What to do about an error.
+/// Advice about an error.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         let own = cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint.clone());

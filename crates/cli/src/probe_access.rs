@@ -1,4 +1,4 @@
-//! What rules may ask with: the configured servers, their credentials, this machine's commands.
+//! The backends of probes: the configured servers, their credentials, this machine's commands.
 
 use crate::config::Environment;
 use crate::context::Context;

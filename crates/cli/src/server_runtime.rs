@@ -68,7 +68,7 @@ pub async fn keep_retention(services: Arc<Services>) {
     let Ok(gate) = &services.gate else { return };
     let retention = services.policy.retention;
     loop {
-        // What could not be pruned now is tried again at the next look.
+        // A failed pruning is tried again at the next look.
         let _tried_again =
             gate.ledger.prune_if_due(retention, services.clock.now(), services.clock.uptime()).await;
         services.clock.sleep(PRUNE_LOOKS_EVERY).await;
@@ -85,7 +85,7 @@ pub async fn keep_counts(services: Arc<Services>, output: Output) {
     let mut told = None;
     loop {
         services.clock.sleep(COUNTS_EVERY).await;
-        // What could not be written now is written the next time.
+        // Counts that could not be written now are written the next time.
         let trouble = gate.write_counts().await.err().map(|error| error.to_string());
         if let Some(why) = trouble.as_ref().filter(|_| trouble != told) {
             output.warn(format_args!("semel: effects are refused: {why}"));
@@ -97,7 +97,7 @@ pub async fn keep_counts(services: Arc<Services>, output: Output) {
 /// How often an answer is tried again that the ledger could not take.
 const OWED_EVERY: Duration = Duration::from_secs(1);
 
-/// What was answered while the ledger was in trouble is settled once it is well.
+/// Answers that came while the ledger was in trouble are settled once it is well.
 pub async fn keep_settling(services: Arc<Services>) {
     let Ok(gate) = &services.gate else { return };
     loop {
@@ -120,7 +120,7 @@ pub fn fold_back(services: &Services) {
     }
 }
 
-/// What did not settle in time is in doubt, and is written down as such before the process ends.
+/// A call that did not settle in time is in doubt, and is written down as such before the process ends.
 pub async fn lapse_rest(services: &Services, output: Output) {
     let Ok(gate) = &services.gate else { return };
     gate.settle_pending().await;
@@ -132,7 +132,7 @@ pub async fn lapse_rest(services: &Services, output: Output) {
                 "semel: in doubt, because not settled in time: {calls}; see semel ledger"
             ));
         }
-        // Whoever reads it finds its holder dead, and the doubt with it.
+        // The next reader finds its holder dead, and the doubt with it.
         Err(error) => {
             output.warn(format_args!("semel: what is still in flight could not be marked: {error}"))
         }

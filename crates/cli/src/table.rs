@@ -7,7 +7,7 @@ use owo_colors::{OwoColorize, Style};
 use semel_core::effect::{Effect, Evidence, NotApplied, NotAppliedWhy, State};
 use semel_core::time::{At, in_words};
 
-/// What fits beside the other columns on a terminal of common width.
+/// The width that is left beside the other columns on a common terminal.
 const SUBJECT_CHARACTERS: usize = 40;
 const WHY_CHARACTERS: usize = 48;
 
@@ -78,7 +78,7 @@ fn style(state: &State) -> Style {
     }
 }
 
-/// What the last column says. A plain success needs no words.
+/// The last column. A plain success needs no words.
 fn why(effect: &Effect) -> String {
     match &effect.state {
         State::Applied(_) if effect.undone.is_some() => {

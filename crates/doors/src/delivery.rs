@@ -27,12 +27,10 @@ const TRIES_MAX: u32 = 60;
 pub struct Delivery {
     services: Arc<Services>,
     answer: Arc<UnmarkedAnswer>,
-    late_from: Option<Duration>,
 }
 
 impl Delivery {
-    /// `None`: there is nothing to mark, or it was marked before. `late_from`: the moment, on the monotonic clock, from
-    /// which on the caller may have gone, and is not taken to have got it.
+    /// `None`: there is nothing to mark, or it was marked before.
     pub fn of(
         services: &Arc<Services>,
         found: Option<Found>,
@@ -41,8 +39,8 @@ impl Delivery {
         let unmarked = |found: &Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
         let found = found.filter(unmarked)?;
         let pending = services.begin_delivery(found.key);
-        let answer = Arc::new(UnmarkedAnswer::new(found, pending));
-        Some(Delivery { services: Arc::clone(services), answer, late_from })
+        let answer = Arc::new(UnmarkedAnswer::new(found, pending, late_from));
+        Some(Delivery { services: Arc::clone(services), answer })
     }
 
     /// Has it marked once the response has left.
@@ -52,8 +50,8 @@ impl Delivery {
 
     /// It has left just now, and is marked by and by, unless it was late. Within a runtime.
     pub fn mark(self) {
-        let Delivery { services, answer, late_from } = self;
-        if late_from.is_some_and(|late| services.clock.elapsed() > late) {
+        let Delivery { services, answer } = self;
+        if answer.late_from.is_some_and(|late| services.clock.elapsed() > late) {
             return answer.release();
         }
         let in_flight = Some(services.in_flight.begin());

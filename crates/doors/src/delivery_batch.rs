@@ -5,6 +5,7 @@ use crate::in_flight::InFlightGuard;
 use semel_gate::pending_delivery::PendingDelivery;
 use semel_ledger::Found;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// An answer that is not marked as delivered.
 #[derive(Debug)]
@@ -13,11 +14,17 @@ pub struct UnmarkedAnswer {
     pub found: Found,
     /// The next call waits for the mark as long as this is there.
     pending: Mutex<Option<PendingDelivery>>,
+    /// Later, on the monotonic clock, the caller may have gone, and is not taken to have got it.
+    pub late_from: Option<Duration>,
 }
 
 impl UnmarkedAnswer {
-    pub fn new(found: Found, pending: Option<PendingDelivery>) -> UnmarkedAnswer {
-        UnmarkedAnswer { found: Found { reply: None, ..found }, pending: Mutex::new(pending) }
+    pub fn new(
+        found: Found,
+        pending: Option<PendingDelivery>,
+        late_from: Option<Duration>,
+    ) -> UnmarkedAnswer {
+        UnmarkedAnswer { found: Found { reply: None, ..found }, pending: Mutex::new(pending), late_from }
     }
 
     /// It is marked, or will not be: the next call need not wait for it.

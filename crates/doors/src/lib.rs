@@ -2,6 +2,11 @@
 //!
 //! Every door has the same files in the order in which data flows: `serve`, `intent`, `classify`, `render`. A door
 //! refuses to know transitions, retries and settling: it never decides.
+//!
+//! The doors are `command`, `mcp`, `proxy` (HTTP), `llm` (on `proxy`) and `api`. No other door is imported by one. Below
+//! them lie the rooms that all share: `services` (gate, policy, clock), `query` (probes and confirms), `reply` (kept
+//! replies), `redact`, `http`, `process` and `wire`. Above them lie `undo`, which takes effects back through the doors,
+//! and `router`.
 pub mod api;
 pub mod background_confirm;
 pub mod call_options;

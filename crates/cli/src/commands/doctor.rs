@@ -308,7 +308,8 @@ fn policy(context: &Context, checks: &mut Checks) {
     }
 }
 
-/// What `semel serve` would not start without. Where it is started may know more than where this is asked.
+/// The needs of `semel serve`, without which it does not start. Where it is started may know more than where this is
+/// asked.
 fn credentials(context: &Context, checks: &mut Checks, policy: &Policy) {
     let apis = policy.upstreams.iter().map(|(name, api)| (format!("upstream.{name}"), &api.headers_env));
     let servers = policy.mcp.iter().filter_map(|(name, server)| match &server.reach {

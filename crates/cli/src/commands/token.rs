@@ -53,7 +53,7 @@ fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow:
         TokenScope::Operator => Scope::Operator,
         TokenScope::Admin => Scope::Admin,
     };
-    // Who may make a token that rules, may rule.
+    // A maker of tokens that rule may rule.
     let operator = match scope {
         Scope::Agent => None,
         Scope::Operator | Scope::Admin => Some(Operator::find(context, create.operator.token.as_deref())?),

@@ -93,7 +93,7 @@ async fn ask(server: &Server, meta: &str, question: &ToolQuestion<'_>) -> Result
     let action = server.action(tool);
     // Whether that is a read depends on the question, and not on its subject.
     let seen = Json::object([("args", arguments.clone())]);
-    let annotations = tools.get(*tool).map(|definition| definition.annotations).unwrap_or_default();
+    let annotations = tools.get(tool).map(|definition| definition.annotations).unwrap_or_default();
     let trusted = server.settings.trusted;
     let facts = ActionFacts { annotations, trusted, ..ActionFacts::new(&action, &seen) };
     if policy.rule_for(&facts).class != Class::Read {

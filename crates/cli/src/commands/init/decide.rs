@@ -1,4 +1,4 @@
-//! What happens to each server, and why.
+//! The treatment of each server, with its reason.
 
 use super::clients::McpClient;
 use super::edit::{EntryPath, MemberEdit};
@@ -32,7 +32,7 @@ pub enum GuardDecision {
     },
 }
 
-/// What the decisions depend on besides the entries.
+/// The facts behind the decisions, besides the entries.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
     pub front: FrontWords<'a>,

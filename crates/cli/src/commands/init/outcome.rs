@@ -26,7 +26,7 @@ impl FileOutcome {
         }
     }
 
-    /// What went wrong, and with which file.
+    /// The error, and its file.
     pub fn error(&self) -> Option<(&Path, &anyhow::Error)> {
         match self {
             FileOutcome::Planned(_) | FileOutcome::Written(..) => None,

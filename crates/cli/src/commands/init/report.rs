@@ -1,4 +1,4 @@
-//! What `semel init` says: a diff of each file, a line for each server, and what to do next.
+//! The report of `semel init`: a diff of each file, a line for each server, and the next step.
 
 use super::mask::masked;
 use super::outcome::FileOutcome;

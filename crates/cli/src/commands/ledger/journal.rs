@@ -26,7 +26,7 @@ impl LineJson {
         }
     }
 
-    /// What the line says beside its kind, as `name=value`.
+    /// The rest of the line beside its kind, as `name=value`.
     pub fn details(&self) -> String {
         let Value::Object(members) = &self.data else { return terminal_text::line(&self.data.to_string()) };
         let pairs = members.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| match value {
@@ -37,7 +37,7 @@ impl LineJson {
     }
 }
 
-/// What the journal says of one effect, oldest first.
+/// The journal of one effect, oldest first.
 pub fn of_effect(ledger: &LocalLedger, id: EffectId) -> anyhow::Result<Vec<LineJson>> {
     let mut lines = Vec::new();
     let mut after = None;

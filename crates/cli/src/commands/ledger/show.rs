@@ -77,7 +77,7 @@ pub fn run(context: &Context, name: &EffectName) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a person can decide about it.
+/// The decisions that a person can make about it.
 fn hints(effect: &Effect) -> Vec<String> {
     let id = effect.id;
     let undo = || format!("hint: to take it back: semel ledger undo {id} --reason TEXT");

@@ -109,7 +109,7 @@ fn say(context: &Context, name: &str, policy: &Policy) {
     }
 }
 
-/// What the policy says of a server of this name, and what the flags add.
+/// The policy's settings of a server of this name, and the flags.
 fn settings(args: &McpArgs, configured: Option<&McpServer>) -> Settings {
     let said = configured.map_or_else(Settings::default, mcp_servers::settings);
     Settings {

@@ -45,7 +45,7 @@ fn text(it: &Explanation) -> String {
     facts.fact("class", format!("{}: {}", it.class, it.because));
     facts.fact("mode", word(it.mode));
     match it.class {
-        // Whatever else a rule says is about what is recorded.
+        // Everything else in a rule is about recorded calls.
         Class::Read => {
             facts
                 .fact("repeat", "passes each time: a read is not held, recorded or answered from the record");

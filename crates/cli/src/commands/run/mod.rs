@@ -232,7 +232,7 @@ fn confirm(
     let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(rule, &mut passed)) else {
         return passed;
     };
-    // What it printed need not wait for that; its exit code does.
+    // Its output need not wait for that; its exit code does.
     upstream.deliver();
     let within = duration::text(confirm.within);
     context.output.say(format_args!("semel: asking for at most {within} whether it is true"));

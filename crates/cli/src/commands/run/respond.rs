@@ -70,7 +70,7 @@ pub fn exit_code(answer: &Answer, recorded: Option<&CommandOutput>) -> u8 {
     }
 }
 
-/// What people and models read on stderr beside the command's own output.
+/// The text for people and models on stderr, beside the command's own output.
 pub fn talk(context: &Context, answer: &Answer) {
     use owo_colors::OwoColorize;
     let id = answer.effect_id.map(|id| id.to_string()).unwrap_or_default();
@@ -100,7 +100,7 @@ pub fn talk(context: &Context, answer: &Answer) {
         context.output.say(format_args!("{} {} ({id})", "semel:".bold(), wording::POSSIBLE_REPEAT));
     }
     match (answer.outcome, &answer.reason) {
-        // Whoever is quiet must hear that what it believes to be there is not.
+        // An undone effect is told even to a quiet caller.
         (OutcomeWord::Replayed | OutcomeWord::Joined, Some(reason)) if answer.undone_by.is_some() => {
             context.output.warn(format_args!("{} {} ({id})", "semel:".bold(), reason.yellow()));
         }

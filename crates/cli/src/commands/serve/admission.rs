@@ -1,4 +1,4 @@
-//! Who is let in: the tokens, and what may be asked without one.
+//! The admission: the tokens, and the paths that need none.
 
 use semel_core::policy::Policy;
 use semel_core::policy::file::MetricsFor;

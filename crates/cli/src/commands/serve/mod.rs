@@ -91,7 +91,7 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
             )
         })?;
         let signalled = server_runtime::signals()?;
-        // Whoever reads this may ask it to end at once.
+        // A reader of this line may ask it to end at once.
         say(context, listener.local_addr()?, token_file.as_deref(), &paths);
         let stop = async { drop(signalled.await) };
         let grace = services.policy.serve.grace.unwrap_or(server::GRACE);
@@ -121,7 +121,7 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What other machines can reach needs the operator's word and a token.
+/// An address that other machines can reach needs the operator's word and a token.
 fn address(args: &ServeArgs, serve: &Serve) -> anyhow::Result<SocketAddr> {
     let address = args.listen.or(serve.listen).unwrap_or(LISTEN);
     if !address.ip().is_loopback() {
