@@ -50,7 +50,7 @@ pub struct ModelUpstream<'a> {
     pub client: Client,
     pub prepared: Option<Prepared>,
     /// The answer of the newest attempt of this call's own.
-    pub own: Option<OwnAnswer>,
+    pub own: Option<AttemptAnswer>,
     /// It was ended because its run was cancelled.
     pub cancelled: bool,
     /// The tokens that are counted for it.
@@ -59,7 +59,7 @@ pub struct ModelUpstream<'a> {
 
 /// The answer of an attempt of this call's own. If nobody says how it ended, it broke off.
 #[derive(Debug)]
-pub struct OwnAnswer {
+pub struct AttemptAnswer {
     live: Arc<LiveAnswer>,
     /// How it ends for its readers, unless it turns out to be the answer.
     otherwise: AnswerEnd,
@@ -67,14 +67,14 @@ pub struct OwnAnswer {
     status: Option<StatusCode>,
 }
 
-impl OwnAnswer {
+impl AttemptAnswer {
     /// It is settled as the answer.
     pub fn settled(mut self, delivery: Option<Delivery>) {
         self.otherwise = AnswerEnd::Answer { delivery, cost: self.cost };
     }
 }
 
-impl Drop for OwnAnswer {
+impl Drop for AttemptAnswer {
     fn drop(&mut self) {
         self.live.finish(std::mem::replace(&mut self.otherwise, AnswerEnd::Cut));
     }
@@ -230,8 +230,12 @@ impl Upstream for ModelUpstream<'_> {
         };
         let _nobody_follows =
             self.attachments.send(Attachment { reader: live.reader(), effect, joined: false });
-        self.own =
-            Some(OwnAnswer { live: Arc::clone(&live), otherwise: AnswerEnd::Cut, cost: None, status: None });
+        self.own = Some(AttemptAnswer {
+            live: Arc::clone(&live),
+            otherwise: AnswerEnd::Cut,
+            cost: None,
+            status: None,
+        });
         let stops = stops(self.services, self.rule, self.run, &live);
         let (outcome, reply) = tokio::select! {
             biased;

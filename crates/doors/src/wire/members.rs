@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
         let mut members = Vec::new();
-        while let Some(MemberName(name)) = map.next_key()? {
+        while let Some(JsonMemberName(name)) = map.next_key()? {
             let value: &'de RawValue = map.next_value()?;
             members.push((name, Cow::Borrowed(value.get())));
         }
@@ -139,7 +139,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
 /// A plain `Cow` would always be read as owned.
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
-struct MemberName<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonMemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

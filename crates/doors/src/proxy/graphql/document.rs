@@ -12,7 +12,7 @@ const ITEMS_MAX: usize = 1_000;
 const DEPTH_MAX: usize = 32;
 
 /// One operation of a document.
-struct Definition {
+struct OperationDefinition {
     name: Option<String>,
     operation: GraphqlOperation,
     items: Vec<Selection>,
@@ -37,7 +37,11 @@ pub fn read(document: &str, wanted: Option<&str>) -> Option<Graphql> {
         match (token.kind, token.text) {
             (TokenKind::Mark, "{") => {
                 let items = selections(&mut tokens, 0)?;
-                operations.push(Definition { name: None, operation: GraphqlOperation::Query, items });
+                operations.push(OperationDefinition {
+                    name: None,
+                    operation: GraphqlOperation::Query,
+                    items,
+                });
             }
             (TokenKind::Name, "fragment") => {
                 let named = [tokens.next()??, tokens.next()??, tokens.next()??];
@@ -56,7 +60,7 @@ pub fn read(document: &str, wanted: Option<&str>) -> Option<Graphql> {
                 }
                 directives(&mut tokens)?;
                 tokens.mark("{")?;
-                operations.push(Definition { name, operation, items: selections(&mut tokens, 0)? });
+                operations.push(OperationDefinition { name, operation, items: selections(&mut tokens, 0)? });
             }
             _ => return None,
         }
