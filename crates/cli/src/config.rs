@@ -5,7 +5,7 @@ use semel_doors::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What the surroundings say.
+/// The surroundings of this process.
 #[derive(Debug, Clone)]
 pub struct Environment {
     pub home: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub struct Environment {
     pub serve_token: Option<String>,
     /// The token of whoever rules without a terminal.
     pub operator_token: Option<String>,
-    /// What OpenTelemetry's own variables say.
+    /// OpenTelemetry's own variables.
     pub otel: Otel,
     pub allow_network_fs: bool,
     pub search: OsString,

@@ -12,7 +12,7 @@ pub fn read(ledger: &LocalLedger, key: Digest, effect: &Effect) -> Result<Effect
     block_on(EffectJson::read(ledger, key, effect))
 }
 
-/// What is left of an effect's reply, and the bytes where there are any.
+/// The rest of an effect's reply, and the bytes where there are any.
 pub fn reply(
     ledger: &LocalLedger,
     key: Digest,

@@ -22,7 +22,7 @@ use clap::error::{ContextKind, ContextValue};
 use commands::run::respond::{EXIT_SEMEL_FAILED, not_understood_answer};
 use config::Environment;
 use output::Output;
-use semel_doors::neutral;
+use semel_doors::terminal_text;
 use std::io::Write;
 use std::process::ExitCode;
 

@@ -9,9 +9,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use semel_core::ids::Run;
 use semel_core::policy::servers::{McpEndpoint, McpServer};
 use semel_core::policy::{Mode, Policy};
-use semel_doors::ask::means::Starting;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
+use semel_doors::mcp::configured::StartingServer;
 use semel_doors::mcp::door::Servers;
 use semel_doors::mcp::era;
 use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
@@ -89,8 +89,8 @@ pub fn ask(
     configured: &McpServer,
     mode: Mode,
     clock: &RuntimeClock,
-) -> anyhow::Result<Starting> {
-    if let McpEndpoint::Command { .. } = &configured.reach {
+) -> anyhow::Result<StartingServer> {
+    if let Reach::Command { .. } = &configured.reach {
         let child = start(context, name, configured, mode, clock, Tongue::Either)?;
         let server = Arc::clone(child.server());
         return Ok(Box::pin(async move { child.greet().await.map(|()| server) }));
@@ -114,7 +114,7 @@ pub fn ask(
     }))
 }
 
-/// What a server says of its own accord while it is asked concerns nobody.
+/// Messages that a server sends of its own accord while it is asked concern nobody.
 struct Deaf;
 
 impl Listener for Deaf {
@@ -227,7 +227,7 @@ pub fn settings(configured: &McpServer) -> Settings {
     }
 }
 
-/// What is sent along with every request; values from the environment are never shown. `said` is how the person wrote
+/// The headers of every request; values from the environment are never shown. `said` is how the person wrote
 /// a pair of header and variable.
 pub fn headers(
     context: &Context,

@@ -32,7 +32,7 @@ pub fn existing(
     if is_founded(&Place::at(file)) { ledger(file, environment, clock).map(Some) } else { Ok(None) }
 }
 
-/// What cannot be looked at counts as there: opening it then says why.
+/// A file that cannot be looked at counts as there: opening it then says why.
 pub fn is_founded(place: &Place) -> bool {
     let missing = |path: &Path| {
         path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)

@@ -1,4 +1,4 @@
-//! Who may rule: a person who confirms it at a terminal, or somebody with an operator token. Nobody inside a run.
+//! The right to rule: a person who confirms it at a terminal, or somebody with an operator token. Nobody inside a run.
 
 use crate::context::Context;
 use crate::open::{LocalLedger, TENANT};

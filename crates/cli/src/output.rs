@@ -1,9 +1,9 @@
 //! stdout is data, stderr is talk. Everything a command prints goes through here.
 
 use crate::args::{Color, Global};
-use crate::neutral;
+use crate::terminal_text;
 use semel_core::subject::quoted_for_a_shell;
-use semel_doors::command::stream::try_write_fully;
+use semel_doors::process::stream::try_write_fully;
 use serde::Serialize;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -124,7 +124,7 @@ impl Output {
         }
         use owo_colors::OwoColorize;
         let mut err = anstream::stderr();
-        let what = neutral::lines(&format!("{error:#}"));
+        let what = terminal_text::lines(&format!("{error:#}"));
         let _nobody_listens = writeln!(err, "{} {what}", "error:".red().bold());
         if let Some(hint) = hint(error) {
             let hint = format!("{} {hint}", "hint: ".cyan().bold());
@@ -154,7 +154,7 @@ impl Display for Hinted {
 
 impl std::error::Error for Hinted {}
 
-/// What to do about an error.
+/// Advice about an error.
 pub fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         let own = cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint.clone());

@@ -14,7 +14,7 @@ const POLICY_BYTES_MAX: u64 = 1024 * 1024;
 pub enum Unusable {
     /// A file cannot be read, or must not be trusted.
     File(anyhow::Error),
-    /// What it says does not hold together.
+    /// Its rules do not hold together.
     Content(Diagnostics),
 }
 

@@ -1,40 +1,47 @@
-//! What rules may ask with: the configured servers, their credentials, this machine's commands.
+//! The backends of probes: the configured servers, their credentials, this machine's commands.
 
 use crate::config::Environment;
 use crate::context::Context;
 use crate::mcp_servers;
 use semel_core::policy::servers::{McpEndpoint, McpServer};
 use semel_core::policy::{Mode, Policy};
-use semel_doors::ask::Means;
-use semel_doors::ask::means::{Shell, Starting, Starts};
-use semel_doors::ask::origins::Origins;
 use semel_doors::http::target::Target;
+use semel_doors::mcp::configured::{ConfiguredServers, StartServer, StartingServer};
 use semel_doors::mcp::door::Servers;
+use semel_doors::query::Backends;
+use semel_doors::query::backends::Shell;
+use semel_doors::query::origins::Origins;
+use semel_doors::query::tools::ToolServers;
 use semel_doors::runtime::RuntimeClock;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-/// For a program that serves: these servers run.
-pub fn serving(context: &Context, policy: &Policy, servers: Servers) -> Means {
-    Means { servers, ..alone(context, policy) }
+/// The configured servers, of which some run. Another one is started, or a session with it begun, when it is asked.
+pub fn servers(context: &Context, policy: &Policy, running: Servers) -> ConfiguredServers {
+    let starter = ServerStarter { context: context.clone(), servers: policy.mcp.clone(), mode: policy.mode };
+    ConfiguredServers { running, starter: Some(Box::new(starter)) }
 }
 
-/// For a program that does one thing: a server is started, or a session with it begun, when somebody asks it.
-pub fn alone(context: &Context, policy: &Policy) -> Means {
-    let configured = Configured { context: context.clone(), servers: policy.mcp.clone(), mode: policy.mode };
-    let origins = origins(context, policy);
-    Means { servers: Servers::new(), starts: Some(Box::new(configured)), origins, shell: shell(context) }
+/// For a program that does one thing: no server runs yet.
+pub fn alone(context: &Context, policy: &Policy) -> Backends {
+    backends(context, policy, &Arc::new(servers(context, policy, Servers::new())))
+}
+
+pub fn backends(context: &Context, policy: &Policy, servers: &Arc<ConfiguredServers>) -> Backends {
+    let tools: Arc<dyn ToolServers> = Arc::<ConfiguredServers>::clone(servers);
+    Backends { tools: Some(tools), origins: origins(context, policy), shell: shell(context) }
 }
 
 /// The servers of `[mcp.NAME]`.
 #[derive(Debug)]
-struct Configured {
+struct ServerStarter {
     context: Context,
     servers: BTreeMap<String, McpServer>,
     mode: Mode,
 }
 
-impl Starts for Configured {
-    fn start(&self, name: &str) -> Option<Starting> {
+impl StartServer for ServerStarter {
+    fn start(&self, name: &str) -> Option<StartingServer> {
         let configured = self.servers.get(name)?;
         Some(match mcp_servers::ask(&self.context, name, configured, self.mode, &RuntimeClock::start()) {
             Ok(starting) => starting,
@@ -44,8 +51,8 @@ impl Starts for Configured {
 }
 
 /// Where nothing is asked, and a command is only to be found and run.
-pub fn commands(context: &Context) -> Means {
-    Means { shell: shell(context), ..Means::default() }
+pub fn commands(context: &Context) -> Backends {
+    Backends { shell: shell(context), ..Backends::default() }
 }
 
 fn shell(context: &Context) -> Shell {

@@ -1,8 +1,8 @@
 //! One name, one server: how a server on stdio is started is compared with the start that its name is known for.
 
 use crate::context::Context;
-use crate::neutral;
 use crate::output::{Hinted, stderr_is_terminal};
+use crate::terminal_text;
 use anyhow::{Context as _, bail};
 use rustix::process::Signal;
 use semel_core::json::Json;
@@ -101,7 +101,7 @@ fn refused(name: &str, this: &ServerStart, known: &ServerStart) -> anyhow::Error
 
 /// A start, as a person recognises it.
 pub fn described(start: &ServerStart) -> String {
-    neutral::line(&format!("`{}` in {}", start.shown, start.directory))
+    terminal_text::line(&format!("`{}` in {}", start.shown, start.directory))
 }
 
 /// As much of a command as tells a person which one it is.
@@ -115,5 +115,5 @@ fn shown(words: &[&OsStr]) -> String {
         Json::String(word) => quoted_for_a_shell(word),
         _ => "…".to_owned(),
     });
-    neutral::shortened(&words.collect::<Vec<_>>().join(" "), SHOWN_CHARACTERS)
+    terminal_text::shortened(&words.collect::<Vec<_>>().join(" "), SHOWN_CHARACTERS)
 }

@@ -5,9 +5,9 @@ use crate::output::{Output, counted};
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use semel_core::policy::Policy;
-use semel_doors::hall::Hall;
 use semel_doors::mcp::link::child::ChildLink;
 use semel_doors::runtime::{RuntimeClock, ServedGate};
+use semel_doors::services::Services;
 use semel_gate::Gate;
 use semel_gate::clock::Clock;
 use semel_ledger::Ledger;
@@ -64,13 +64,14 @@ fn open_gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result
 const PRUNE_LOOKS_EVERY: Duration = Duration::from_secs(3600);
 
 /// Retention runs by itself, also where no command ever ends.
-pub async fn keep_retention(hall: Arc<Hall>) {
-    let Ok(gate) = &hall.gate else { return };
-    let retention = hall.policy.retention;
+pub async fn keep_retention(services: Arc<Services>) {
+    let Ok(gate) = &services.gate else { return };
+    let retention = services.policy.retention;
     loop {
-        // What could not be pruned now is tried again at the next look.
-        let _tried_again = gate.ledger.prune_if_due(retention, hall.clock.now(), hall.clock.uptime()).await;
-        hall.clock.sleep(PRUNE_LOOKS_EVERY).await;
+        // A failed pruning is tried again at the next look.
+        let _tried_again =
+            gate.ledger.prune_if_due(retention, services.clock.now(), services.clock.uptime()).await;
+        services.clock.sleep(PRUNE_LOOKS_EVERY).await;
     }
 }
 
@@ -79,12 +80,12 @@ const COUNTS_EVERY: Duration = Duration::from_secs(5);
 
 /// Counts of all processes add up in the ledger. Calls that are refused are counted too: so a ledger that takes no
 /// write is heard of here, and told once.
-pub async fn keep_counts(hall: Arc<Hall>, output: Output) {
-    let Ok(gate) = &hall.gate else { return };
+pub async fn keep_counts(services: Arc<Services>, output: Output) {
+    let Ok(gate) = &services.gate else { return };
     let mut told = None;
     loop {
-        hall.clock.sleep(COUNTS_EVERY).await;
-        // What could not be written now is written the next time.
+        services.clock.sleep(COUNTS_EVERY).await;
+        // Counts that could not be written now are written the next time.
         let trouble = gate.write_counts().await.err().map(|error| error.to_string());
         if let Some(why) = trouble.as_ref().filter(|_| trouble != told) {
             output.warn(format_args!("semel: effects are refused: {why}"));
@@ -96,34 +97,34 @@ pub async fn keep_counts(hall: Arc<Hall>, output: Output) {
 /// How often an answer is tried again that the ledger could not take.
 const OWED_EVERY: Duration = Duration::from_secs(1);
 
-/// What was answered while the ledger was in trouble is settled once it is well.
-pub async fn keep_settling(hall: Arc<Hall>) {
-    let Ok(gate) = &hall.gate else { return };
+/// Answers that came while the ledger was in trouble are settled once it is well.
+pub async fn keep_settling(services: Arc<Services>) {
+    let Ok(gate) = &services.gate else { return };
     loop {
-        hall.clock.sleep(OWED_EVERY).await;
+        services.clock.sleep(OWED_EVERY).await;
         gate.settle_pending().await;
     }
 }
 
 /// The last of them, before a program ends.
-pub async fn write_counts(hall: &Hall) {
-    if let Ok(gate) = &hall.gate {
+pub async fn write_counts(services: &Services) {
+    if let Ok(gate) = &services.gate {
         let _lost = gate.write_counts().await;
     }
 }
 
 /// The last thing of all: the ledger is left as one file.
-pub fn fold_back(hall: &Hall) {
-    if let Ok(gate) = &hall.gate {
+pub fn fold_back(services: &Services) {
+    if let Ok(gate) = &services.gate {
         gate.ledger.store().fold_back();
     }
 }
 
-/// What did not settle in time is in doubt, and is written down as such before the process ends.
-pub async fn lapse_rest(hall: &Hall, output: Output) {
-    let Ok(gate) = &hall.gate else { return };
+/// A call that did not settle in time is in doubt, and is written down as such before the process ends.
+pub async fn lapse_rest(services: &Services, output: Output) {
+    let Ok(gate) = &services.gate else { return };
     gate.settle_pending().await;
-    match gate.ledger.lapse_own(hall.clock.now()).await {
+    match gate.ledger.lapse_own(services.clock.now()).await {
         Ok(0) => {}
         Ok(rest) => {
             let calls = counted(rest, "call", "calls");
@@ -131,7 +132,7 @@ pub async fn lapse_rest(hall: &Hall, output: Output) {
                 "semel: in doubt, because not settled in time: {calls}; see semel ledger"
             ));
         }
-        // Whoever reads it finds its holder dead, and the doubt with it.
+        // The next reader finds its holder dead, and the doubt with it.
         Err(error) => {
             output.warn(format_args!("semel: what is still in flight could not be marked: {error}"))
         }

@@ -1,13 +1,13 @@
 //! The table of effects: the id is never cut, a state has a colour and always its word.
 
 use crate::effect_json;
-use crate::neutral;
+use crate::terminal_text;
 use comfy_table::{ContentArrangement, Table};
 use owo_colors::{OwoColorize, Style};
 use semel_core::effect::{Effect, Evidence, NotApplied, NotAppliedWhy, State};
 use semel_core::time::{At, in_words};
 
-/// What fits beside the other columns on a terminal of common width.
+/// The width that is left beside the other columns on a common terminal.
 const SUBJECT_CHARACTERS: usize = 40;
 const WHY_CHARACTERS: usize = 48;
 
@@ -16,14 +16,14 @@ const HEADER: [&str; 7] = ["EFFECT", "AGE", "STATE", "ACTION", "SUBJECT", "ATTEM
 pub fn effects<'a>(effects: impl IntoIterator<Item = &'a Effect>, now: At, wide: bool) -> String {
     let effects: Vec<&Effect> = effects.into_iter().collect();
     let cut = |text: &str, characters| {
-        if wide { neutral::line(text) } else { neutral::shortened(text, characters) }
+        if wide { terminal_text::line(text) } else { terminal_text::shortened(text, characters) }
     };
     let rows = effects.iter().map(|effect| {
         vec![
             effect.id.to_string(),
             in_words(now.since(effect.opened_at)),
             word(&effect.state).to_owned(),
-            neutral::line(&effect.facts.action),
+            terminal_text::line(&effect.facts.action),
             cut(&effect.facts.subject, SUBJECT_CHARACTERS),
             effect.newest_attempt().map_or(0, |attempt| attempt.number.0).to_string(),
             cut(&why(effect), WHY_CHARACTERS),
@@ -78,7 +78,7 @@ fn style(state: &State) -> Style {
     }
 }
 
-/// What the last column says. A plain success needs no words.
+/// The last column. A plain success needs no words.
 fn why(effect: &Effect) -> String {
     match &effect.state {
         State::Applied(_) if effect.undone.is_some() => {

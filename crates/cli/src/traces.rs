@@ -10,7 +10,7 @@ use semel_doors::http::target::Target;
 use semel_doors::telemetry::{Collector, Exporting, Traces};
 use std::sync::Arc;
 
-/// What a collector listens at, below its address.
+/// The path of a collector, below its address.
 const PATH: &str = "/v1/traces";
 
 /// Begins to send spans, if somebody said where to. Within a runtime. A wrong address is said and costs spans alone:
@@ -31,7 +31,7 @@ fn start(otel: &Otel, policy: &Policy) -> anyhow::Result<Option<(Arc<Traces>, Ex
     let Some(url) = from_environment.or_else(|| policy.serve.otlp.as_ref().map(below)) else {
         return Ok(None);
     };
-    // Whoever wrote the address means it: collectors stand in private networks.
+    // The operator wrote the address and means it: collectors stand in private networks.
     let target = Target::parse(&url).context("the address of the OTLP collector")?.with_private(true);
     let collector = Collector {
         client: Client::to(target)?,

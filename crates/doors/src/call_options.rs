@@ -1,12 +1,14 @@
 //! The options of a request for semel itself, in headers that go no further, at every door.
 
 use crate::http::headers::all;
-use crate::mcp::call::run_in_baggage;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use semel_core::ids::{BadName, Reason, Run};
 
 const AGAIN: &str = "semel-again";
 const DRY_RUN: &str = "semel-dry-run";
+/// Names the step of an agent that a model answers.
+pub const STEP: HeaderName = HeaderName::from_static("semel-step");
+
 const BAGGAGE: &str = "baggage";
 
 /// All that a request may say to semel: the token it is let in by, its run, its step, and what stands above.
@@ -80,6 +82,16 @@ pub fn is_for_semel(name: &str) -> bool {
     let begins =
         |name: &str, with: &str| name.get(..with.len()).is_some_and(|it| it.eq_ignore_ascii_case(with));
     begins(name, "semel") || begins(name, "dev.semel")
+}
+
+/// W3C baggage: `a=1,semel.run_id=nightly;property`.
+pub fn run_in_baggage(baggage: &str) -> Option<String> {
+    let mut entries = baggage.split(',').filter_map(|entry| entry.trim().split_once('='));
+    let (_, value) = entries.find(|(name, _)| name.trim() == "semel.run_id")?;
+    let value = value.split(';').next()?.trim();
+    // Its values are percent-encoded.
+    let run = crate::wire::form::decoded(&value.replace('+', "%2B")).into_owned();
+    Some(run).filter(|run| !run.is_empty())
 }
 
 #[cfg(test)]

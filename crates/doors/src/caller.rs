@@ -1,4 +1,4 @@
-//! Who calls.
+//! The caller of a request.
 
 use crate::http::server::Revocable;
 use semel_core::ids::Run;
@@ -18,7 +18,7 @@ pub struct Caller {
     pub run: Option<Run>,
     /// The run that the environment names: what holds where a call names none.
     pub surrounding_run: Option<Run>,
-    /// What it showed, where that can be revoked while its call waits.
+    /// Its token, where that can be revoked while its call waits.
     pub token: Option<Revocable>,
 }
 

@@ -1,48 +1,46 @@
 //! An answer about an effect: once it has left, it counts as delivered.
 
-use crate::hall::Hall;
+use crate::delivery_batch::{BatchedAnswer, UnmarkedAnswer};
+use crate::errands;
 use crate::http::server::on_sent::OnSent;
-use crate::marks::Marks;
+use crate::services::Services;
 use axum::response::Response;
 use semel_gate::clock::Clock;
-use semel_gate::pending_delivery::PendingDelivery;
-use semel_ledger::RecordSnapshot;
-use std::sync::{Arc, Mutex, PoisonError};
+use semel_ledger::Found;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
+use tokio::runtime::Handle;
 
-/// What is marked once an answer has reached somebody, however many have it on its way.
+/// How long answers are gathered, unless a call waits for a mark. An answer that is not marked when its process is
+/// killed counts as undelivered, so it must not be much longer than a client takes to call again.
+const GATHERED_FOR: Duration = Duration::from_millis(5);
+
+/// A ledger that cannot be written is mostly locked by another process, which lets go of it after a while.
+const TRIED_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const TRIES_MAX: u32 = 60;
+
+/// The mark of one answer, however many callers have the answer on its way.
 #[derive(Debug, Clone)]
-pub struct Delivery(Arc<Due>);
-
-#[derive(Debug)]
-struct Due {
-    hall: Arc<Hall>,
-    /// Without its reply, which a mark does not need.
-    found: RecordSnapshot,
-    /// The next call waits for the mark as long as this is there.
-    pending: Mutex<Option<PendingDelivery>>,
-    late_from: Option<Duration>,
+pub struct Delivery {
+    services: Arc<Services>,
+    answer: Arc<UnmarkedAnswer>,
 }
 
 impl Delivery {
-    /// `None`: there is nothing to mark, or it was marked before. `late_from`: the moment, on the monotonic clock, from
-    /// which on whoever had asked may have gone, and is not taken to have got it.
+    /// `None`: there is nothing to mark, or it was marked before.
     pub fn of(
-        hall: &Arc<Hall>,
-        found: Option<RecordSnapshot>,
+        services: &Arc<Services>,
+        found: Option<Found>,
         late_from: Option<Duration>,
     ) -> Option<Delivery> {
-        let unmarked =
-            |found: &RecordSnapshot| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
+        let unmarked = |found: &Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
         let found = found.filter(unmarked)?;
-        let pending = Mutex::new(hall.begin_delivery(found.key));
-        let hall = Arc::clone(hall);
-        Some(Delivery(Arc::new(Due {
-            hall,
-            found: RecordSnapshot { reply: None, ..found },
-            pending,
-            late_from,
-        })))
+        let pending = services.begin_delivery(found.key);
+        let answer = Arc::new(UnmarkedAnswer::new(found, pending, late_from));
+        Some(Delivery { services: Arc::clone(services), answer })
     }
 
     /// Has it marked once the response has left.
@@ -52,29 +50,64 @@ impl Delivery {
 
     /// It has left just now, and is marked by and by, unless it was late. Within a runtime.
     pub fn mark(self) {
-        let hall = Arc::clone(&self.0.hall);
-        match self.0.late_from.is_some_and(|late| hall.clock.elapsed() > late) {
-            true => self.has_left(),
-            false => Marks::add(&hall, self),
+        let Delivery { services, answer } = self;
+        if answer.late_from.is_some_and(|late| services.clock.elapsed() > late) {
+            return answer.release();
+        }
+        let in_flight = Some(services.in_flight.begin());
+        if services.delivery_batch.push(BatchedAnswer { answer, in_flight }) {
+            drop(errands::beside(mark_batch(services), &Handle::current()));
         }
     }
 
-    /// Marks it. `false`: the ledger could not be written. Until it can, the next call is answered from the record,
-    /// which is safe.
-    pub(crate) async fn try_mark(&self) -> bool {
-        let Due { hall, found, .. } = &*self.0;
-        let marked = match &hall.gate {
-            Ok(gate) => gate.delivered(found).await.is_ok(),
-            Err(_) => true,
-        };
-        if marked {
-            self.has_left();
-        }
-        marked
+    /// Nobody takes the answer any more: the next call need not wait for its mark.
+    pub fn release(&self) {
+        self.answer.release();
     }
+}
 
-    /// It is marked, or nobody takes it any more: whoever comes next need not wait for it.
-    pub fn has_left(&self) {
-        drop(self.0.pending.lock().unwrap_or_else(PoisonError::into_inner).take());
+async fn mark_batch(services: Arc<Services>) {
+    if let Ok(gate) = &services.gate {
+        let _in_time = tokio::time::timeout(GATHERED_FOR, gate.pending_deliveries.wanted()).await;
     }
+    let mut batch = services.delivery_batch.take();
+    for _ in 0..TRIES_MAX {
+        let marked = join_all(batch.iter().map(|batched| mark(&services, &batched.answer))).await;
+        let mut marked = marked.into_iter();
+        batch.retain(|_| !marked.next().unwrap_or_default());
+        if batch.is_empty() {
+            return;
+        }
+        batch.iter_mut().for_each(|batched| batched.in_flight = None);
+        services.clock.sleep(TRIED_AGAIN_AFTER).await;
+    }
+    batch.iter().for_each(|batched| batched.answer.release());
+}
+
+/// `false`: the ledger could not be written. Until it can, the next call is answered from the record, which is safe.
+async fn mark(services: &Services, answer: &UnmarkedAnswer) -> bool {
+    let marked = match &services.gate {
+        Ok(gate) => gate.delivered(&answer.found).await.is_ok(),
+        Err(_) => true,
+    };
+    if marked {
+        answer.release();
+    }
+    marked
+}
+
+/// All at once, so that they meet in the ledger. Each is ready after one or two turns, so all are polled whenever one
+/// is woken.
+async fn join_all(futures: impl Iterator<Item = impl Future<Output = bool>>) -> Vec<bool> {
+    let mut futures: Vec<Pin<Box<_>>> = futures.map(Box::pin).collect();
+    let mut answers: Vec<Option<bool>> = vec![None; futures.len()];
+    poll_fn(|context| {
+        for (future, answer) in futures.iter_mut().zip(&mut answers).filter(|(_, answer)| answer.is_none()) {
+            if let Poll::Ready(ready) = future.as_mut().poll(context) {
+                *answer = Some(ready);
+            }
+        }
+        answers.iter().copied().collect::<Option<Vec<bool>>>().map_or(Poll::Pending, Poll::Ready)
+    })
+    .await
 }

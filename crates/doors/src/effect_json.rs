@@ -1,7 +1,5 @@
 //! An effect in JSON: one form, wherever effects are listed, shown or exported.
 
-use crate::command::render::Output as CommandOutput;
-use crate::proxy::reply::Kept;
 use schemars::JsonSchema;
 use semel_core::answer::EffectWord;
 use semel_core::class::{Class, Tier};
@@ -17,7 +15,6 @@ use semel_ledger::holders::Holders;
 use semel_ledger::journal::state_word;
 use semel_ledger::store::Store;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Effect")]
@@ -184,7 +181,7 @@ pub fn why(effect: &Effect) -> Option<String> {
     }
 }
 
-/// What is left of an effect's reply, and the bytes where there are any.
+/// The rest of an effect's reply, and the bytes where there are any.
 pub async fn reply<S: Store, H: Holders, E: Entropy>(
     ledger: &Ledger<S, H, E>,
     key: Digest,
@@ -203,14 +200,4 @@ pub async fn reply<S: Store, H: Holders, E: Entropy>(
             None => (ReplyKept::Pruned, None),
         },
     })
-}
-
-/// What was recorded, as JSON to the digit.
-pub fn data_of(reply: &[u8]) -> Box<RawValue> {
-    let raw = |text: String| RawValue::from_string(text).ok();
-    let output = || CommandOutput::decode(reply).and_then(|output| raw(output.data().to_string()));
-    let answer = || raw(Kept::decode(reply.to_vec())?.data());
-    let exact = || raw(String::from_utf8(reply.to_vec()).ok()?);
-    let words = || raw(serde_json::json!({"text": String::from_utf8_lossy(reply)}).to_string());
-    output().or_else(answer).or_else(exact).or_else(words).unwrap_or_default()
 }

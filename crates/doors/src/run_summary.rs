@@ -1,8 +1,7 @@
 //! The effects of a run in Markdown, for a model that has forgotten them.
 
-use crate::command::render::Output as CommandOutput;
-use crate::proxy::reply::Kept;
-use crate::{effect_json, neutral};
+use crate::reply::{CommandOutput, HttpReply};
+use crate::{effect_json, terminal_text};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, Evidence, NotApplied, NotAppliedWhy, State};
@@ -24,7 +23,7 @@ const FIRST_LINE_CHARACTERS_MAX: usize = 2_000;
 
 /// Effects by what is known of them, each group oldest first.
 #[derive(Debug, Default)]
-pub struct Sorted {
+pub struct SortedEffects {
     twice: Vec<(Digest, Effect)>,
     applied: Vec<(Digest, Effect)>,
     in_doubt: Vec<(Digest, Effect)>,
@@ -35,7 +34,7 @@ pub struct Sorted {
     not_applied: Vec<(Digest, Effect)>,
 }
 
-impl Sorted {
+impl SortedEffects {
     pub fn push(&mut self, key: Digest, effect: Effect) {
         let group = match effect.state {
             _ if lifecycle::duplicates(&effect).is_some() => &mut self.twice,
@@ -59,15 +58,15 @@ impl Sorted {
 
 /// A run, and whose it is.
 #[derive(Debug, Clone, Copy)]
-pub struct OfRun<'a> {
+pub struct RunName<'a> {
     pub tenant: &'a str,
     pub run: &'a str,
 }
 
 pub async fn markdown<S: Store, H: Holders, E: Entropy>(
     ledger: Option<&Ledger<S, H, E>>,
-    sorted: &Sorted,
-    of: Option<OfRun<'_>>,
+    sorted: &SortedEffects,
+    of: Option<RunName<'_>>,
 ) -> Result<String, Error> {
     let mut text = match of {
         Some(of) => format!("# Done in run {}\n", code(of.run)),
@@ -188,7 +187,7 @@ fn put(text: &mut String, more: std::fmt::Arguments<'_>) {
 /// The first line that says something, for a person or a model to recognise a result by.
 pub fn first_line(bytes: &[u8]) -> Option<String> {
     let output = CommandOutput::decode(bytes).map(|output| output.stdout);
-    let answer = || Kept::decode(bytes.to_vec()).map(|kept| kept.body.to_vec());
+    let answer = || HttpReply::decode(bytes.to_vec()).map(|kept| kept.body.to_vec());
     let output = output.or_else(answer);
     let text = String::from_utf8_lossy(output.as_deref().unwrap_or(bytes));
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
@@ -200,5 +199,5 @@ pub fn first_line(bytes: &[u8]) -> Option<String> {
 
 /// Recorded text stays text: in a code span it can neither end its line nor look like an instruction of ours.
 fn code(text: &str) -> String {
-    format!("`{}`", neutral::shortened(text, RESULT_CHARACTERS).replace('`', "'"))
+    format!("`{}`", terminal_text::shortened(text, RESULT_CHARACTERS).replace('`', "'"))
 }

@@ -1,4 +1,4 @@
-//! What was asked, sent, done and saved, added up from the ledger's counts.
+//! Calls asked, sent, done and saved, added up from the ledger's counts.
 
 use schemars::JsonSchema;
 use semel_core::effect::State;
@@ -24,15 +24,16 @@ pub struct Stats {
     pub schema_version: u32,
     /// The first day that is in it, in UTC.
     pub since: String,
-    pub total: Line,
+    pub total: StatsLine,
     /// By the way in: `cli`, `mcp`, `http`, `llm`, `fn`.
-    pub doors: BTreeMap<String, Line>,
+    pub doors: BTreeMap<String, StatsLine>,
     /// Effects that are in doubt at this moment. Generations that were lost need nobody and are not among them.
     pub in_doubt_now: u64,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
-pub struct Line {
+#[schemars(rename = "Line")]
+pub struct StatsLine {
     /// Calls that came.
     pub asked: u64,
     /// Attempts that went to the upstream.
@@ -51,8 +52,8 @@ pub struct Line {
     pub refused: u64,
     pub repeated: Repeated,
     pub duplicates_detected: u64,
-    pub tokens: Tokens,
-    pub saved_tokens: Tokens,
+    pub tokens: TokenCounts,
+    pub saved_tokens: TokenCounts,
     /// In whatever the price table counts in; 0 without one.
     pub cost: f64,
     pub saved_cost: f64,
@@ -68,21 +69,22 @@ pub struct Repeated {
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Tokens {
+#[schemars(rename = "Tokens")]
+pub struct TokenCounts {
     pub input: u64,
     pub output: u64,
 }
 
-impl Line {
+impl StatsLine {
     /// Calls that got their answer without anything being sent for them.
     pub fn saved(&self) -> u64 {
         self.replayed + self.joined
     }
 
-    fn of(tally: &Tally) -> Line {
+    fn of(tally: &Tally) -> StatsLine {
         let count = |counter: Counter| tally.get(counter.word()).copied().unwrap_or_default();
         let money = |counter: Counter| count(counter) as f64 / 1e9;
-        Line {
+        StatsLine {
             asked: count(Counter::Asked),
             sent: count(Counter::Sent),
             passed_through: count(Counter::PassedThrough),
@@ -101,8 +103,8 @@ impl Line {
                 process: count(Counter::Process),
             },
             duplicates_detected: count(Counter::Duplicates),
-            tokens: Tokens { input: count(Counter::InputTokens), output: count(Counter::OutputTokens) },
-            saved_tokens: Tokens {
+            tokens: TokenCounts { input: count(Counter::InputTokens), output: count(Counter::OutputTokens) },
+            saved_tokens: TokenCounts {
                 input: count(Counter::SavedInputTokens),
                 output: count(Counter::SavedOutputTokens),
             },
@@ -135,13 +137,13 @@ pub async fn stats<S: Store, H: Holders, E: Entropy>(
     Ok(Stats {
         schema_version: 1,
         since: At(u64::from(first.0) * 86_400 * 1_000_000).to_string()[..10].to_owned(),
-        total: Line::of(&total),
-        doors: doors.into_iter().map(|(door, tally)| (door, Line::of(&tally))).collect(),
+        total: StatsLine::of(&total),
+        doors: doors.into_iter().map(|(door, tally)| (door, StatsLine::of(&tally))).collect(),
         in_doubt_now: in_doubt(ledger, tenant, now).await?,
     })
 }
 
-/// What all tenants did in all processes since the ledger was founded, in the order of the doors.
+/// The deeds of all tenants in all processes since the ledger was founded, in the order of the doors.
 pub async fn totals<S: Store, H: Holders, E: Entropy>(
     ledger: &Ledger<S, H, E>,
 ) -> Result<[Tally; DoorKind::ALL.len()], Error> {

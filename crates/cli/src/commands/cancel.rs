@@ -3,10 +3,10 @@
 use crate::args::CancelArgs;
 use crate::context::Context;
 use crate::effect_json::{self, EffectJson};
-use crate::neutral;
 use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::counted;
+use crate::terminal_text;
 use semel_core::ids::{Reason, Run};
 use semel_doors::known_run::{is_on_record, lists_effects};
 use semel_gate::clock::{Clock, SystemClock, block_on};
@@ -29,7 +29,7 @@ pub fn run(context: &Context, args: &CancelArgs) -> anyhow::Result<ExitCode> {
     let reason = match operator {
         None => reason,
         Some(operator) => {
-            let what = format!("Let run {} start things again?", neutral::line(&run.id));
+            let what = format!("Let run {} start things again?", terminal_text::line(&run.id));
             let by = operator.confirm(&ledger, TENANT, what)?;
             Some(reason.map_or_else(|| by.clone(), |reason| format!("{by}: {reason}")))
         }
@@ -78,8 +78,8 @@ pub fn run(context: &Context, args: &CancelArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(cancelled: &CancelReport, known: bool, args: &CancelArgs) -> Result<String, std::fmt::Error> {
-    let run = neutral::line(&args.run);
+fn text(cancelled: &Cancelled, known: bool, args: &CancelArgs) -> Result<String, std::fmt::Error> {
+    let run = terminal_text::line(&args.run);
     let mut text = if args.lift {
         format!("Run {run} may start things again.\n")
     } else {
@@ -118,7 +118,7 @@ fn text(cancelled: &CancelReport, known: bool, args: &CancelArgs) -> Result<Stri
             if lines.is_empty() { "none".to_owned() } else { lines.len().to_string() }
         )?;
         for line in lines {
-            writeln!(text, "  {}", neutral::line(&line))?;
+            writeln!(text, "  {}", terminal_text::line(&line))?;
         }
     }
     if !args.lift {

@@ -2,10 +2,10 @@
 
 use crate::args::DoctorArgs;
 use crate::context::{Context, EXIT_FINDINGS};
-use crate::neutral;
 use crate::open::{self, LocalLedger};
 use crate::output::{RESTORE, counted, hint, ledger_hint};
 use crate::policy_files::{self, Unusable};
+use crate::terminal_text;
 use owo_colors::OwoColorize;
 use rustix::fs::Access;
 use semel_core::effect::State;
@@ -105,8 +105,8 @@ fn report(context: &Context, checks: &[DoctorCheck]) -> ExitCode {
                 Status::Warn => "warn".yellow().to_string(),
                 Status::Fail => "FAIL".red().to_string(),
             };
-            lines.push(format!("{word}  {check:<15}  {}", neutral::line(detail)));
-            lines.extend(hint.as_ref().map(|hint| format!("{:23}hint: {}", "", neutral::line(hint))));
+            lines.push(format!("{word}  {check:<15}  {}", terminal_text::line(detail)));
+            lines.extend(hint.as_ref().map(|hint| format!("{:23}hint: {}", "", terminal_text::line(hint))));
         }
         context.output.data(lines.join("\n"));
     }
@@ -308,7 +308,8 @@ fn policy(context: &Context, checks: &mut Checks) {
     }
 }
 
-/// What `semel serve` would not start without. Where it is started may know more than where this is asked.
+/// The needs of `semel serve`, without which it does not start. Where it is started may know more than where this is
+/// asked.
 fn credentials(context: &Context, checks: &mut Checks, policy: &Policy) {
     let apis = policy.upstreams.iter().map(|(name, api)| (format!("upstream.{name}"), &api.headers_env));
     let servers = policy.mcp.iter().filter_map(|(name, server)| match &server.reach {

@@ -76,7 +76,7 @@ pub fn arguments(action: &str, text: &str) -> anyhow::Result<Json> {
     Ok(Json::object([("args", value)]))
 }
 
-/// What the HTTP door makes of `POST api.stripe.com/v1/charges`: all roots are there, be they empty.
+/// The HTTP door's reading of `POST api.stripe.com/v1/charges`: all roots are there, be they empty.
 fn of_request(request: &str, value: Json) -> Json {
     const ROOTS: [&str; 3] = ["body", "query", "headers"];
     let place = request.split_once(' ').map_or(request, |(_, place)| place);

@@ -3,7 +3,7 @@
 use crate::args::StatsArgs;
 use crate::context::Context;
 use crate::table;
-use semel_doors::stats::{Line, Stats, stats};
+use semel_doors::stats::{Stats, StatsLine, stats};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -23,7 +23,13 @@ pub fn run(context: &Context, args: &StatsArgs) -> anyhow::Result<ExitCode> {
 fn empty(since: Duration, clock: &SystemClock) -> Stats {
     let began = semel_core::time::At(clock.now().0.saturating_sub(since.as_micros() as u64));
     let since = began.to_string()[..10].to_owned();
-    Stats { schema_version: 1, since, total: Line::default(), doors: Default::default(), in_doubt_now: 0 }
+    Stats {
+        schema_version: 1,
+        since,
+        total: StatsLine::default(),
+        doors: Default::default(),
+        in_doubt_now: 0,
+    }
 }
 
 fn print(context: &Context, stats: &Stats) {
@@ -32,7 +38,7 @@ fn print(context: &Context, stats: &Stats) {
         return;
     }
     context.output.say(format_args!("since {} (UTC)", stats.since));
-    let row = |name: &str, line: &Line| {
+    let row = |name: &str, line: &StatsLine| {
         let numbers =
             [line.asked, line.sent, line.applied, line.saved(), line.in_doubt, line.duplicates_detected];
         std::iter::once(name.to_owned()).chain(numbers.map(|number| number.to_string())).collect()
@@ -43,7 +49,7 @@ fn print(context: &Context, stats: &Stats) {
     for line in table::plain(&header, rows) {
         context.output.data(line);
     }
-    let Line { repeated, tokens, saved_tokens, .. } = &stats.total;
+    let StatsLine { repeated, tokens, saved_tokens, .. } = &stats.total;
     context.output.data(format_args!(
         "repeated by transport {}, SDK {}, agent {}, other process {}",
         repeated.transport, repeated.sdk, repeated.agent, repeated.process

@@ -5,7 +5,7 @@ use crate::context::Context;
 use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::Hinted;
-use crate::{neutral, table};
+use crate::{table, terminal_text};
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::tokens::{AccessScope, StoredToken, TokenRequest};
@@ -53,7 +53,7 @@ fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow:
         TokenScope::Operator => AccessScope::Operator,
         TokenScope::Admin => AccessScope::Admin,
     };
-    // Who may make a token that rules, may rule.
+    // A maker of tokens that rule may rule.
     let operator = match scope {
         AccessScope::Agent => None,
         AccessScope::Operator | AccessScope::Admin => {
@@ -105,7 +105,7 @@ fn list(context: &Context, clock: &SystemClock) -> anyhow::Result<()> {
             (Some(at), false) => at.clone(),
             (None, _) => "no end".to_owned(),
         };
-        let name = token.name.as_deref().map(neutral::line).unwrap_or_default();
+        let name = token.name.as_deref().map(terminal_text::line).unwrap_or_default();
         vec![
             token.id.clone(),
             token.scope.word().to_owned(),

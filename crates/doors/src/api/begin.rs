@@ -1,24 +1,25 @@
 //! `begin`: code that calls tools itself asks for the right to make one attempt.
 
-use super::Api;
-use super::asked::{Asked, Who};
-use super::away::Client;
+use super::claim;
+use super::client_effect::reply_of;
+use super::client_upstream::ClientUpstream;
 use super::problem::{Problem, problem_of};
+use super::request::{ApiPrincipal, ApiRequest};
 use super::respond;
-use super::settle::reply_of;
-use crate::ask::following::{self, Question};
+use super::server::ApiServer;
+use crate::background_confirm::BackgroundConfirm;
 use crate::call_options::CallOptions;
 use crate::delivery::Delivery;
-use crate::effect_json::data_of;
+use crate::reply::to_json;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
-use semel_core::answer::{Answer, EffectWord};
+use semel_core::answer::Answer;
 use semel_core::class::{Class, Tier};
 use semel_core::ids::{AttemptNo, EffectId, IdempotencyKey, Nonce, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::{self, Json};
-use semel_core::policy::rule::{EffectWording, Rule};
+use semel_core::policy::rule::Rule;
 use semel_core::policy::{ActionFacts, Policy, duration};
 use semel_core::wording;
 use semel_gate::{BeginAnswer, ClaimHandle, GivenReply, Passed};
@@ -94,7 +95,7 @@ pub enum BegunForm {
 /// Send it now, then settle with the claim.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ToRun {
-    outcome: RunWord,
+    outcome: RunOutcome,
     /// Null for a read and in observe mode: nothing is recorded, and there is nothing to settle.
     claim: Option<String>,
     #[schemars(with = "Option<String>")]
@@ -112,71 +113,72 @@ pub struct ToRun {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-enum RunWord {
+enum RunOutcome {
     Run,
 }
 
-pub async fn begin(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let (who, bytes_max) = (asked.who.clone(), asked.bytes_max());
+pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let (who, bytes_max) = (request.who.clone(), request.bytes_max());
     let _until_it_is_answered = api.turn(&who, bytes_max).await?;
-    let (metadata, token, options) = (asked.metadata.clone(), asked.token.clone(), asked.options.clone());
-    let (who, header_run, came, wish) = asked.json::<Begin>().await?;
+    let (metadata, token, options) =
+        (request.metadata.clone(), request.token.clone(), request.options.clone());
+    let (who, header_run, received_at, wanted) = request.json::<Begin>().await?;
     let gate = api.gate()?;
-    let wish = Wish::read(wish, header_run, options)?;
-    let rule = wish.rule(&api.hall.policy)?;
-    let ask = wish.ask(&who);
+    let wanted = BeginRequest::read(wanted, header_run, options)?;
+    let rule = wanted.rule(&api.services.policy)?;
+    let ask = wanted.ask(&who);
     let mut intent = Intent::of(&ask, &rule, gate.ledger.secret())
         .map_err(|missing| Problem::of_trouble(wording::key_required(&missing)))?;
     intent.metadata = metadata;
-    let client = Client::of(&api.hall, &wish.action, &wish.arguments, &rule);
+    let client = ClientUpstream::of(&api.services, &wanted.action, &wanted.arguments, &rule);
     let mut client = client.showing(token.as_ref());
-    if wish.dry_run {
+    if wanted.dry_run {
         return respond::json(&gate.dry_run(&intent, &rule, &mut client).await?);
     }
-    let nonce = wish.nonce(&who, gate.ledger.secret());
+    let nonce = wanted.nonce(&who, gate.ledger.secret());
     match gate.begin(&intent, &rule, &mut client, nonce).await? {
-        BeginAnswer::Run(taken) => respond::json(&ToRun::with(&taken)),
-        BeginAnswer::Unrecorded => respond::json(&ToRun::unrecorded(&rule)),
-        BeginAnswer::Answered(mut passed) => {
-            // Whoever asked before may have gone with its process.
+        Begun::Run(taken) => respond::json(&ToRun::with(&taken)),
+        Begun::Unrecorded => respond::json(&ToRun::unrecorded(&rule)),
+        Begun::Answered(mut passed) => {
+            // The process that asked before may have ended.
             if let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(&rule, &mut passed)) {
                 let reply = match &passed.reply {
                     GivenReply::Recorded(bytes) => reply_of(Some(bytes)),
                     GivenReply::Live | GivenReply::None => Json::Null,
                 };
-                let (confirm, action, arguments) = (confirm.clone(), wish.action, wish.arguments);
-                let question = Question { confirm, action, arguments, reply, credential: None };
-                following::follow(&api.hall, done, question);
+                let (confirm, action, arguments) = (confirm.clone(), wanted.action, wanted.arguments);
+                let question = BackgroundConfirm { confirm, action, arguments, reply, credential: None };
+                question.start(&api.services, done);
             }
-            answered(api, *passed, came, rule.late_after)
+            answered(api, *passed, received_at, rule.late_after)
         }
     }
 }
 
 fn answered(
-    api: Arc<Api>,
+    api: Arc<ApiServer>,
     passed: Passed,
-    came: Duration,
+    received_at: Duration,
     late_after: Duration,
 ) -> Result<Response, Problem> {
     let Passed { answer, reply, delivery } = passed;
     if !answer.ok {
         let problem = problem_of(&answer);
         return Err(match &reply {
-            // What a twin's attempt was refused with.
+            // The upstream's refusal of a twin's attempt.
             GivenReply::Recorded(bytes) => {
-                let data: serde_json::Value = serde_json::from_str(data_of(bytes).get()).unwrap_or_default();
+                let data: serde_json::Value = serde_json::from_str(to_json(bytes).get()).unwrap_or_default();
                 problem.with("data", data)
             }
             _ => problem,
         });
     }
     let text = respond::answer(&answer, &reply)?;
-    Ok(respond::delivering(text, Delivery::of(&api.hall, delivery, Some(came + late_after))))
+    Ok(respond::delivering(text, Delivery::of(&api.services, delivery, Some(received_at + late_after))))
 }
 
-/// A wish, understood and checked.
-struct Wish {
+/// A wanted, understood and checked.
+struct BeginRequest {
     action: String,
     arguments: Json,
     key: Option<IdempotencyKey>,
@@ -191,16 +193,16 @@ struct Wish {
     dry_run: bool,
 }
 
-impl Wish {
-    fn read(wish: Begin, header_run: Option<Run>, options: CallOptions) -> Result<Wish, Problem> {
-        let name = wish.action.strip_prefix("fn:").unwrap_or_default();
+impl BeginRequest {
+    fn read(wanted: Begin, header_run: Option<Run>, options: CallOptions) -> Result<BeginRequest, Problem> {
+        let name = wanted.action.strip_prefix("fn:").unwrap_or_default();
         let visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-        if name.is_empty() || wish.action.len() > ACTION_CHARS_MAX || !visible(name) {
+        if name.is_empty() || wanted.action.len() > ACTION_CHARS_MAX || !visible(name) {
             return Err(Problem::bad(format!(
                 "action is fn:NAME, of at most {ACTION_CHARS_MAX} visible characters"
             )));
         }
-        let arguments = match wish.arguments {
+        let arguments = match wanted.arguments {
             None => Json::object::<&str, 0>([]),
             Some(raw) => {
                 json::parse(raw.get()).map_err(|error| Problem::bad(format!("arguments: {error}")))?
@@ -210,35 +212,39 @@ impl Wish {
             return Err(Problem::bad("arguments must be an object"));
         }
         let bad = |what: &str, error: &dyn std::fmt::Display| Problem::bad(format!("{what}: {error}"));
-        let named = wish.run.as_deref().map(Run::named).transpose().map_err(|error| bad("run", &error))?;
+        let named = wanted.run.as_deref().map(Run::named).transpose().map_err(|error| bad("run", &error))?;
         let again =
-            wish.again.as_deref().map(Reason::parse).transpose().map_err(|error| bad("again", &error))?;
-        let key =
-            wish.key.as_deref().map(IdempotencyKey::parse).transpose().map_err(|error| bad("key", &error))?;
+            wanted.again.as_deref().map(Reason::parse).transpose().map_err(|error| bad("again", &error))?;
+        let key = wanted
+            .key
+            .as_deref()
+            .map(IdempotencyKey::parse)
+            .transpose()
+            .map_err(|error| bad("key", &error))?;
         let short = |what: &str, text: &Option<String>, max: usize| match text {
             Some(text) if text.is_empty() || text.chars().count() > max => {
                 Err(Problem::bad(format!("{what} has 1 to {max} characters")))
             }
             _ => Ok(()),
         };
-        short("serialize_by", &wish.serialize_by, RESOURCE_CHARS_MAX)?;
-        short("call_id", &wish.call_id, CALL_ID_CHARS_MAX)?;
-        if wish.nonce.as_ref().is_some_and(|nonce| !NONCE_CHARS.contains(&nonce.len()) || !visible(nonce)) {
+        short("serialize_by", &wanted.serialize_by, RESOURCE_CHARS_MAX)?;
+        short("call_id", &wanted.call_id, CALL_ID_CHARS_MAX)?;
+        if wanted.nonce.as_ref().is_some_and(|nonce| !NONCE_CHARS.contains(&nonce.len()) || !visible(nonce)) {
             return Err(Problem::bad("nonce has 16 to 128 visible characters, chosen at random"));
         }
-        Ok(Wish {
+        Ok(BeginRequest {
             arguments: Json::object([("args", arguments)]),
             key,
             run: header_run.or(named),
             again: again.or(options.again),
-            class: wish.class,
-            timeout: span("timeout", wish.timeout.as_deref(), DEADLINE_MAX)?.filter(|span| !span.is_zero()),
-            wait: span("wait", wish.wait.as_deref(), WAIT_MAX)?,
-            serialize_by: wish.serialize_by,
-            call_id: wish.call_id,
-            nonce: wish.nonce,
-            dry_run: wish.dry_run || options.dry_run,
-            action: wish.action,
+            class: wanted.class,
+            timeout: span("timeout", wanted.timeout.as_deref(), DEADLINE_MAX)?.filter(|span| !span.is_zero()),
+            wait: span("wait", wanted.wait.as_deref(), WAIT_MAX)?,
+            serialize_by: wanted.serialize_by,
+            call_id: wanted.call_id,
+            nonce: wanted.nonce,
+            dry_run: wanted.dry_run || options.dry_run,
+            action: wanted.action,
         })
     }
 
@@ -256,7 +262,7 @@ impl Wish {
         Ok(rule)
     }
 
-    fn ask<'a>(&'a self, who: &'a Who) -> Ask<'a> {
+    fn ask<'a>(&'a self, who: &'a ApiPrincipal) -> Ask<'a> {
         Ask {
             tenant: &who.tenant,
             principal: &who.principal,
@@ -275,7 +281,7 @@ impl Wish {
     }
 
     /// One client's nonce is never another's.
-    fn nonce(&self, who: &Who, secret: &semel_core::digest::Secret) -> Nonce {
+    fn nonce(&self, who: &ApiPrincipal, secret: &semel_core::digest::Secret) -> Nonce {
         let Some(nonce) = &self.nonce else { return Nonce(OsEntropy.bits()) };
         let parts = [who.tenant.as_bytes(), who.principal.as_bytes(), nonce.as_bytes()];
         let digest = secret.mac("client nonce", &parts);
@@ -295,8 +301,8 @@ fn span(what: &str, text: Option<&str>, max: Duration) -> Result<Option<Duration
 impl ToRun {
     fn with(taken: &ClaimHandle) -> ToRun {
         ToRun {
-            outcome: RunWord::Run,
-            claim: Some(super::settle::claim_text(taken)),
+            outcome: RunOutcome::Run,
+            claim: Some(claim::write(taken)),
             effect_id: Some(taken.effect),
             attempt: Some(taken.attempt),
             tier: taken.tier,
@@ -308,7 +314,7 @@ impl ToRun {
 
     fn unrecorded(rule: &Rule) -> ToRun {
         ToRun {
-            outcome: RunWord::Run,
+            outcome: RunOutcome::Run,
             claim: None,
             effect_id: None,
             attempt: None,
@@ -317,13 +323,5 @@ impl ToRun {
             idempotency_key: None,
             possible_repeat: false,
         }
-    }
-}
-
-/// What a success does, where the client does not say.
-pub fn word_of(rule: &Rule) -> EffectWord {
-    match &rule.effect {
-        Some(EffectWording::Word(word)) => *word,
-        _ => EffectWord::Updated,
     }
 }

@@ -23,12 +23,12 @@ pub fn opened(secret: &Secret, tenant: &str, text: &str) -> Result<Cursor, Probl
     }
 }
 
-/// What tells that it was made here, for this tenant.
+/// The mark of a cursor that was made here, for this tenant.
 fn mark(secret: &Secret, tenant: &str, place: u64) -> u64 {
     secret.mac("cursor", &[tenant.as_bytes(), &place.to_be_bytes()]).short()
 }
 
-/// What hides the place: another one for each mark.
+/// The mask of the place: another one for each mark.
 fn pad(secret: &Secret, mark: u64) -> u64 {
     secret.mac("cursor pad", &[&mark.to_be_bytes()]).short()
 }

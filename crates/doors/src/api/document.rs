@@ -1,36 +1,36 @@
 //! The OpenAPI document, made from the table of routes: what is not in the table is not there, and what is, is.
 
 use super::problem::ProblemForm;
-use super::routes::{BASE, Form, Route, routes};
+use super::route::{BASE, FormSchema, Route};
 use http::StatusCode;
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
-use std::sync::LazyLock;
+use std::sync::OnceLock;
 
 /// Ids and runs: one line without control characters.
 const NAME: &str = r"^[^\x00-\x1f\x7f-\x9f]{1,255}$";
 
 /// Made once, when somebody asks for it.
-static DOCUMENT: LazyLock<Value> = LazyLock::new(make);
+static DOCUMENT: OnceLock<Value> = OnceLock::new();
 
-pub fn document() -> &'static Value {
-    &DOCUMENT
+pub fn document(routes: fn() -> Vec<Route>) -> &'static Value {
+    DOCUMENT.get_or_init(|| make(routes()))
 }
 
 /// OpenAPI 3.1 takes JSON Schema of 2020-12 as it is; only the place of definitions is its own.
-fn make() -> Value {
+fn make(routes: Vec<Route>) -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     });
-    // What is optional differs: what may be left out when one writes is not always left out when one reads.
+    // Optional members differ: a member that may be left out of a request is not always left out of an answer.
     let mut schemas = Schemas {
         taken: settings.clone().for_deserialize().into_generator(),
         given: settings.for_serialize().into_generator(),
     };
     let mut paths = Map::new();
-    for route in routes() {
+    for route in routes {
         let path = paths.entry(format!("{BASE}{}", route.path)).or_insert_with(|| json!({}));
         path[route.method.as_str().to_ascii_lowercase()] = operation(&route, &mut schemas);
     }
@@ -93,7 +93,7 @@ fn operation(route: &Route, schemas: &mut Schemas) -> Value {
     operation
 }
 
-/// What a refusal means, as far as its status says.
+/// The meaning of a refusal, as far as its status says.
 fn meaning(status: StatusCode) -> &'static str {
     match status {
         StatusCode::BAD_REQUEST => "The request is malformed or incomplete.",
@@ -126,7 +126,7 @@ fn parameters(route: &Route, schemas: &mut SchemaGenerator) -> Vec<Value> {
 }
 
 /// The members of a query's form, one parameter each.
-fn in_query(form: Form, schemas: &mut SchemaGenerator) -> Vec<Value> {
+fn in_query(form: FormSchema, schemas: &mut SchemaGenerator) -> Vec<Value> {
     let named = form(schemas);
     let reference = named.get("$ref").and_then(Value::as_str).and_then(|path| path.rsplit('/').next());
     let whole = reference

@@ -1,12 +1,13 @@
 //! Effects: listed newest first, one by one, and their replies.
 
-use super::Api;
-use super::asked::{Asked, Who};
 use super::cursor;
-use super::named;
+use super::find_effect;
 use super::problem::Problem;
+use super::request::{ApiPrincipal, ApiRequest};
 use super::respond::{self, List};
+use super::server::ApiServer;
 use crate::effect_json::{self, EffectJson, ReplyKept};
+use crate::reply::to_json;
 use axum::response::Response;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use semel_core::digest::Digest;
@@ -39,7 +40,8 @@ const CLOCK_MARGIN: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Filter {
+#[schemars(rename = "Filter")]
+pub struct EffectsFilter {
     /// Only this state.
     pub state: Option<StateWord>,
     /// Only this run.
@@ -59,9 +61,9 @@ pub struct Filter {
     pub limit: Option<usize>,
 }
 
-impl Filter {
-    pub fn of_run(run: &str) -> Filter {
-        Filter { run: Some(run.to_owned()), ..Filter::default() }
+impl EffectsFilter {
+    pub fn of_run(run: &str) -> EffectsFilter {
+        EffectsFilter { run: Some(run.to_owned()), ..EffectsFilter::default() }
     }
 }
 
@@ -85,9 +87,9 @@ impl StateWord {
     }
 }
 
-pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let filter: Filter = asked.query()?;
-    let Listed { effects, next, damaged } = page(&api, &asked.who, &filter).await?;
+pub async fn list(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let filter: EffectsFilter = request.query()?;
+    let EffectPage { effects, next, damaged } = page(&api, &request.who, &filter).await?;
     let mut items = Vec::with_capacity(effects.len());
     for (key, effect) in &effects {
         items.push(EffectJson::read(&api.gate()?.ledger, *key, effect).await?);
@@ -97,14 +99,18 @@ pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
 
 /// The newest that are wanted, and where to go on.
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct EffectPage {
     pub effects: Vec<(Digest, Effect)>,
     pub next: Option<String>,
-    /// What cannot be read is passed over. Whose it was is not known either, so operators alone hear of it.
+    /// A damaged record is passed over. Its owner is not known either, so operators alone hear of it.
     pub damaged: usize,
 }
 
-pub async fn page(api: &Api, who: &Who, filter: &Filter) -> Result<Listed, Problem> {
+pub async fn page(
+    api: &ApiServer,
+    who: &ApiPrincipal,
+    filter: &EffectsFilter,
+) -> Result<EffectPage, Problem> {
     let gate = api.gate()?;
     let now = gate.clock.now();
     let since = filter.since.as_deref().map(|text| instant(text, now)).transpose()?;
@@ -133,7 +139,7 @@ pub async fn page(api: &Api, who: &Who, filter: &Filter) -> Result<Listed, Probl
     let sealed = |place| cursor::sealed(secret, &who.tenant, place);
     let opened = |text| cursor::opened(secret, &who.tenant, text);
     let mut before = filter.cursor.as_deref().map(opened).transpose()?;
-    let (mut found, mut looked_at) = (Listed::default(), 0);
+    let (mut found, mut looked_at) = (EffectPage::default(), 0);
     loop {
         let page = gate.ledger.store().latest(of, before, PAGE_ROWS_MAX).await?;
         let more = page.next.is_some();
@@ -149,20 +155,20 @@ pub async fn page(api: &Api, who: &Who, filter: &Filter) -> Result<Listed, Probl
                 return Ok(found);
             }
             if who.sees(&effect) {
-                let effect = named::as_it_is(api, key, effect, now).await?;
+                let effect = find_effect::as_it_is(api, key, effect, now).await?;
                 if wanted(&effect) {
                     found.effects.push((key, effect));
                 }
             }
             if found.effects.len() == limit {
-                return Ok(Listed { next: Some(sealed(place)), ..found });
+                return Ok(EffectPage { next: Some(sealed(place)), ..found });
             }
         }
         if !more {
             return Ok(found);
         }
         if looked_at >= LOOKED_AT_MAX {
-            return Ok(Listed { next: before.map(sealed), ..found });
+            return Ok(EffectPage { next: before.map(sealed), ..found });
         }
     }
 }
@@ -182,15 +188,16 @@ fn instant(text: &str, now: At) -> Result<At, Problem> {
         .ok_or_else(|| Problem::bad("since is an instant such as 2026-01-31T00:00:00Z, or a span such as 7d"))
 }
 
-pub async fn one(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+pub async fn one(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
     let now = api.gate()?.clock.now();
-    let (key, effect) = named::effect(&api, &asked.who, asked.param("id"), now).await?;
+    let (key, effect) = find_effect::by_name(&api, &request.who, request.param("id"), now).await?;
     respond::json(&EffectJson::read(&api.gate()?.ledger, key, &effect).await?)
 }
 
 /// What is left of an upstream's answer.
 #[derive(Serialize, JsonSchema)]
-pub struct Reply {
+#[schemars(rename = "Reply")]
+pub struct ReplyJson {
     #[schemars(with = "String")]
     effect_id: EffectId,
     state: &'static str,
@@ -199,9 +206,10 @@ pub struct Reply {
     data: Box<RawValue>,
 }
 
-pub async fn reply(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+pub async fn reply(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
     let gate = api.gate()?;
-    let (key, effect) = named::effect(&api, &asked.who, asked.param("id"), gate.clock.now()).await?;
+    let (key, effect) =
+        find_effect::by_name(&api, &request.who, request.param("id"), gate.clock.now()).await?;
     let (kept, bytes) = effect_json::reply(&gate.ledger, key, &effect).await?;
     let state = state_word(&effect.state);
     let Some(bytes) = bytes else {
@@ -219,6 +227,6 @@ pub async fn reply(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
             .with("state", state)
             .with("reply", kept));
     };
-    let data = effect_json::data_of(&bytes);
-    respond::json(&Reply { effect_id: effect.id, state, reply: kept, data })
+    let data = to_json(&bytes);
+    respond::json(&ReplyJson { effect_id: effect.id, state, reply: kept, data })
 }

@@ -1,14 +1,13 @@
 //! `probe`: whoever calls a tool itself can also look itself whether a doubtful call happened, and tell what it saw.
 
-use super::Api;
-use super::asked::Asked;
-use super::begin::word_of;
-use super::named;
+use super::client_effect::{undo_of, word_of};
+use super::find_effect;
 use super::problem::Problem;
+use super::request::ApiRequest;
 use super::respond;
-use super::rulings::kept;
-use super::settle::undo_of;
+use super::server::ApiServer;
 use crate::effect_json::EffectJson;
+use crate::reply::encode_json;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -24,7 +23,7 @@ use std::time::Duration;
 /// How long after the last possible sending a no begins to count, where no rule says.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// What was not there then may be there now, so an old no is worth nothing.
+/// An effect may have happened since, so an old no is worth nothing.
 const ASKED_AGO_MAX_MS: u64 = 3_600_000;
 
 /// The client's count ends when it sends; the rest is time on the way.
@@ -32,7 +31,8 @@ const ON_ITS_WAY: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
-pub struct Probe {
+#[schemars(rename = "Probe")]
+pub struct ProbeForm {
     /// What a read-only question has shown.
     found: FoundWord,
     /// How long ago the question was begun, by the client's own count. Needed for a no: it speaks for that moment.
@@ -52,12 +52,12 @@ pub enum FoundWord {
     No,
 }
 
-pub async fn probe(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let id = asked.param("id").to_owned();
-    let (who, _, _, probe) = asked.json::<Probe>().await?;
+pub async fn probe(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let id = request.param("id").to_owned();
+    let (who, _, _, probe) = request.json::<ProbeForm>().await?;
     let gate = api.gate()?;
     let now = gate.clock.now();
-    let (key, effect) = named::effect(&api, &who, &id, now).await?;
+    let (key, effect) = find_effect::by_name(&api, &who, &id, now).await?;
     let about = |what: &str| Problem::new(StatusCode::CONFLICT, format!("{} {what}", effect.id));
     if !who.made(&effect) || !effect.facts.action.starts_with("fn:") {
         return Err(Problem::new(StatusCode::FORBIDDEN, "a probe is told by whoever made the call itself"));
@@ -69,13 +69,13 @@ pub async fn probe(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     if seen.effect().map(|newest| newest.id) != Some(effect.id) {
         return Err(about("is no longer the newest of its record"));
     }
-    let rule = api.hall.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
+    let rule = api.services.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
     let probed = match probe.found {
         FoundWord::Yes => {
             let reply = probe
                 .reply
                 .as_deref()
-                .map(|reply| kept(reply.get().as_bytes(), &rule))
+                .map(|reply| encode_json(reply.get().as_bytes(), &rule))
                 .transpose()
                 .map_err(Problem::bad)?;
             let undo = undo_of(&rule, &effect.facts.action, reply.as_deref());

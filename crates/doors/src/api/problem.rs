@@ -1,4 +1,4 @@
-//! What goes wrong, as RFC 9457 has it, with the answer object's fields as its members.
+//! Problems, as RFC 9457 has them, with the answer object's fields as its members.
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};

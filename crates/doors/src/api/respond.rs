@@ -2,7 +2,7 @@
 
 use super::problem::Problem;
 use crate::delivery::Delivery;
-use crate::effect_json::data_of;
+use crate::reply;
 use axum::body::Body;
 use axum::response::Response;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -63,7 +63,7 @@ pub fn answer(answer: &Answer, reply: &GivenReply) -> Result<String, Problem> {
     if let GivenReply::Recorded(bytes) = reply
         && let Some(head) = whole.strip_suffix("\"data\":null}")
     {
-        whole = format!("{head}\"data\":{}}}", data_of(bytes).get());
+        whole = format!("{head}\"data\":{}}}", reply::to_json(bytes).get());
     }
     Ok(whole)
 }

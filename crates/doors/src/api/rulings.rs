@@ -1,16 +1,12 @@
-//! What an operator decides about a doubt.
+//! Rulings of an operator about doubts.
 
-use super::Api;
-use super::asked::{Asked, Who};
-use super::named;
+use super::find_effect;
 use super::problem::Problem;
+use super::request::{ApiPrincipal, ApiRequest};
 use super::respond;
-use crate::command::render::{Output as CommandOutput, REPLY_BYTES_MAX};
+use super::server::ApiServer;
 use crate::effect_json::EffectJson;
-use crate::mcp::render::recorded_value;
-use crate::redact::MayHoldSecret;
-use crate::redact::SecretParts;
-use crate::redact::Secrets;
+use crate::reply::encode_supplied;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -19,7 +15,6 @@ use semel_core::ids::{EffectId, Reason};
 use semel_core::json::{self, Json};
 use semel_core::lifecycle::Illegal;
 use semel_core::policy::Rule;
-use semel_core::redact::redact;
 use semel_core::time::At;
 use semel_gate::clock::Clock;
 use semel_ledger::rulings::RulingVerdict;
@@ -57,12 +52,12 @@ pub struct Because {
     pub reason: String,
 }
 
-pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let id = asked.param("id").to_owned();
-    let (who, _, resolve) = asked.json_outside_a_run::<Resolve>().await?;
+pub async fn resolve(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let id = request.param("id").to_owned();
+    let (who, _, resolve) = request.json_outside_a_run::<Resolve>().await?;
     let gate = api.gate()?;
     let now = gate.clock.now();
-    let (_, effect) = named::effect(&api, &who, &id, now).await?;
+    let (_, effect) = find_effect::by_name(&api, &who, &id, now).await?;
     let verdict = match (resolve.verdict, resolve.reply) {
         (VerdictWord::NotApplied, Some(_)) => {
             let detail = "an effect that did not happen has no reply";
@@ -70,7 +65,7 @@ pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         }
         (VerdictWord::NotApplied, None) => RulingVerdict::NotApplied,
         (VerdictWord::Applied, reply) => {
-            let rule = api.hall.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
+            let rule = api.services.policy.rule_kept(&effect.facts.action, &effect.facts.rule);
             let reply = reply.map(|reply| read(&effect.facts.action, &rule, &reply)).transpose()?;
             RulingVerdict::Applied { reply }
         }
@@ -80,25 +75,25 @@ pub async fn resolve(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     told(&api, changed.map_err(|error| refused(error, effect.id, "there is no doubt to rule on"))?).await
 }
 
-pub async fn reopen(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let id = asked.param("id").to_owned();
-    let (who, _, reopen) = asked.json_outside_a_run::<Because>().await?;
+pub async fn reopen(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let id = request.param("id").to_owned();
+    let (who, _, reopen) = request.json_outside_a_run::<Because>().await?;
     let gate = api.gate()?;
     let now = gate.clock.now();
-    let (_, effect) = named::effect(&api, &who, &id, now).await?;
+    let (_, effect) = find_effect::by_name(&api, &who, &id, now).await?;
     let ruling = ruling(&who, &reopen.reason, now)?;
     let changed = gate.ledger.reopen(effect.id, ruling).await;
     told(&api, changed.map_err(|error| refused(error, effect.id, "no ruling made it so"))?).await
 }
 
-pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let id = asked.param("id").to_owned();
-    let (who, _, again) = asked.json_outside_a_run::<Because>().await?;
+pub async fn again(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let id = request.param("id").to_owned();
+    let (who, _, again) = request.json_outside_a_run::<Because>().await?;
     let gate = api.gate()?;
     let now = gate.clock.now();
-    let (_, effect) = named::effect(&api, &who, &id, now).await?;
+    let (_, effect) = find_effect::by_name(&api, &who, &id, now).await?;
     let ruling = ruling(&who, &again.reason, now)?;
-    if let Some(why) = api.hall.policy.never_again(&effect.facts) {
+    if let Some(why) = api.services.policy.never_again(&effect.facts) {
         return Err(Problem::new(StatusCode::CONFLICT, why));
     }
     let changed = gate.ledger.permit_repeat(effect.id, ruling).await;
@@ -106,7 +101,7 @@ pub async fn again(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     told(&api, changed.map_err(|error| refused(error, effect.id, why))?).await
 }
 
-fn ruling(who: &Who, reason: &str, at: At) -> Result<Ruling, Problem> {
+fn ruling(who: &ApiPrincipal, reason: &str, at: At) -> Result<Ruling, Problem> {
     let reason = Reason::parse(reason).map_err(|error| Problem::bad(error.to_string()))?;
     Ok(Ruling { by: who.operator(), reason, at })
 }
@@ -119,41 +114,11 @@ fn read(action: &str, rule: &Rule, reply: &RawValue) -> Result<Vec<u8>, Problem>
         _ if action.starts_with("fn:") => reply.get().to_owned(),
         value => value.canonical(),
     };
-    supplied(action, rule, text.into_bytes()).map_err(Problem::bad)
+    encode_supplied(action, rule, text.into_bytes()).map_err(Problem::bad)
 }
 
-/// A reply that a person has, in the form in which the action's own replies are kept.
-pub fn supplied(action: &str, rule: &Rule, reply: Vec<u8>) -> Result<Vec<u8>, String> {
-    let bytes = match action.split(':').next() {
-        // What a person brings has no head, and is the body of a reply over HTTP.
-        Some("cli" | "http") => {
-            let output = CommandOutput::of_stdout(reply).scrubbed(&[], &SecretParts::of(rule));
-            output.map_err(|MayHoldSecret| "it holds too many secrets to be kept".to_owned())?.encode()
-        }
-        Some("mcp") => {
-            let text = || Json::String(String::from_utf8_lossy(&reply).into_owned());
-            let value = json::parse_bytes(reply.trim_ascii()).unwrap_or_else(|_| text());
-            recorded_value(&value, &Secrets::of(&Json::Null, rule))
-        }
-        Some("fn") => kept(&reply, rule)?,
-        _ => return Err("this kind of action takes no reply here".to_owned()),
-    };
-    match bytes.len() > REPLY_BYTES_MAX {
-        true => Err(format!("a reply of more than {REPLY_BYTES_MAX} bytes is not kept")),
-        false => Ok(bytes),
-    }
-}
-
-/// JSON as it came, unless it holds what must not be written.
-pub fn kept(reply: &[u8], rule: &Rule) -> Result<Vec<u8>, String> {
-    let value = json::parse_bytes(reply).map_err(|error| format!("reply: {error}"))?;
-    let mut clean = redact(&value, &[]);
-    SecretParts::of(rule).hide_in(&mut clean);
-    Ok(if clean == value { reply.to_vec() } else { clean.canonical().into_bytes() })
-}
-
-async fn told(api: &Api, changed: RecordUpdate) -> Result<Response, Problem> {
-    let found = changed.snapshot;
+async fn told(api: &ApiServer, changed: Changed) -> Result<Response, Problem> {
+    let found = changed.found;
     let effect = found.effect().ok_or_else(|| Problem::not_found("such effect"))?;
     respond::json(&EffectJson::read(&api.gate()?.ledger, found.key, effect).await?)
 }

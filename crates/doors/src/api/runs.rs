@@ -1,15 +1,15 @@
 //! Runs: what was done in them, and how one is stopped.
 
-use super::Api;
-use super::asked::{Asked, Who};
 use super::cursor;
-use super::effects::{self, Filter, Listed};
-use super::named;
+use super::effects::{self, EffectPage, EffectsFilter};
+use super::find_effect;
 use super::problem::Problem;
+use super::request::{ApiPrincipal, ApiRequest};
 use super::respond::{self, List};
+use super::server::ApiServer;
 use crate::effect_json::EffectJson;
 use crate::known_run::{is_on_record, lists_effects};
-use crate::run_summary::{self, OfRun, Sorted};
+use crate::run_summary::{self, RunName, SortedEffects};
 use axum::response::Response;
 use schemars::JsonSchema;
 use semel_core::effect::State;
@@ -44,11 +44,12 @@ pub struct RunListed {
     cancelled: bool,
     /// When its newest effect was opened.
     newest_at: String,
-    effects: Counted,
+    effects: RunCounts,
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
-pub struct Counted {
+#[schemars(rename = "Counted")]
+pub struct RunCounts {
     applied: usize,
     not_applied: usize,
     in_flight: usize,
@@ -57,11 +58,11 @@ pub struct Counted {
     more: bool,
 }
 
-pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let filter: RunsFilter = asked.query()?;
+pub async fn list(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let filter: RunsFilter = request.query()?;
     let gate = api.gate()?;
     let store = gate.ledger.store();
-    let (secret, tenant) = (gate.ledger.secret(), &asked.who.tenant);
+    let (secret, tenant) = (gate.ledger.secret(), &request.who.tenant);
     let opened = |text| cursor::opened(secret, tenant, text);
     let mut before = filter.cursor.as_deref().map(opened).transpose()?;
     let (mut items, mut looked_at, mut damaged) = (Vec::new(), 0, 0);
@@ -73,15 +74,15 @@ pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         for (place, row) in page.items {
             before = Some(place);
             looked_at += 1;
-            let Ok(StoredEffect { effect, .. }) = decode(row) else {
-                damaged += usize::from(asked.who.operates());
+            let Ok(Known { effect, .. }) = decode(row) else {
+                damaged += usize::from(request.who.operates());
                 continue;
             };
-            if let Some(run) = effect.facts.run.as_ref().filter(|_| asked.who.sees(&effect))
+            if let Some(run) = effect.facts.run.as_ref().filter(|_| request.who.sees(&effect))
                 && met.insert(run.id.clone())
-                && is_newest(&api, &asked.who, &run.id, place).await?
+                && is_newest(&api, &request.who, &run.id, place).await?
             {
-                items.push(listed(&api, &asked.who, &run.id).await?);
+                items.push(listed(&api, &request.who, &run.id).await?);
             }
             if items.len() == RUNS_MAX || looked_at == LOOKED_AT_MAX {
                 break 'pages;
@@ -97,7 +98,7 @@ pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
 }
 
 /// A run is listed where its newest effect stands, and nowhere else.
-async fn is_newest(api: &Api, who: &Who, run: &str, place: Cursor) -> Result<bool, Problem> {
+async fn is_newest(api: &ApiServer, who: &ApiPrincipal, run: &str, place: Cursor) -> Result<bool, Problem> {
     let gate = api.gate()?;
     let of = Latest::Run(run_key(gate.ledger.secret(), &who.tenant, run));
     let mut before = None;
@@ -115,12 +116,12 @@ async fn is_newest(api: &Api, who: &Who, run: &str, place: Cursor) -> Result<boo
     }
 }
 
-async fn listed(api: &Api, who: &Who, run: &str) -> Result<RunListed, Problem> {
-    let mut counted = Counted::default();
+async fn listed(api: &ApiServer, who: &ApiPrincipal, run: &str) -> Result<RunListed, Problem> {
+    let mut counted = RunCounts::default();
     let (mut newest_at, mut total, mut cursor) = (String::new(), 0, None);
     loop {
-        let filter = Filter { cursor, ..Filter::of_run(run) };
-        let Listed { effects, next, .. } = effects::page(api, who, &filter).await?;
+        let filter = EffectsFilter { cursor, ..EffectsFilter::of_run(run) };
+        let EffectPage { effects, next, .. } = effects::page(api, who, &filter).await?;
         for (_, effect) in effects {
             if total == 0 {
                 newest_at = effect.opened_at.to_string();
@@ -147,13 +148,14 @@ async fn listed(api: &Api, who: &Who, run: &str) -> Result<RunListed, Problem> {
     })
 }
 
-async fn is_cancelled(api: &Api, who: &Who, run: &str) -> Result<bool, Problem> {
+async fn is_cancelled(api: &ApiServer, who: &ApiPrincipal, run: &str) -> Result<bool, Problem> {
     Ok(api.gate()?.ledger.standing_fence(&who.tenant, run).await?.is_some())
 }
 
 /// What was done in one run, newest first.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct RunTold {
+#[schemars(rename = "RunTold")]
+pub struct RunEffects {
     schema_version: u32,
     run: String,
     cancelled: bool,
@@ -164,18 +166,18 @@ pub struct RunTold {
     damaged: usize,
 }
 
-pub async fn one(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let RunsFilter { cursor } = asked.query()?;
-    let run = asked.param("run").to_owned();
+pub async fn one(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let RunsFilter { cursor } = request.query()?;
+    let run = request.param("run").to_owned();
     let unknown = || Problem::not_found(&format!("run {run}"));
     Run::named(&run).map_err(|_| unknown())?;
-    let cancelled = is_cancelled(&api, &asked.who, &run).await?;
-    if asked.wants_markdown() {
-        return markdown(&api, &asked.who, &run, cancelled).await;
+    let cancelled = is_cancelled(&api, &request.who, &run).await?;
+    if request.wants_markdown() {
+        return markdown(&api, &request.who, &run, cancelled).await;
     }
     let first = cursor.is_none();
-    let filter = Filter { cursor, ..Filter::of_run(&run) };
-    let Listed { effects, next, damaged } = effects::page(&api, &asked.who, &filter).await?;
+    let filter = EffectsFilter { cursor, ..EffectsFilter::of_run(&run) };
+    let EffectPage { effects, next, damaged } = effects::page(&api, &request.who, &filter).await?;
     if effects.is_empty() && damaged == 0 && first && !cancelled {
         return Err(unknown());
     }
@@ -183,15 +185,20 @@ pub async fn one(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     for (key, effect) in &effects {
         items.push(EffectJson::read(&api.gate()?.ledger, *key, effect).await?);
     }
-    respond::json(&RunTold { schema_version: 1, run, cancelled, items, next, damaged })
+    respond::json(&RunEffects { schema_version: 1, run, cancelled, items, next, damaged })
 }
 
-async fn markdown(api: &Api, who: &Who, run: &str, cancelled: bool) -> Result<Response, Problem> {
+async fn markdown(
+    api: &ApiServer,
+    who: &ApiPrincipal,
+    run: &str,
+    cancelled: bool,
+) -> Result<Response, Problem> {
     let mut newest_first = Vec::new();
     let (mut cursor, mut damaged) = (None, 0);
     loop {
-        let filter = Filter { cursor, ..Filter::of_run(run) };
-        let Listed { effects, next, damaged: more } = effects::page(api, who, &filter).await?;
+        let filter = EffectsFilter { cursor, ..EffectsFilter::of_run(run) };
+        let EffectPage { effects, next, damaged: more } = effects::page(api, who, &filter).await?;
         damaged += more;
         newest_first.extend(effects);
         if next.is_none() || newest_first.len() >= EFFECTS_MAX {
@@ -202,12 +209,12 @@ async fn markdown(api: &Api, who: &Who, run: &str, cancelled: bool) -> Result<Re
     if newest_first.is_empty() && damaged == 0 && !cancelled {
         return Err(Problem::not_found(&format!("run {run}")));
     }
-    let mut sorted = Sorted::default();
+    let mut sorted = SortedEffects::default();
     for (key, effect) in newest_first.into_iter().rev() {
         sorted.push(key, effect);
     }
     let mut text =
-        run_summary::markdown(Some(&api.gate()?.ledger), &sorted, Some(OfRun { tenant: &who.tenant, run }))
+        run_summary::markdown(Some(&api.gate()?.ledger), &sorted, Some(RunName { tenant: &who.tenant, run }))
             .await?;
     if damaged > 0 {
         text.push_str(&format!("\nRecords of this run that cannot be read, and are left out: {damaged}\n"));
@@ -228,7 +235,8 @@ pub struct Cancel {
 
 /// What a cancelled run has done, and what of it may still happen.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Cancelled {
+#[schemars(rename = "Cancelled")]
+pub struct CancelledRun {
     schema_version: u32,
     run: String,
     cancelled: bool,
@@ -239,7 +247,7 @@ pub struct Cancelled {
     in_doubt: Vec<EffectJson>,
     prevented: Vec<Prevented>,
     /// What of it can be taken back, by `POST /effects/ID/undo`.
-    undo: Vec<Undoable>,
+    undo: Vec<UndoableEffect>,
     /// Records that cannot be read: any of them may have a call of this run, and nothing is promised. Absent where
     /// there are none.
     #[serde(skip_serializing_if = "respond::is_none")]
@@ -250,7 +258,8 @@ pub struct Cancelled {
 
 /// An applied effect with a known way back.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Undoable {
+#[schemars(rename = "Undoable")]
+pub struct UndoableEffect {
     effect_id: String,
     call: String,
 }
@@ -262,9 +271,9 @@ pub struct Prevented {
     subject: String,
 }
 
-pub async fn cancel(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let run = Run::named(asked.param("run")).map_err(|error| Problem::bad(error.to_string()))?;
-    let (who, Cancel { lift, reason }) = asked.json_if_any::<Cancel>().await?;
+pub async fn cancel(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let run = Run::named(request.param("run")).map_err(|error| Problem::bad(error.to_string()))?;
+    let (who, Cancel { lift, reason }) = request.json_if_any::<Cancel>().await?;
     let reason =
         reason.as_deref().map(Reason::parse).transpose().map_err(|error| Problem::bad(error.to_string()))?;
     let gate = api.gate()?;
@@ -272,12 +281,13 @@ pub async fn cancel(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     let known = is_on_record(&gate.ledger, &who.tenant, &run.id).await?;
     let told = gate.ledger.cancel(&who.tenant, &run.id, lift, reason, gate.clock.now()).await?;
     let known = known || lists_effects(&told);
-    let undo = told
-        .undoable()
-        .map(|(known, call)| Undoable { effect_id: known.effect.id.to_string(), call: call.to_string() });
+    let undo = told.undoable().map(|(known, call)| UndoableEffect {
+        effect_id: known.effect.id.to_string(),
+        call: call.to_string(),
+    });
     let undo = undo.collect();
     let prevented = told.prevented.into_iter().map(|(action, subject)| Prevented { action, subject });
-    respond::json(&Cancelled {
+    respond::json(&CancelledRun {
         schema_version: 1,
         run: run.id,
         cancelled: !lift,
@@ -292,12 +302,12 @@ pub async fn cancel(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     })
 }
 
-async fn shown(api: &Api, effects: &[StoredEffect]) -> Result<Vec<EffectJson>, Problem> {
+async fn shown(api: &ApiServer, effects: &[Known]) -> Result<Vec<EffectJson>, Problem> {
     let gate = api.gate()?;
     let mut shown = Vec::with_capacity(effects.len());
     for known in effects {
         let (key, known) = gate.ledger.by_id(known.effect.id).await?;
-        let effect = named::as_it_is(api, key, known.effect, gate.clock.now()).await?;
+        let effect = find_effect::as_it_is(api, key, known.effect, gate.clock.now()).await?;
         shown.push(EffectJson::read(&gate.ledger, key, &effect).await?);
     }
     Ok(shown)

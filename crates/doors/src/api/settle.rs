@@ -1,29 +1,28 @@
 //! `settle`: what became of an attempt that a client made itself.
 
-use super::Api;
-use super::asked::Asked;
-use super::begin::word_of;
+use super::claim;
+use super::client_effect::{reply_of, undo_of, word_of};
 use super::problem::Problem;
+use super::request::ApiRequest;
 use super::respond;
-use super::rulings::kept;
-use crate::ask::following::{self, Question};
-use crate::command::render::REPLY_BYTES_MAX;
+use super::server::ApiServer;
+use crate::background_confirm::BackgroundConfirm;
 use crate::delivery::Delivery;
 use crate::redact::SecretParts;
+use crate::reply::{REPLY_BYTES_MAX, encode_json};
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Evidence, NotAppliedWhy, Reply, State};
-use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
-use semel_core::json::{self, Json};
+use semel_core::ids::OwnerId;
+use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
 use semel_core::policy::undo::UndoInputs;
 use semel_core::redact::REDACTED;
-use semel_core::undo::Undo;
 use semel_gate::upstream::Sent;
-use semel_gate::{ClaimHandle, GivenReply, SettleAnswer, Settlement};
+use semel_gate::{GivenReply, Settled, Settlement};
 use semel_ledger::Error;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -87,11 +86,11 @@ impl From<DoneWord> for EffectWord {
     }
 }
 
-pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let (who, _, came, settle) = asked.json::<Settle>().await?;
+pub async fn settle(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let (who, _, received_at, settle) = request.json::<Settle>().await?;
     let gate = api.gate()?;
     let unknown = || Problem::not_found("such claim");
-    let (effect, attempt, nonce) = claim_of(&settle.claim).ok_or_else(unknown)?;
+    let (effect, attempt, nonce) = claim::read(&settle.claim).ok_or_else(unknown)?;
     let known = match gate.ledger.by_id(effect).await {
         Err(Error::NoSuchEffect(_)) => return Err(unknown()),
         found => found?.1,
@@ -100,7 +99,7 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     if !who.made(&known.effect) {
         return Err(unknown());
     }
-    let rule = api.hall.policy.rule_kept(&known.effect.facts.action, &known.effect.facts.rule);
+    let rule = api.services.policy.rule_kept(&known.effect.facts.action, &known.effect.facts.rule);
     let sent = settle.sent(&rule)?;
     let undo = match &sent.outcome {
         Outcome::Applied { .. } => undo_of(&rule, &known.effect.facts.action, sent.reply.as_deref()),
@@ -108,10 +107,10 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     };
     let reply = reply_of(sent.reply.as_deref());
     // A client that goes away in the middle has settled all the same.
-    let working = api.hall.busy.begin();
+    let in_flight = api.services.in_flight.begin();
     let settling = Arc::clone(&api);
     let settled = tokio::spawn(async move {
-        let _working = working;
+        let _in_flight = in_flight;
         settling
             .gate()?
             .settle(Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo })
@@ -134,11 +133,11 @@ pub async fn settle(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
                 let (confirm, action) = (confirm.clone(), known.effect.facts.action.clone());
                 // Its arguments are not kept; a question that needs them stays unanswered.
                 let arguments = Json::object::<&str, 0>([]);
-                let question = Question { confirm, action, arguments, reply, credential: None };
-                following::follow(&api.hall, done, question);
+                let question = BackgroundConfirm { confirm, action, arguments, reply, credential: None };
+                question.start(&api.services, done);
             }
             let text = respond::answer(&passed.answer, &GivenReply::None)?;
-            let delivery = Delivery::of(&api.hall, passed.delivery, Some(came + rule.late_after));
+            let delivery = Delivery::of(&api.services, passed.delivery, Some(received_at + rule.late_after));
             Ok(respond::delivering(text, delivery))
         }
     }
@@ -157,7 +156,7 @@ impl Settle {
         let mut reply = self
             .reply
             .as_deref()
-            .map(|reply| kept(reply.get().as_bytes(), rule))
+            .map(|reply| encode_json(reply.get().as_bytes(), rule))
             .transpose()
             .map_err(Problem::bad)?;
         let recorded = match reply.as_ref().map(Vec::len) {
@@ -186,36 +185,8 @@ impl Settle {
     }
 }
 
-/// How what a client did itself can be taken back. Its arguments are not kept, so only its reply can be filled in.
-pub fn undo_of(rule: &Rule, action: &str, reply: Option<&[u8]>) -> Option<Undo> {
-    let undo = rule.undo.as_ref()?;
-    let places = Json::object([("reply", reply_of(reply))]);
-    let secret = &rule.sorting.secret;
-    Some(Undo::fill_in(undo, &UndoInputs { action, places: &places, secret, cwd: "/" }))
-}
-
 /// The call was made, so nothing may be said that sounds as if it was not.
 fn unrecorded(error: &semel_gate::Error) -> Problem {
     let detail = format!("the settlement could not be recorded: {error}; send it again, unchanged");
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
-}
-
-/// What a client says that it was answered, as rules see it.
-pub fn reply_of(reply: Option<&[u8]>) -> Json {
-    reply.and_then(|reply| json::parse_bytes(reply).ok()).unwrap_or(Json::Null)
-}
-
-/// What a client takes away: it names the attempt, and is of use to its own principal alone.
-pub fn claim_text(taken: &ClaimHandle) -> String {
-    let id = taken.effect.to_string();
-    format!("cl_{}_{}_{:032x}", id.trim_start_matches("ef_"), taken.attempt, taken.nonce.0)
-}
-
-fn claim_of(text: &str) -> Option<(EffectId, AttemptNo, Nonce)> {
-    let mut parts = text.strip_prefix("cl_")?.split('_');
-    let id = EffectId::parse(&format!("ef_{}", parts.next()?))?;
-    let attempt = parts.next().filter(|text| text.len() <= 10)?.parse().ok()?;
-    let nonce = parts.next().filter(|text| text.len() == 32)?;
-    let nonce = u128::from_str_radix(nonce, 16).ok()?;
-    parts.next().is_none().then_some((id, AttemptNo(attempt), Nonce(nonce)))
 }

@@ -1,9 +1,9 @@
 //! Counts of calls, sends, effects and savings.
 
-use super::Api;
-use super::asked::Asked;
 use super::problem::Problem;
+use super::request::ApiRequest;
 use super::respond;
+use super::server::ApiServer;
 use crate::stats;
 use axum::response::Response;
 use schemars::JsonSchema;
@@ -23,13 +23,13 @@ pub struct StatsFilter {
     since: Option<String>,
 }
 
-pub async fn told(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let StatsFilter { since } = asked.query()?;
+pub async fn read(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let StatsFilter { since } = request.query()?;
     let since = since.as_deref().map(duration::parse).transpose();
     let since = since.map_err(|error| Problem::bad(format!("since: {error}")))?.unwrap_or(SINCE);
     let gate = api.gate()?;
-    // What this process has counted and not yet written belongs to it too.
+    // Counts that this process has not yet written belong to it too.
     gate.write_counts().await?;
-    let told = stats::stats(&gate.ledger, Some(&asked.who.tenant), since, gate.clock.now()).await?;
+    let told = stats::stats(&gate.ledger, Some(&request.who.tenant), since, gate.clock.now()).await?;
     respond::json(&told)
 }

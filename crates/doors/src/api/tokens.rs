@@ -1,9 +1,9 @@
 //! The tokens of a tenant, for its admin.
 
-use super::Api;
-use super::asked::Asked;
 use super::problem::Problem;
+use super::request::ApiRequest;
 use super::respond::{self, List};
+use super::server::ApiServer;
 use axum::response::Response;
 use schemars::JsonSchema;
 use semel_core::policy::duration;
@@ -84,14 +84,14 @@ pub struct NewTokenForm {
     expires: Option<String>,
 }
 
-pub async fn list(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+pub async fn list(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
     let tokens = api.gate()?.ledger.tokens().await?;
-    let ours = tokens.0.iter().filter(|(_, kept)| kept.tenant == asked.who.tenant);
+    let ours = tokens.0.iter().filter(|(_, kept)| kept.tenant == request.who.tenant);
     respond::json(&List::of(ours.map(|(id, kept)| TokenListed::of(id, kept)).collect(), None))
 }
 
-pub async fn make(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let (who, _, _, form) = asked.json::<NewTokenForm>().await?;
+pub async fn make(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let (who, _, _, form) = request.json::<NewTokenForm>().await?;
     let gate = api.gate()?;
     let now = gate.clock.now();
     let expires = form.expires.as_deref().map(duration::parse).transpose();
@@ -103,10 +103,10 @@ pub async fn make(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
     respond::json(&TokenMade { listed: TokenListed::of(&made.id, &made.kept), token: made.text })
 }
 
-pub async fn revoke(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
+pub async fn revoke(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
     let gate = api.gate()?;
-    let id = asked.param("id");
-    let revoked = gate.ledger.revoke_token(id, Some(&asked.who.tenant), gate.clock.now()).await?;
+    let id = request.param("id");
+    let revoked = gate.ledger.revoke_token(id, Some(&request.who.tenant), gate.clock.now()).await?;
     let kept = revoked.ok_or_else(|| Problem::not_found("such token"))?;
     respond::json(&TokenListed::of(id, &kept))
 }

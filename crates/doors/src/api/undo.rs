@@ -1,13 +1,12 @@
 //! Taking an effect back.
 
-use super::Api;
-use super::asked::Asked;
-use super::named;
+use super::find_effect;
 use super::problem::{Problem, problem_of};
+use super::request::ApiRequest;
 use super::respond;
-use crate::command::serve::Show;
+use super::server::ApiServer;
 use crate::delivery::Delivery;
-use crate::undo::{self, carry_out};
+use crate::undo::UndoRequest;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -20,7 +19,7 @@ use std::time::Duration;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "UndoWish")]
 #[serde(deny_unknown_fields, expecting = "an object")]
-pub struct Undo {
+pub struct UndoForm {
     /// Why.
     #[schemars(length(min = 1, max = 500), regex(pattern = r"[^\s\x00-\x1f\x7f-\x9f]"))]
     pub reason: String,
@@ -29,30 +28,29 @@ pub struct Undo {
     pub dry_run: bool,
 }
 
-/// An answer that took longer than this has not reached whoever asked.
+/// An answer that took longer than this has not reached whoever request.
 const LATE_AFTER: Duration = Duration::from_secs(25);
 
-pub async fn undo(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
-    let id = asked.param("id").to_owned();
-    let dry_run = asked.options.dry_run;
-    let (who, came, undo) = asked.json_outside_a_run::<Undo>().await?;
-    let (_, effect) = named::effect(&api, &who, &id, api.gate()?.clock.now()).await?;
+pub async fn undo(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let id = request.param("id").to_owned();
+    let dry_run = request.options.dry_run;
+    let (who, received_at, undo) = request.json_outside_a_run::<UndoForm>().await?;
+    let (_, effect) = find_effect::by_name(&api, &who, &id, api.gate()?.clock.now()).await?;
     let reason = Reason::parse(&undo.reason).map_err(|error| Problem::bad(error.to_string()))?;
-    let wanted = undo::Asked {
+    let wanted = UndoRequest {
         effect: effect.id,
         by: who.operator(),
         tenant: who.tenant,
         principal: who.principal,
         reason,
         dry_run: undo.dry_run || dry_run,
-        alone: false,
-        show: Show::InAnswer,
+        commands: None,
     };
     // A client that goes away in the middle has undone it all the same.
-    let (working, undoing) = (api.hall.busy.begin(), Arc::clone(&api));
+    let (in_flight, undoing) = (api.services.in_flight.begin(), Arc::clone(&api));
     let undone = tokio::spawn(async move {
-        let _working = working;
-        carry_out(&undoing.hall, &wanted).await.map_err(Problem::from)
+        let _in_flight = in_flight;
+        undoing.undoer.carry_out(&wanted).await.map_err(Problem::from)
     });
     let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "undoing failed; ask again");
     let passed = undone.await.map_err(failed)??;
@@ -60,5 +58,8 @@ pub async fn undo(api: Arc<Api>, asked: Asked) -> Result<Response, Problem> {
         return Err(problem_of(&passed.answer));
     }
     let text = respond::answer(&passed.answer, &semel_gate::GivenReply::None)?;
-    Ok(respond::delivering(text, Delivery::of(&api.hall, passed.delivery, Some(came + LATE_AFTER))))
+    Ok(respond::delivering(
+        text,
+        Delivery::of(&api.services, passed.delivery, Some(received_at + LATE_AFTER)),
+    ))
 }

@@ -1,4 +1,4 @@
-//! What a command's end means: one table, and which line of it applied.
+//! The meaning of a command's end: one table, and which line of it applied.
 
 use semel_core::judgement::error_text::{self, ErrorReading};
 use semel_core::judgement::failure::{FailureMeaning, weigh};
@@ -9,14 +9,14 @@ use std::process::ExitStatus;
 
 /// The reading of an exit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
-    pub meaning: Meaning,
+pub struct ExitReading {
+    pub meaning: ExitMeaning,
     /// The line of the table, in words.
     pub line: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meaning {
+pub enum ExitMeaning {
     Succeeded,
     /// The program itself proves that nothing was sent.
     NeverSent,
@@ -27,28 +27,28 @@ pub enum Meaning {
 }
 
 /// Exit codes of known programs. From their manuals; the rest of the table holds for every program.
-const PROGRAMS: &[(&[&str], &[i32], Meaning, &str)] = &[
-    (&["curl"], &[6], Meaning::NeverSent, "curl could not resolve the host"),
-    (&["curl"], &[5], Meaning::NeverSent, "curl could not resolve the proxy"),
-    (&["curl"], &[7], Meaning::NeverSent, "curl could not connect"),
-    (&["curl"], &[35, 60], Meaning::NeverSent, "curl's TLS handshake failed"),
-    (&["curl"], &[1, 2, 3, 4], Meaning::NeverSent, "curl did not understand the request"),
-    (&["curl"], &[18], Meaning::Ambiguous, "curl got a part of the answer only"),
-    (&["curl"], &[22], Meaning::Ambiguous, "curl got an HTTP error and did not say which"),
-    (&["curl"], &[28], Meaning::Ambiguous, "curl timed out"),
-    (&["curl"], &[52], Meaning::Ambiguous, "curl got no answer"),
-    (&["curl"], &[55], Meaning::Ambiguous, "curl failed while sending"),
-    (&["curl"], &[56], Meaning::Ambiguous, "curl failed while receiving"),
-    (&["curl"], &[16, 92, 95], Meaning::Ambiguous, "curl's HTTP stream broke"),
-    (&["wget"], &[4], Meaning::Ambiguous, "wget had a network failure"),
+const PROGRAMS: &[(&[&str], &[i32], ExitMeaning, &str)] = &[
+    (&["curl"], &[6], ExitMeaning::NeverSent, "curl could not resolve the host"),
+    (&["curl"], &[5], ExitMeaning::NeverSent, "curl could not resolve the proxy"),
+    (&["curl"], &[7], ExitMeaning::NeverSent, "curl could not connect"),
+    (&["curl"], &[35, 60], ExitMeaning::NeverSent, "curl's TLS handshake failed"),
+    (&["curl"], &[1, 2, 3, 4], ExitMeaning::NeverSent, "curl did not understand the request"),
+    (&["curl"], &[18], ExitMeaning::Ambiguous, "curl got a part of the answer only"),
+    (&["curl"], &[22], ExitMeaning::Ambiguous, "curl got an HTTP error and did not say which"),
+    (&["curl"], &[28], ExitMeaning::Ambiguous, "curl timed out"),
+    (&["curl"], &[52], ExitMeaning::Ambiguous, "curl got no answer"),
+    (&["curl"], &[55], ExitMeaning::Ambiguous, "curl failed while sending"),
+    (&["curl"], &[56], ExitMeaning::Ambiguous, "curl failed while receiving"),
+    (&["curl"], &[16, 92, 95], ExitMeaning::Ambiguous, "curl's HTTP stream broke"),
+    (&["wget"], &[4], ExitMeaning::Ambiguous, "wget had a network failure"),
     // It follows redirections by itself, so what it could not verify may have been its second request.
-    (&["wget"], &[5], Meaning::Ambiguous, "wget's TLS verification failed"),
-    (&["wget"], &[8], Meaning::Ambiguous, "wget got an error answer and did not say which"),
-    (&["ssh", "scp", "sftp"], &[255], Meaning::Ambiguous, "the SSH connection failed"),
-    (&["rsync"], &[10, 11, 12, 23, 24, 30, 35], Meaning::Ambiguous, "rsync's transfer broke off"),
-    (&["git"], &[128], Meaning::Ambiguous, "git failed, perhaps after the remote took it"),
-    (&["psql", "mysql", "mariadb"], &[2], Meaning::Ambiguous, "the connection to the database was lost"),
-    (&["timeout"], &[124, 137], Meaning::Ambiguous, "the command timed out"),
+    (&["wget"], &[5], ExitMeaning::Ambiguous, "wget's TLS verification failed"),
+    (&["wget"], &[8], ExitMeaning::Ambiguous, "wget got an error answer and did not say which"),
+    (&["ssh", "scp", "sftp"], &[255], ExitMeaning::Ambiguous, "the SSH connection failed"),
+    (&["rsync"], &[10, 11, 12, 23, 24, 30, 35], ExitMeaning::Ambiguous, "rsync's transfer broke off"),
+    (&["git"], &[128], ExitMeaning::Ambiguous, "git failed, perhaps after the remote took it"),
+    (&["psql", "mysql", "mariadb"], &[2], ExitMeaning::Ambiguous, "the connection to the database was lost"),
+    (&["timeout"], &[124, 137], ExitMeaning::Ambiguous, "the command timed out"),
 ];
 
 /// Programs that run another one and pass its end on.
@@ -174,7 +174,7 @@ const STDOUT_READ_MAX: usize = 16 * 1024;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy)]
-pub struct Exit<'a> {
+pub struct CommandExit<'a> {
     pub status: ExitStatus,
     pub timed_out: bool,
     pub stdout: &'a [u8],
@@ -184,13 +184,13 @@ pub struct Exit<'a> {
 /// `settings`: what else it may go by is not known.
 pub fn read(
     argv: &[String],
-    exit: Exit<'_>,
+    exit: CommandExit<'_>,
     rule: &Rule,
     must_happen_once: bool,
     settings: impl FnOnce() -> bool,
-) -> Reading {
-    let reading = |meaning, line: String| Reading { meaning, line };
-    let ambiguous = |line: String| reading(Meaning::Ambiguous, line);
+) -> ExitReading {
+    let reading = |meaning, line: String| ExitReading { meaning, line };
+    let ambiguous = |line: String| reading(ExitMeaning::Ambiguous, line);
     if exit.timed_out {
         return ambiguous("it ran into its timeout and was stopped".to_owned());
     }
@@ -199,7 +199,7 @@ pub fn read(
         return ambiguous(format!("it was killed by signal {signal}"));
     };
     if code == 0 {
-        return reading(Meaning::Succeeded, "exit 0".to_owned());
+        return reading(ExitMeaning::Succeeded, "exit 0".to_owned());
     }
     // A nested semel: a part of it is in doubt or still in flight, whatever became of the rest.
     if matches!(code, 121 | 122) {
@@ -213,15 +213,17 @@ pub fn read(
         .iter()
         .find(|(programs, codes, ..)| programs.contains(&program) && codes.contains(&code))
         .map(|(_, _, meaning, line)| match meaning {
-            Meaning::NeverSent if !directly || !asks_once(argv) || settings() => (Meaning::Ambiguous, *line),
+            ExitMeaning::NeverSent if !directly || !asks_once(argv) || settings() => {
+                (ExitMeaning::Ambiguous, *line)
+            }
             meaning => (*meaning, *line),
         });
     match in_table {
-        Some((Meaning::NeverSent, line)) => {
-            return reading(Meaning::NeverSent, format!("exit {code}: {line}"));
+        Some((ExitMeaning::NeverSent, line)) => {
+            return reading(ExitMeaning::NeverSent, format!("exit {code}: {line}"));
         }
         _ if rule.refused_exit.contains(&code) => {
-            return reading(Meaning::Refused, format!("exit {code}, listed as a refusal"));
+            return reading(ExitMeaning::Refused, format!("exit {code}, listed as a refusal"));
         }
         Some((meaning, line)) => return reading(meaning, format!("exit {code}: {line}")),
         None => {}
@@ -247,6 +249,6 @@ pub fn read(
             "exit {code} does not prove that nothing was done; where it does, `--refused-exit {code}` or the rule's \
              `refused_exit` says so"
         )),
-        _ => reading(Meaning::Reported, format!("exit {code}")),
+        _ => reading(ExitMeaning::Reported, format!("exit {code}")),
     }
 }

@@ -61,7 +61,7 @@ impl CommandLine {
         format!("cli:{}", self.program())
     }
 
-    /// What is named, by a key or by a rule's fields, needs neither the directory nor the spelling of the program's
+    /// A command that a key or a rule's fields name needs neither the directory nor the spelling of the program's
     /// path to be known again: they are then compared no more.
     pub fn set_surroundings_aside(&self, sorting: &mut Sorting, has_key: bool) {
         let arguments = self.arguments();
@@ -73,7 +73,7 @@ impl CommandLine {
         }
     }
 
-    /// What rules see as `argv`, `cwd` and `stdin`. Input is named by its digest: it can be large, and secret.
+    /// The arguments `argv`, `cwd` and `stdin` of rules. Input is named by its digest: it can be large, and secret.
     pub fn arguments(&self) -> Json {
         let argv = self.argv.iter().map(|argument| Json::str(argument)).collect();
         let mut members =

@@ -1,15 +1,17 @@
 //! The command behind the door: found, started, watched, read.
 
-use super::child::{self, Ended, Plan, Signals};
-use super::classify::{self, Exit, Meaning, Reading};
+use super::classify::{self, CommandExit, ExitMeaning, ExitReading};
 use super::intent::CommandLine;
-use super::program;
-use super::render::{self, Output, REPLY_BYTES_MAX, Said};
-use super::stream::{Sink, Taken};
-use crate::ask::{self, Asker, Lent, Matter, Means, Told};
+use super::render;
 use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
+use crate::process::child::{self, ChildPlan, FinishedChild, Signals};
+use crate::process::program;
+use crate::process::stream::{FinishedStream, Sink};
+use crate::query::{Backends, Credentials, FoundReply, Query, Subject};
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
+use crate::reply::account::{self, ToolAccount};
+use crate::reply::{CommandOutput, REPLY_BYTES_MAX};
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
 use semel_core::ids::AttemptNo;
@@ -18,6 +20,7 @@ use semel_core::judgement::evidence;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Policy;
 use semel_core::policy::rule::{EffectWording, InjectInto, Probe, Rule};
+use semel_core::redact::secret_values;
 use semel_gate::clock::Clock;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_ledger::holders::FileHolders;
@@ -38,18 +41,11 @@ pub struct CommandUpstream<'a, C> {
     /// Its lock is inherited by the child, so that the holder counts as alive until the whole tree is gone.
     holders: &'a FileHolders,
     clock: &'a C,
-    show: Show,
-    /// The caller's standard input is handed through unread.
-    pass_input: bool,
-    means: Arc<Means>,
-    waits: Option<fn(&Effect)>,
-    output_drain: Option<fn() -> Command>,
-    /// `--effect` of this call.
-    said_effect: Option<EffectWord>,
+    options: CommandOptions,
     signals: Option<Signals>,
     program: Option<PathBuf>,
-    ended: Option<Ended>,
-    /// What a probe found of its reply.
+    ended: Option<FinishedChild>,
+    /// The reply, as a probe found it.
     found: Option<Json>,
 }
 
@@ -61,14 +57,16 @@ pub enum Show {
     InAnswer,
 }
 
-/// What `semel run` decides before a command is wrapped.
+/// The settings of one wrapped command.
 #[derive(Debug)]
-pub struct Options {
+pub struct CommandOptions {
     pub show: Show,
+    /// The caller's standard input is handed through unread.
     pub pass_input: bool,
+    /// `--effect` of this call.
     pub effect: Option<EffectWord>,
-    /// What questions about the command are asked with. Its shell is the command's own, too.
-    pub means: Arc<Means>,
+    /// Questions about the command are asked with these. Their shell is the command's own, too.
+    pub backends: Arc<Backends>,
     /// Hears that the call waits for an attempt of somebody else's.
     pub waits: Option<fn(&Effect)>,
     /// Makes the program that reads on for whoever the command leaves behind.
@@ -82,7 +80,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         (rule, policy): (&'a Rule, &'a Policy),
         holders: &'a FileHolders,
         clock: &'a C,
-        options: Options,
+        options: CommandOptions,
     ) -> Self {
         CommandUpstream {
             line,
@@ -91,12 +89,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             policy,
             holders,
             clock,
-            show: options.show,
-            pass_input: options.pass_input,
-            means: options.means,
-            waits: options.waits,
-            output_drain: options.output_drain,
-            said_effect: options.effect,
+            options,
             signals: None,
             program: None,
             ended: None,
@@ -115,9 +108,9 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         }
     }
 
-    /// What the caller has seen on stdout already, of this call's own attempt.
+    /// The part of stdout that the caller has seen already, of this call's own attempt.
     pub fn shown_stdout(&self) -> &[u8] {
-        match (&self.ended, self.show) {
+        match (&self.ended, self.options.show) {
             (Some(ended), Show::Live) => &ended.stdout.kept,
             _ => &[],
         }
@@ -132,7 +125,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         &self.action
     }
 
-    /// What rules see of the command.
+    /// The command as rules see it.
     pub fn arguments(&self) -> Json {
         self.line.arguments()
     }
@@ -144,7 +137,11 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
 
     /// Runs the tool's own dry run, as the rule maps it. It changes nothing by the tool's own word.
     pub fn own_dry_run(&mut self, flag: &str) -> Result<Value, NotStarted> {
-        let program = program::find(&self.line.argv[0], &self.means.shell.search, Path::new(&self.line.cwd))?;
+        let program = program::find(
+            &self.line.argv[0],
+            &self.options.backends.shell.search,
+            Path::new(&self.line.cwd),
+        )?;
         let mut command = self.command(&program);
         command.arg(flag).stdin(Stdio::null());
         let output =
@@ -157,12 +154,12 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         {
             return Ok(account.to_value());
         }
-        Ok(Output { exit_code: code, stdout: output.stdout, stderr: output.stderr }.data())
+        Ok(CommandOutput { exit_code: code, stdout: output.stdout, stderr: output.stderr }.data())
     }
 
     /// The word for its effect that this call or its rule fixes.
     pub fn ruled_word(&self) -> Option<EffectWord> {
-        self.rule.effect_word().or(self.said_effect)
+        self.rule.effect_word().or(self.options.effect)
     }
 
     /// The word that a run will have, as far as that can be known before it.
@@ -178,24 +175,24 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         command
     }
 
-    fn run(&mut self, mut command: Command, timeout: Option<Duration>) -> Result<Ended, NotRun> {
-        match (&self.line.input, self.pass_input) {
+    fn run(&mut self, mut command: Command, timeout: Option<Duration>) -> Result<FinishedChild, NotRun> {
+        match (&self.line.input, self.options.pass_input) {
             (Some(_), _) => {}
             (None, true) => drop(command.stdin(Stdio::inherit())),
             (None, false) => drop(command.stdin(Stdio::null())),
         }
-        let (stdout, stderr) = match self.show {
+        let (stdout, stderr) = match self.options.show {
             Show::Live => (Sink::Stdout(std::io::stdout()), Sink::Stderr(std::io::stderr())),
             Show::InAnswer => (Sink::Nowhere, Sink::Nowhere),
         };
-        let plan = Plan {
+        let plan = ChildPlan {
             command,
             input: self.line.input.as_deref(),
             stdout,
             stderr,
             kept_max: REPLY_BYTES_MAX,
             timeout,
-            output_drain: self.output_drain,
+            output_drain: self.options.output_drain,
         };
         let signals = self.signals.as_ref().expect("prepare listens before anything is sent");
         self.holders.inheritable().map_err(NotRun::before)?;
@@ -221,7 +218,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         }
     }
 
-    fn effect_word(&self, said: Said, stdout: &[u8]) -> EffectWord {
+    fn effect_word(&self, said: ToolAccount, stdout: &[u8]) -> EffectWord {
         let by_rule = match &self.rule.effect {
             Some(EffectWording::Word(word)) => Some(*word),
             Some(EffectWording::Expression(expression)) => {
@@ -230,26 +227,33 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             }
             None => None,
         };
-        by_rule.or(self.said_effect).or(said.effect).unwrap_or_else(|| render::word_by_verb(&self.line.argv))
+        by_rule
+            .or(self.options.effect)
+            .or(said.effect)
+            .unwrap_or_else(|| render::word_by_verb(&self.line.argv))
     }
 
-    fn read(&self, ended: &Ended, must_happen_once: bool) -> Sent {
+    fn read(&self, ended: &FinishedChild, must_happen_once: bool) -> Sent {
         let (stdout, stderr) = (ended.stdout.both_ends(), ended.stderr.both_ends());
-        let exit =
-            Exit { status: ended.status, timed_out: ended.timed_out, stdout: &stdout, stderr: &stderr };
+        let exit = CommandExit {
+            status: ended.status,
+            timed_out: ended.timed_out,
+            stdout: &stdout,
+            stderr: &stderr,
+        };
         let argv = &self.line.argv;
-        let settings = || classify::has_settings(argv, &self.means.shell.curl_settings);
+        let settings = || classify::has_settings(argv, &self.options.backends.shell.curl_settings);
         let reading = classify::read(argv, exit, self.rule, must_happen_once, settings);
-        // What goes on in the background may still do what the command said it could not.
+        // A process in the background may still do the deed of which the command said that it failed.
         let reading = match ended.left_running {
-            true => Reading {
-                meaning: Meaning::Ambiguous,
+            true => ExitReading {
+                meaning: ExitMeaning::Ambiguous,
                 line: format!("{}, and something that it started is still running", reading.line),
             },
             false => reading,
         };
         let too_large = ended.stdout.kept.len() + ended.stderr.kept.len() > REPLY_BYTES_MAX;
-        let output = Output {
+        let output = CommandOutput {
             exit_code: exit_code(ended.status),
             stdout: capped(&ended.stdout),
             stderr: capped(&ended.stderr),
@@ -260,7 +264,7 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
             data["truncated"] =
                 json!({"stdout_bytes": ended.stdout.total, "stderr_bytes": ended.stderr.total});
         }
-        let secrets = render::secret_values(&self.line.arguments(), &self.rule.sorting.secret);
+        let secrets = secret_values(&self.line.arguments(), &self.rule.sorting.secret);
         let bytes = match output.scrubbed(&secrets, &SecretParts::of(self.rule)) {
             Ok(kept) if !too_large => Some(kept.encode()),
             _ => None,
@@ -272,21 +276,25 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         Sent { reply: bytes, data, ..Sent::of(self.outcome(reading, reply, &output)) }
     }
 
-    fn outcome(&self, reading: Reading, reply: Reply, output: &Output) -> Outcome {
+    fn outcome(&self, reading: ExitReading, reply: Reply, output: &CommandOutput) -> Outcome {
         match reading.meaning {
-            Meaning::Succeeded => {
-                let said = render::said(&output.stdout);
+            ExitMeaning::Succeeded => {
+                let said = account::read(&output.stdout);
                 let evidence = match said.only_accepted {
                     true => Evidence::Accepted,
                     false => evidence::of_success(self.rule, || render::reply(&output.stdout)),
                 };
                 Outcome::Applied { evidence, word: self.effect_word(said, &output.stdout), reply }
             }
-            Meaning::NeverSent => Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply },
-            Meaning::Refused => Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply },
-            Meaning::Reported => Outcome::NotApplied { why: NotAppliedWhy::Reported(reading.line), reply },
+            ExitMeaning::NeverSent => {
+                Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply }
+            }
+            ExitMeaning::Refused => Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply },
+            ExitMeaning::Reported => {
+                Outcome::NotApplied { why: NotAppliedWhy::Reported(reading.line), reply }
+            }
             // Whether its tree is gone is found out when somebody looks.
-            Meaning::Ambiguous => Outcome::InDoubt { why: reading.line, sender_gone: false },
+            ExitMeaning::Ambiguous => Outcome::InDoubt { why: reading.line, sender_gone: false },
         }
     }
 
@@ -297,19 +305,19 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
         Ok(())
     }
 
-    /// Whoever asks about this command.
-    pub(super) fn asker<'b>(
+    /// Questions about this command.
+    pub(super) fn query<'b>(
         &'b self,
         arguments: &'b Json,
         effect: Option<&'b Effect>,
         reply: Option<&'b Json>,
-    ) -> Asker<'b> {
-        let (means, policy, signals) = (&self.means, self.policy, self.signals.as_ref());
+    ) -> Query<'b> {
+        let (backends, policy, signals) = (&self.options.backends, self.policy, self.signals.as_ref());
         let action = &self.action;
-        Asker {
-            means,
+        Query {
+            backends,
             policy,
-            matter: Matter { action, arguments, effect, reply, lent: Lent::Nothing },
+            subject: Subject { action, arguments, effect, reply, credentials: Credentials::None },
             signals,
         }
     }
@@ -317,8 +325,11 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
 
 impl<C: Clock> Upstream for CommandUpstream<'_, C> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        self.program =
-            Some(program::find(&self.line.argv[0], &self.means.shell.search, Path::new(&self.line.cwd))?);
+        self.program = Some(program::find(
+            &self.line.argv[0],
+            &self.options.backends.shell.search,
+            Path::new(&self.line.cwd),
+        )?);
         if !Path::new(&self.line.cwd).is_dir() {
             let why = format!("there is no directory {}", self.line.cwd);
             return Err(NotStarted { why, data: json!({"exit_code": 125}) });
@@ -343,7 +354,7 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
                 .env("SEMEL_EFFECT_ID", recorded.effect.id.to_string())
                 .env("SEMEL_ATTEMPT", recorded.attempt.to_string())
                 .env("SEMEL_IDEMPOTENCY_KEY", recorded.idempotency_key);
-            // What it does through semel in turn belongs to the same run, and stops with it.
+            // Its own calls through semel belong to the same run, and stop with it.
             let attempt = recorded.effect.attempt(recorded.attempt);
             if let Some(run) = attempt.and_then(|attempt| attempt.run.as_ref()) {
                 command.env("SEMEL_RUN_ID", &run.id);
@@ -378,41 +389,37 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
             return ProbeAnswer::Unknown { why: why.to_string() };
         }
         let arguments = self.line.arguments();
-        let told = self.asker(&arguments, effect, None).probe(probe).await;
-        let secrets = Secrets::of(&arguments, self.rule);
-        match told {
-            Told::No => ProbeAnswer::No,
-            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() },
-            Told::Yes { reply, reply_failed } => {
-                self.found = reply.as_ref().map(|reply| match reply {
-                    ask::Reply::Printed(stdout) => render::reply(stdout),
-                    ask::Reply::Value(value) => value.clone(),
-                });
-                let stdout = reply.map(|reply| match reply {
-                    ask::Reply::Printed(stdout) => stdout,
-                    ask::Reply::Value(value) => format!("{}\n", value.canonical()).into_bytes(),
-                });
-                let printed = stdout.as_deref().unwrap_or_default();
-                let word = Some(self.effect_word(render::said(printed), printed));
-                let parts = SecretParts::of(self.rule);
-                let reply = stdout.and_then(|stdout| Output::of_stdout(stdout).scrubbed(&[], &parts).ok());
-                let reply = reply.map(|kept| kept.encode());
-                let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
-                ProbeAnswer::Yes { reply, word, reply_failed }
-            }
-        }
+        let finding = self.query(&arguments, effect, None).probe(probe).await;
+        finding.for_gate(&Secrets::of(&arguments, self.rule), |reply| {
+            let stdout = reply.map(|reply| match reply {
+                FoundReply::Printed(stdout) => {
+                    self.found = Some(render::reply(&stdout));
+                    stdout
+                }
+                FoundReply::Value(value) => {
+                    let stdout = format!("{}\n", value.canonical()).into_bytes();
+                    self.found = Some(value);
+                    stdout
+                }
+            });
+            let printed = stdout.as_deref().unwrap_or_default();
+            let word = self.effect_word(account::read(printed), printed);
+            let parts = SecretParts::of(self.rule);
+            let reply = stdout.and_then(|stdout| CommandOutput::of_stdout(stdout).scrubbed(&[], &parts).ok());
+            (reply.map(|kept| kept.encode()), word)
+        })
     }
 
     fn view(&self) -> Option<CallView> {
         let whole = self.ended.as_ref().filter(|ended| ended.stdout.total <= REPLY_BYTES_MAX as u64);
         let reply = self.found.clone().or_else(|| whole.map(|ended| render::reply(&ended.stdout.kept)));
         let arguments = self.line.arguments();
-        let places = self.asker(&arguments, None, reply.as_ref()).matter.places();
+        let places = self.query(&arguments, None, reply.as_ref()).subject.places();
         Some(CallView { places, cwd: self.line.cwd.clone() })
     }
 
     fn join(&mut self, effect: &Effect, _attempt: AttemptNo) {
-        if let Some(waits) = self.waits {
+        if let Some(waits) = self.options.waits {
             waits(effect);
         }
     }
@@ -422,7 +429,7 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
     }
 
     fn let_go(&mut self) {
-        // Who left the group and lost the lock was handed to us when its parent ended, and is written down.
+        // A descendant that left the group and lost the lock came to us when its parent ended, and is written down.
         let heirs = child::heirs();
         if !heirs.is_empty() {
             let _the_lock_alone_must_do = self.holders.acts_through(&heirs);
@@ -446,7 +453,7 @@ impl NotRun {
     }
 }
 
-fn capped(taken: &Taken) -> Vec<u8> {
+fn capped(taken: &FinishedStream) -> Vec<u8> {
     taken.kept[..taken.kept.len().min(REPLY_BYTES_MAX)].to_vec()
 }
 

@@ -34,7 +34,7 @@ impl From<hyper::Error> for BodyError {
     }
 }
 
-/// What has come of a body. Most bodies come in one piece, which is then not copied.
+/// The beginning of a body. Most bodies come in one piece, which is then not copied.
 #[derive(Debug, Default)]
 pub struct Gathered {
     first: Bytes,
@@ -115,19 +115,19 @@ where
 
 /// A body in parts that are there, and perhaps somebody else's too.
 #[derive(Debug)]
-pub struct Parts {
+pub struct BodyParts {
     parts: std::vec::IntoIter<Bytes>,
     left: u64,
 }
 
-impl Parts {
-    pub fn new(parts: Vec<Bytes>) -> Parts {
+impl BodyParts {
+    pub fn new(parts: Vec<Bytes>) -> BodyParts {
         let left = parts.iter().map(|part| part.len() as u64).sum();
-        Parts { parts: parts.into_iter(), left }
+        BodyParts { parts: parts.into_iter(), left }
     }
 }
 
-impl Body for Parts {
+impl Body for BodyParts {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 

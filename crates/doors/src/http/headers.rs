@@ -36,7 +36,7 @@ pub fn without_named(headers: &mut HeaderMap) {
     }
 }
 
-/// What `Connection` names, beside how long it lasts.
+/// The headers that `Connection` names.
 pub fn named(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
     all(headers, "connection")
         .filter_map(|value| value.to_str().ok())

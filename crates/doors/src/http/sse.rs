@@ -16,7 +16,7 @@ pub struct Piece {
     pub fields: Fields,
 }
 
-/// What an event says. A comment or a lone line end says nothing.
+/// The fields of an event. A comment or a lone line end says nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fields {
     /// The event's own id; an empty one resets what the client remembers.
@@ -101,12 +101,12 @@ impl Parser {
         Ok(None)
     }
 
-    /// What is left over where a stream has ended by itself: an event whose blank line was left out.
+    /// The last event of a stream that has ended by itself: one whose blank line was left out.
     pub fn last_piece(&mut self) -> Option<Piece> {
         (!self.buffer.is_empty()).then(|| self.cut(self.buffer.len()))
     }
 
-    /// What was read and belongs to no complete event. A stream that ends here ended in the middle of one.
+    /// Bytes that belong to no complete event. A stream that ends here ended in the middle of one.
     pub fn rest(&mut self) -> Bytes {
         self.buffer.split().freeze()
     }

@@ -37,7 +37,7 @@ impl Target {
         address::host(&self.uri)
     }
 
-    /// What goes into the `Host` header.
+    /// The value of the `Host` header.
     pub fn authority(&self) -> &str {
         self.uri.authority().map_or("", |authority| authority.as_str())
     }
@@ -48,16 +48,18 @@ impl Target {
 
     /// Whether a connection to this address may be made, now that the name was resolved. Looking after resolving leaves
     /// nothing to a name server that answers differently the second time.
-    pub fn allows(&self, address: IpAddr) -> Result<(), Refused> {
-        let refused = |why| Err(Refused { host: self.host().to_owned(), address, why });
+    pub fn allows(&self, address: IpAddr) -> Result<(), RefusedAddress> {
+        let refused = |why| Err(RefusedAddress { host: self.host().to_owned(), address, why });
         if self.literal() == Some(address) {
             return Ok(());
         }
-        match Reach::of(address) {
-            Reach::Public => Ok(()),
-            Reach::Metadata => refused("is where clouds keep credentials; only the number itself names it"),
-            Reach::Private if self.private || is_own_network(self.host()) => Ok(()),
-            Reach::Private => refused("is private; private = true allows it"),
+        match AddressReach::of(address) {
+            AddressReach::Public => Ok(()),
+            AddressReach::Metadata => {
+                refused("is where clouds keep credentials; only the number itself names it")
+            }
+            AddressReach::Private if self.private || is_own_network(self.host()) => Ok(()),
+            AddressReach::Private => refused("is private; private = true allows it"),
         }
     }
 }
@@ -72,7 +74,7 @@ impl fmt::Display for Target {
 /// A name leads where the operator did not say that it may.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{host} leads to {address}, which {why}")]
-pub struct Refused {
+pub struct RefusedAddress {
     host: String,
     address: IpAddr,
     why: &'static str,
@@ -80,54 +82,54 @@ pub struct Refused {
 
 /// Ordered by how far inside it leads.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Reach {
+enum AddressReach {
     Public,
     Private,
     Metadata,
 }
 
-impl Reach {
-    fn of(address: IpAddr) -> Reach {
+impl AddressReach {
+    fn of(address: IpAddr) -> AddressReach {
         match address {
-            IpAddr::V4(address) => Reach::of_v4(address),
+            IpAddr::V4(address) => AddressReach::of_v4(address),
             IpAddr::V6(address) => {
-                let inside = inside(address).into_iter().flatten().map(Reach::of_v4);
-                inside.max().unwrap_or_else(|| Reach::of_v6(address))
+                let inside = inside(address).into_iter().flatten().map(AddressReach::of_v4);
+                inside.max().unwrap_or_else(|| AddressReach::of_v6(address))
             }
         }
     }
 
-    fn of_v4(address: Ipv4Addr) -> Reach {
+    fn of_v4(address: Ipv4Addr) -> AddressReach {
         /// Alibaba's; the others' lie in the link-local block.
         const METADATA: Ipv4Addr = Ipv4Addr::new(100, 100, 100, 200);
         let [first, second, ..] = address.octets();
         let shared = first == 100 && (64..128).contains(&second);
         let special = first == 0 || first >= 240 || address.is_multicast();
         if address.is_link_local() || address == METADATA {
-            Reach::Metadata
+            AddressReach::Metadata
         } else if address.is_private() || address.is_loopback() || shared || special {
-            Reach::Private
+            AddressReach::Private
         } else {
-            Reach::Public
+            AddressReach::Public
         }
     }
 
-    fn of_v6(address: Ipv6Addr) -> Reach {
+    fn of_v6(address: Ipv6Addr) -> AddressReach {
         /// Amazon's, inside the private block.
         const METADATA: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
         // Where a network has translators of its own (RFC 8215), only it knows what lies behind them.
         let translated = address.segments()[..3] == [0x64, 0xff9b, 1];
         if address.is_unicast_link_local() || address == METADATA {
-            Reach::Metadata
+            AddressReach::Metadata
         } else if address.is_unique_local()
             || address.is_loopback()
             || address.is_unspecified()
             || address.is_multicast()
             || translated
         {
-            Reach::Private
+            AddressReach::Private
         } else {
-            Reach::Public
+            AddressReach::Public
         }
     }
 }

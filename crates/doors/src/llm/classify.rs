@@ -1,8 +1,8 @@
-//! What an upstream's answer means: the one table of this door.
+//! The meaning of an upstream's answer: the one table of this door.
 
-use super::api::Api;
-use super::live::{Form, Head, Live};
-use super::read::Came;
+use super::api::ModelApi;
+use super::live_answer::{AnswerForm, AnswerHead, LiveAnswer};
+use super::read::Reception;
 use super::recording;
 use crate::redact::MayHoldSecret;
 use crate::redact::SecretParts;
@@ -15,34 +15,34 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{EffectWording, Failure, Rule};
 use serde_json::Value;
 
-/// What is kept of a refusal, so that twins get it too.
+/// A refusal of up to this size is kept, so that twins get it too.
 const REFUSAL_BYTES_MAX: usize = 1 << 20;
 
-/// What is shown of a refusal in the ledger.
+/// The ledger shows this much of a refusal.
 const SHOWN_CHARS_MAX: usize = 200;
 
 /// An outcome, with the reply to record.
-pub type Read = (Outcome, Option<Vec<u8>>);
+pub type ClassifiedAnswer = (Outcome, Option<Vec<u8>>);
 
 /// `secrets` are what the request held that must not be written down; an API may repeat them in a refusal. What a model
 /// says is kept to the byte, but for what the rule calls secret of it.
 pub fn outcome(
-    api: Api,
-    head: &Head,
-    live: &Live,
-    came: &Came,
+    api: ModelApi,
+    head: &AnswerHead,
+    live: &LiveAnswer,
+    received_at: &Reception,
     rule: &Rule,
     secrets: Option<&Secrets>,
-) -> Read {
+) -> ClassifiedAnswer {
     let shown = |outcome: Outcome| match secrets {
         Some(secrets) => secrets.out_of_outcome(outcome),
         None => outcome,
     };
     let doubt = |why: String| (shown(Outcome::InDoubt { why, sender_gone: true }), None);
-    match came {
-        Came::Broken(why) => return doubt(why.clone()),
-        Came::Failed { .. } => return doubt("the stream carried an error instead of its end".into()),
-        Came::Whole => {}
+    match received_at {
+        Reception::Broken(why) => return doubt(why.clone()),
+        Reception::Failed { .. } => return doubt("the stream carried an error instead of its end".into()),
+        Reception::Whole => {}
     }
     let kept = live.whole();
     if !head.status.is_success() {
@@ -63,7 +63,7 @@ pub fn outcome(
         return (shown(refused), reply);
     }
     let evidence = match &kept {
-        Ok(pieces) if head.form == Form::Document => match document(api, &joined(pieces)) {
+        Ok(pieces) if head.form == AnswerForm::Document => match document(api, &joined(pieces)) {
             Some(evidence) => evidence,
             None => return doubt("what came is no answer of this API".into()),
         },
@@ -95,21 +95,21 @@ fn without_parts(pieces: &[Bytes], rule: &Rule) -> Result<Vec<Bytes>, MayHoldSec
     Ok(kept.map_or_else(|| pieces.to_vec(), |kept| vec![kept.into()]))
 }
 
-/// What a document of a success says; `None` if it is no answer.
-fn document(api: Api, body: &[u8]) -> Option<Evidence> {
+/// The evidence of a successful document; `None` if it is no answer.
+fn document(api: ModelApi, body: &[u8]) -> Option<Evidence> {
     let document: Value = serde_json::from_slice(body).ok()?;
     let is_answer = match api {
-        Api::Chat => document["choices"].is_array(),
-        Api::Responses => document["output"].is_array() || document["status"].is_string(),
-        Api::Messages => document["content"].is_array(),
+        ModelApi::Chat => document["choices"].is_array(),
+        ModelApi::Responses => document["output"].is_array() || document["status"].is_string(),
+        ModelApi::Messages => document["content"].is_array(),
     };
     // A response that is made in the background is asked for later, by its id.
     let later =
-        api == Api::Responses && matches!(document["status"].as_str(), Some("queued" | "in_progress"));
+        api == ModelApi::Responses && matches!(document["status"].as_str(), Some("queued" | "in_progress"));
     is_answer.then_some(if later { Evidence::Accepted } else { Evidence::Reported })
 }
 
-/// What certainly was turned away: 4xx but the three that leave it open, 307 and 308.
+/// Statuses that certainly turn a request away: 4xx but the three that leave it open, 307 and 308.
 fn is_refusal(status: StatusCode) -> bool {
     let open = [StatusCode::REQUEST_TIMEOUT, StatusCode::CONFLICT, StatusCode::TOO_EARLY];
     let moved = [StatusCode::TEMPORARY_REDIRECT, StatusCode::PERMANENT_REDIRECT];

@@ -1,6 +1,6 @@
 //! From a request to the rule that holds for it and the intent that it is.
 
-use super::asked::Asked;
+use super::request::ModelRequest;
 use crate::caller::Caller;
 use semel_core::digest::{Digest, Secret};
 use semel_core::intent::{Ask, AskedBy, Intent, KeyMissing};
@@ -31,12 +31,12 @@ const VOLATILE: [&str; 12] = [
 static VOLATILE_PATHS: LazyLock<Vec<Path>> =
     LazyLock::new(|| VOLATILE.iter().map(|path| Path::parse(path).expect("it is written above")).collect());
 
-pub fn rule(policy: &Policy, asked: &Asked, arguments: &Json) -> Arc<Rule> {
-    policy.rule_for(&ActionFacts::new(asked.api.action(), arguments))
+pub fn rule(policy: &Policy, request: &ModelRequest, arguments: &Json) -> Arc<Rule> {
+    policy.rule_for(&ActionFacts::new(request.api.action(), arguments))
 }
 
 pub fn intent(
-    asked: &Asked,
+    request: &ModelRequest,
     arguments: &Json,
     rule: &Rule,
     authority: &str,
@@ -57,16 +57,16 @@ pub fn intent(
         tenant: &caller.tenant,
         principal: &caller.principal,
         authority,
-        action: asked.api.action(),
+        action: request.api.action(),
         arguments,
-        run: asked.run.clone(),
-        key: asked.key.clone(),
-        again: asked.again.clone(),
+        run: request.run.clone(),
+        key: request.key.clone(),
+        again: request.again.clone(),
         asked_by: AskedBy::Agent,
         call_id: None,
         live_connection: false,
         serialize_by: None,
-        // What an API refuses today it may grant tomorrow, and its refusal costs nothing.
+        // An API may grant tomorrow a request that it refuses today, and its refusal costs nothing.
         replay_refusals: false,
     };
     Intent::of(&ask, &rule, secret)

@@ -1,7 +1,7 @@
-//! What requests cost, and what joining and replaying saved.
+//! The cost of requests, and the savings of joining and replaying.
 
-use super::usage::TokenUsage;
-use crate::hall::Hall;
+use super::usage::Tokens;
+use crate::services::Services;
 use semel_gate::counts::Usage;
 
 /// On whose account tokens go, and at which price.
@@ -12,20 +12,20 @@ pub struct Meter {
 }
 
 impl Meter {
-    pub fn used(&self, hall: &Hall, tokens: TokenUsage) {
-        if let Ok(gate) = &hall.gate {
-            gate.counts.used(&self.tenant, self.usage(hall, tokens));
+    pub fn used(&self, services: &Services, tokens: Tokens) {
+        if let Ok(gate) = &services.gate {
+            gate.counts.used(&self.tenant, self.usage(services, tokens));
         }
     }
 
-    pub fn saved(&self, hall: &Hall, tokens: TokenUsage) {
-        if let Ok(gate) = &hall.gate {
-            gate.counts.saved(&self.tenant, self.usage(hall, tokens));
+    pub fn saved(&self, services: &Services, tokens: Tokens) {
+        if let Ok(gate) = &services.gate {
+            gate.counts.saved(&self.tenant, self.usage(services, tokens));
         }
     }
 
-    fn usage(&self, hall: &Hall, tokens: TokenUsage) -> Usage {
-        let cost_nanos = hall.policy.prices.cost_nanos(&self.model, tokens);
+    fn usage(&self, services: &Services, tokens: Tokens) -> Usage {
+        let cost_nanos = services.policy.prices.cost_nanos(&self.model, tokens);
         // Of what nobody has said, nothing is counted.
         Usage { input_tokens: tokens.input.unwrap_or_default(), output_tokens: tokens.output, cost_nanos }
     }

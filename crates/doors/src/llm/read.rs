@@ -1,7 +1,7 @@
 //! Reads an upstream's answer into the place where its readers wait for it.
 
-use super::api::{Api, DONE, Turn};
-use super::live::{Form, Head, Live};
+use super::api::{DONE, ModelApi, StreamStep};
+use super::live_answer::{AnswerForm, AnswerHead, LiveAnswer};
 use crate::http::client::Incoming;
 use crate::http::headers::unshare;
 use crate::http::sse::{Parser, TooLarge};
@@ -28,7 +28,7 @@ const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// How the answer came to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Came {
+pub enum Reception {
     /// All of it: a document to its last byte, a stream with its terminal event.
     Whole,
     /// An error in the middle of a stream, which is closed behind it or was left open.
@@ -38,49 +38,49 @@ pub enum Came {
 }
 
 /// How a response begins, made ready for the next connection.
-pub fn head(response: &Response<Incoming>, offer: &Offer) -> Head {
+pub fn head(response: &Response<Incoming>, offer: &Offer) -> AnswerHead {
     let kind = response.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     let events = kind.trim_start().to_ascii_lowercase().starts_with("text/event-stream");
     let mut headers = downward(response.headers().clone(), response.status(), offer);
     let form = match events && response.status().is_success() && is_read_as_it_is(&headers) {
-        true => Form::Events,
-        false => Form::Document,
+        true => AnswerForm::Events,
+        false => AnswerForm::Document,
     };
-    if form == Form::Events {
+    if form == AnswerForm::Events {
         headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, no-transform"));
         headers.entry(UNBUFFERED).or_insert(HeaderValue::from_static("no"));
     }
     unshare(&mut headers);
-    Head { status: response.status(), headers, form }
+    AnswerHead { status: response.status(), headers, form }
 }
 
-pub async fn document(live: &Live, mut body: Incoming) -> Came {
+pub async fn document(live: &LiveAnswer, mut body: Incoming) -> Reception {
     let has_end = body.has_end();
     loop {
         match next(live, &mut body, SILENCE_MAX).await {
             Ok(Some(data)) => live.push(data, false),
-            Ok(None) if has_end || is_json(live) => return Came::Whole,
-            Ok(None) => return Came::Broken("the connection ended before the answer did".into()),
-            Err(why) => return Came::Broken(why),
+            Ok(None) if has_end || is_json(live) => return Reception::Whole,
+            Ok(None) => return Reception::Broken("the connection ended before the answer did".into()),
+            Err(why) => return Reception::Broken(why),
         }
     }
 }
 
 /// Events are given on one by one. The one that ends the answer is held back until it is settled, and whatever comes
 /// behind it.
-pub async fn events(api: Api, live: &Live, mut body: Incoming) -> Came {
+pub async fn events(api: ModelApi, live: &LiveAnswer, mut body: Incoming) -> Reception {
     let mut parser = Parser::with_limit(EVENT_BYTES_MAX);
     let failed = loop {
         match next(live, &mut body, SILENCE_MAX).await {
             Ok(Some(data)) => parser.push(&data),
             Ok(None) => return left_over(api, live, &mut parser),
-            Err(why) => return Came::Broken(why),
+            Err(why) => return Reception::Broken(why),
         }
         match give_on(api, live, &mut parser) {
-            Ok(Turn::On) => {}
-            Ok(Turn::Whole) => break false,
-            Ok(Turn::Failed) => break true,
-            Err(error) => return Came::Broken(error.to_string()),
+            Ok(StreamStep::On) => {}
+            Ok(StreamStep::Whole) => break false,
+            Ok(StreamStep::Failed) => break true,
+            Err(error) => return Reception::Broken(error.to_string()),
         }
     };
     let closed = tokio::select! {
@@ -88,28 +88,28 @@ pub async fn events(api: Api, live: &Live, mut body: Incoming) -> Came {
         () = tokio::time::sleep(CLOSING_TAKES_MAX) => false,
         closed = closes(live, &mut body, &mut parser) => closed,
     };
-    if failed { Came::Failed { closed } } else { Came::Whole }
+    if failed { Reception::Failed { closed } } else { Reception::Whole }
 }
 
 /// Gives on the events that are complete.
-fn give_on(api: Api, live: &Live, parser: &mut Parser) -> Result<Turn, TooLarge> {
-    let mut turn = Turn::On;
+fn give_on(api: ModelApi, live: &LiveAnswer, parser: &mut Parser) -> Result<StreamStep, TooLarge> {
+    let mut turn = StreamStep::On;
     loop {
         match parser.next_piece() {
             Ok(Some(piece)) => {
-                if turn == Turn::On {
+                if turn == StreamStep::On {
                     turn = api.turn(&piece.fields);
                 }
-                live.push(piece.raw, turn == Turn::On);
+                live.push(piece.raw, turn == StreamStep::On);
             }
-            Err(error) if turn == Turn::On => return Err(error),
+            Err(error) if turn == StreamStep::On => return Err(error),
             Ok(None) | Err(_) => return Ok(turn),
         }
     }
 }
 
 /// Reads what comes behind the end. Whether the body ended by itself, so that its connection can be used again.
-async fn closes(live: &Live, body: &mut Incoming, parser: &mut Parser) -> bool {
+async fn closes(live: &LiveAnswer, body: &mut Incoming, parser: &mut Parser) -> bool {
     loop {
         match next(live, body, SILENCE_MAX).await {
             Ok(Some(data)) => parser.push(&data),
@@ -123,32 +123,32 @@ async fn closes(live: &Live, body: &mut Incoming, parser: &mut Parser) -> bool {
 
 /// The body ended by itself. What is left over then is an event for the SDKs too. Where nobody said how long the body
 /// is, it may have been cut all the same: its name alone does not make it whole.
-fn left_over(api: Api, live: &Live, parser: &mut Parser) -> Came {
-    let ended_early = Came::Broken("the stream ended before the answer did".into());
+fn left_over(api: ModelApi, live: &LiveAnswer, parser: &mut Parser) -> Reception {
+    let ended_early = Reception::Broken("the stream ended before the answer did".into());
     let Some(piece) = parser.last_piece() else { return ended_early };
     let is_whole = |data: &Bytes| {
         data.trim_ascii() == DONE.as_bytes() || serde_json::from_slice::<IgnoredAny>(data).is_ok()
     };
     let turn = match piece.fields.data.as_ref().is_some_and(is_whole) {
         true => api.turn(&piece.fields),
-        false => Turn::On,
+        false => StreamStep::On,
     };
-    live.push(piece.raw, turn == Turn::On);
+    live.push(piece.raw, turn == StreamStep::On);
     match turn {
-        Turn::On => ended_early,
-        Turn::Whole => Came::Whole,
-        Turn::Failed => Came::Failed { closed: true },
+        StreamStep::On => ended_early,
+        StreamStep::Whole => Reception::Whole,
+        StreamStep::Failed => Reception::Failed { closed: true },
     }
 }
 
-fn is_json(live: &Live) -> bool {
+fn is_json(live: &LiveAnswer) -> bool {
     let whole = |pieces: Vec<Bytes>| serde_json::from_slice::<IgnoredAny>(&pieces.concat()).is_ok();
     // One that is too long to be kept is not looked at.
     live.whole().map_or(true, whole)
 }
 
 /// The next bytes; `None` at the end.
-async fn next(live: &Live, body: &mut Incoming, patience: Duration) -> Result<Option<Bytes>, String> {
+async fn next(live: &LiveAnswer, body: &mut Incoming, patience: Duration) -> Result<Option<Bytes>, String> {
     live.room().await;
     loop {
         // One read may bring thousands of tiny pieces, and others have to be served in between.

@@ -1,6 +1,6 @@
 //! An answer as the ledger keeps it: how it began, and its very bytes.
 
-use super::live::{Form, Head};
+use super::live_answer::{AnswerForm, AnswerHead};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
@@ -23,27 +23,27 @@ const HEADER_BYTES_MAX: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recording {
-    pub head: Head,
+    pub head: AnswerHead,
     pub body: Bytes,
 }
 
 /// The line before the body. A member that is not known is of a newer semel, and is passed over.
 #[derive(Debug, Serialize, Deserialize)]
-struct Line {
+struct RecordingHead {
     status: u16,
     events: bool,
     headers: Vec<(String, String)>,
 }
 
 /// The bytes to keep, from the pieces as they came.
-pub fn written(head: &Head, pieces: &[Bytes]) -> Vec<u8> {
+pub fn written(head: &AnswerHead, pieces: &[Bytes]) -> Vec<u8> {
     let short = |name: &HeaderName| {
         let value = head.headers.get(name)?.to_str().ok()?;
         (value.len() <= HEADER_BYTES_MAX).then(|| (name.to_string(), value.to_owned()))
     };
-    let line = Line {
+    let line = RecordingHead {
         status: head.status.as_u16(),
-        events: head.form == Form::Events,
+        events: head.form == AnswerForm::Events,
         headers: KEPT_HEADERS.iter().filter_map(short).collect(),
     };
     let mut bytes = serde_json::to_vec(&line).expect("a line has only string keys");
@@ -57,13 +57,13 @@ pub fn written(head: &Head, pieces: &[Bytes]) -> Vec<u8> {
 pub fn read(bytes: Vec<u8>) -> Option<Recording> {
     let bytes = Bytes::from(bytes);
     let end = bytes.iter().position(|byte| *byte == b'\n')?;
-    let line: Line = serde_json::from_slice(&bytes[..end]).ok()?;
+    let line: RecordingHead = serde_json::from_slice(&bytes[..end]).ok()?;
     let mut headers = HeaderMap::new();
     for (name, value) in &line.headers {
         headers.insert(name.parse::<HeaderName>().ok()?, HeaderValue::from_str(value).ok()?);
     }
-    let form = if line.events { Form::Events } else { Form::Document };
-    let head = Head { status: StatusCode::from_u16(line.status).ok()?, headers, form };
+    let form = if line.events { AnswerForm::Events } else { AnswerForm::Document };
+    let head = AnswerHead { status: StatusCode::from_u16(line.status).ok()?, headers, form };
     Some(Recording { head, body: bytes.slice(end + 1..) })
 }
 
@@ -82,11 +82,11 @@ mod tests {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        let head = Head { status: StatusCode::OK, headers, form: Form::Events };
+        let head = AnswerHead { status: StatusCode::OK, headers, form: AnswerForm::Events };
         let pieces = [Bytes::from_static(b"data: {\n"), Bytes::from_static(b"\n\xff"), Bytes::new()];
         let read = read(written(&head, &pieces)).expect("a recording");
         assert_eq!(read.body, b"data: {\n\n\xff"[..]);
-        assert_eq!((read.head.status, read.head.form), (StatusCode::OK, Form::Events));
+        assert_eq!((read.head.status, read.head.form), (StatusCode::OK, AnswerForm::Events));
         let mut names: Vec<&str> = read.head.headers.keys().map(HeaderName::as_str).collect();
         names.sort_unstable();
         assert_eq!(names, ["content-type", "request-id"]);

@@ -1,12 +1,12 @@
 //! From what came of a request to the response that its client can use.
 
-use super::api::Api;
-use super::attached::Attached;
-use super::follow::Following;
+use super::api::ModelApi;
+use super::attachment::Attachment;
+use super::call::ModelCall;
 use super::form;
-use super::live::{Form, Head};
+use super::joined_body::JoinedBody;
+use super::live_answer::{AnswerForm, AnswerHead};
 use super::recording::{self, Recording};
-use super::serve::Call;
 use super::usage;
 use crate::delivery::Delivery;
 use crate::http::server::on_sent::OnSent;
@@ -34,12 +34,12 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const JOIN_AGAIN_MS: u64 = 1_000;
 
 /// An answer that comes, as it comes.
-pub fn following(call: &Call, attached: Attached, head: &Head) -> Response {
-    let Attached { reader, effect, joined } = attached;
+pub fn following(call: &ModelCall, attached: Attachment, head: &AnswerHead) -> Response {
+    let Attachment { reader, effect, joined } = attached;
     let outcome = if joined { OutcomeWord::Joined } else { OutcomeWord::Ran };
     let saves = joined.then(|| call.meter.clone());
     let on_sent = OnSent::default();
-    let body = Following::new(reader, Arc::clone(&call.hall), saves, on_sent.clone());
+    let body = JoinedBody::new(reader, Arc::clone(&call.services), saves, on_sent.clone());
     let body = body.hiding_usage(joined && hides_usage(call, head));
     let mut response = Response::new(Body::new(body));
     response.extensions_mut().insert(on_sent);
@@ -50,15 +50,15 @@ pub fn following(call: &Call, attached: Attached, head: &Head) -> Response {
 }
 
 /// Whether an answer that another request was given says what this one did not ask for.
-fn hides_usage(call: &Call, head: &Head) -> bool {
-    let asked = &call.asked;
-    asked.api == Api::Chat && head.form == Form::Events && !asked.include_usage
+fn hides_usage(call: &ModelCall, head: &AnswerHead) -> bool {
+    let request = &call.request;
+    request.api == ModelApi::Chat && head.form == AnswerForm::Events && !request.include_usage
 }
 
-/// What came of a request whose answer had not begun before it was settled.
-pub fn response(call: &Call, passed: Passed, attached: Option<Attached>) -> Response {
+/// The response to a request whose answer had not begun before it was settled.
+pub fn response(call: &ModelCall, passed: Passed, attached: Option<Attachment>) -> Response {
     let Passed { mut answer, reply, delivery } = passed;
-    if let Some(trouble) = answer.trouble.as_mut().filter(|_| call.asked.names_step) {
+    if let Some(trouble) = answer.trouble.as_mut().filter(|_| call.request.names_step) {
         wording::told_of_a_step(trouble);
     }
     match (reply, attached) {
@@ -81,30 +81,25 @@ pub fn response(call: &Call, passed: Passed, attached: Option<Attached>) -> Resp
 
 /// An attempt that ended in an error of the API, made or joined by this call. A stream that broke off in an error is
 /// nothing to whoever asked for a document: it would pass for one.
-fn passes_error(call: &Call, answer: &Answer, attached: &Attached) -> bool {
+fn passes_error(call: &ModelCall, answer: &Answer, attached: &Attachment) -> bool {
     let lost = answer.trouble.as_ref().is_some_and(|trouble| trouble.code == Code::InDoubt);
     let live = attached.reader.live();
-    let fits = || live.head().is_some_and(|head| !head.status.is_success() || head.form == call.asked.form);
+    let fits = || live.head().is_some_and(|head| !head.status.is_success() || head.form == call.request.form);
     lost && live.is_error() && (!attached.joined || fits())
 }
 
 /// An answer from the record, in the form that is asked for.
-fn recorded(
-    call: &Call,
-    recording: Recording,
-    answer: &Answer,
-    delivery: Option<RecordSnapshot>,
-) -> Response {
+fn recorded(call: &ModelCall, recording: Recording, answer: &Answer, delivery: Option<Found>) -> Response {
     let Recording { head, body } = recording;
-    let wanted = call.asked.form;
-    let api = call.asked.api;
+    let wanted = call.request.form;
+    let api = call.request.api;
     if let Some(cost) = usage::of_whole(api, head.form, &body).filter(|_| head.status.is_success()) {
-        call.meter.saved(&call.hall, cost);
+        call.meter.saved(&call.services, cost);
     }
     let (body, form) = match head.status.is_success() && head.form != wanted {
         false if hides_usage(call, &head) => (form::without_usage(body), head.form),
         false => (body, head.form),
-        true => match form::converted(api, wanted, &body, call.asked.include_usage) {
+        true => match form::converted(api, wanted, &body, call.request.include_usage) {
             Some(converted) => (converted, wanted),
             None => {
                 let is_new = |found: &RecordSnapshot| {
@@ -115,16 +110,16 @@ fn recorded(
         },
     };
     let mut response = Response::new(Body::from(body));
-    let late_from = Some(call.came + call.rule.late_after);
-    if let Some(delivery) = Delivery::of(&call.hall, delivery, late_from) {
+    let late_from = Some(call.received_at + call.rule.late_after);
+    if let Some(delivery) = Delivery::of(&call.services, delivery, late_from) {
         delivery.of_response(&mut response);
     }
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
     if form != head.form {
         let kind = match form {
-            Form::Document => "application/json",
-            Form::Events => "text/event-stream; charset=utf-8",
+            AnswerForm::Document => "application/json",
+            AnswerForm::Events => "text/event-stream; charset=utf-8",
         };
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     }
@@ -133,10 +128,10 @@ fn recorded(
 }
 
 /// The answer is there, and cannot be said in the form that is asked for. Before anybody has it, no other is generated.
-fn inconvertible(answer: &Answer, wanted: Form, is_new: bool) -> Response {
+fn inconvertible(answer: &Answer, wanted: AnswerForm, is_new: bool) -> Response {
     let (this, other) = match wanted {
-        Form::Document => ("as one document", "as a stream"),
-        Form::Events => ("as a stream", "as one document"),
+        AnswerForm::Document => ("as one document", "as a stream"),
+        AnswerForm::Events => ("as a stream", "as one document"),
     };
     let what = format!("It was generated, but its answer cannot be given {this}.");
     let another = if is_new { "" } else { ", or with the header `Semel-Again: why` to generate another" };

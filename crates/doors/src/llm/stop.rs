@@ -1,8 +1,8 @@
-//! What ends a generation before its end: a cancelled run, or nobody there to read it where a rule says so.
+//! Reasons to end a generation early: a cancelled run, or nobody there to read it where a rule says so.
 
-use super::live::Live;
-use crate::hall::Hall;
+use super::live_answer::LiveAnswer;
 use crate::runtime::ServedGate;
+use crate::services::Services;
 use semel_core::digest::Digest;
 use semel_core::policy::rule::{OnDisconnect, Rule};
 use semel_gate::clock::Clock;
@@ -11,15 +11,15 @@ use std::time::Duration;
 
 /// Why a generation is ended before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub enum EarlyStop {
     Cancelled,
     Abandoned,
 }
 
 /// Resolves when a generation is to be ended.
-pub async fn stops(hall: &Hall, rule: &Rule, run: Option<Digest>, live: &Live) -> Stop {
+pub async fn stops(services: &Services, rule: &Rule, run: Option<Digest>, live: &LiveAnswer) -> EarlyStop {
     let cancelled = async {
-        match (&hall.gate, run) {
+        match (&services.gate, run) {
             (Ok(gate), Some(run)) => cancelled(gate, run).await,
             _ => std::future::pending().await,
         }
@@ -31,8 +31,8 @@ pub async fn stops(hall: &Hall, rule: &Rule, run: Option<Digest>, live: &Live) -
         }
     };
     tokio::select! {
-        () = cancelled => Stop::Cancelled,
-        () = abandoned => Stop::Abandoned,
+        () = cancelled => EarlyStop::Cancelled,
+        () = abandoned => EarlyStop::Abandoned,
     }
 }
 

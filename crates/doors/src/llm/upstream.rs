@@ -1,20 +1,20 @@
 //! A model behind an API, as the gate sees it: one request out, one answer read to its end.
 
-use super::api::Api;
-use super::asked::Outgoing;
-use super::attached::{Attached, Tell};
+use super::api::ModelApi;
+use super::attachment::{Attachment, AttachmentSender};
 use super::classify;
-use super::live::{Ended, Form, Live};
+use super::live_answer::{AnswerEnd, AnswerForm, LiveAnswer, LiveAnswers};
 use super::meter::Meter;
-use super::read::{self, Came};
-use super::stop::{Stop, stops};
-use super::usage::{self, TokenUsage};
+use super::read::{self, Reception};
+use super::request::ModelOutgoing;
+use super::stop::{EarlyStop, stops};
+use super::usage::{self, Tokens};
 use crate::delivery::Delivery;
-use crate::hall::Hall;
 use crate::http::client::{Client, Failed, Incoming, Prepared};
 use crate::http::server::{Revocable, lets_send};
 use crate::proxy::Offer;
 use crate::redact::Secrets;
+use crate::services::Services;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use semel_core::class::Class;
@@ -32,57 +32,58 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 #[derive(Debug)]
-pub struct Model<'a> {
+pub struct ModelUpstream<'a> {
     pub offer: &'a Offer,
-    pub api: Api,
+    pub api: ModelApi,
     pub rule: &'a Rule,
-    pub hall: &'a Hall,
+    pub services: &'a Services,
+    pub lives: &'a Arc<LiveAnswers>,
     pub meter: &'a Meter,
     /// Where the run's fence is found, if the request belongs to a run.
     pub run: Option<Digest>,
-    /// What its caller showed, where that can be revoked.
+    /// The caller's token, where it can be revoked.
     pub token: Option<&'a Revocable>,
-    /// What is sent, until it is; a generation is sent once by one call.
-    pub outgoing: Option<Outgoing>,
-    pub tell: Tell,
+    /// The request, until it is sent; one call sends a generation once.
+    pub outgoing: Option<ModelOutgoing>,
+    pub attachments: AttachmentSender,
     /// To the upstream, for its caller.
     pub client: Client,
     pub prepared: Option<Prepared>,
     /// The answer of the newest attempt of this call's own.
-    pub own: Option<Own>,
+    pub own: Option<AttemptAnswer>,
     /// It was ended because its run was cancelled.
     pub cancelled: bool,
-    /// What it took, as it is counted.
-    pub used: Option<TokenUsage>,
+    /// The tokens that are counted for it.
+    pub used: Option<Tokens>,
 }
 
 /// The answer of an attempt of this call's own. If nobody says how it ended, it broke off.
 #[derive(Debug)]
-pub struct Own {
-    live: Arc<Live>,
+pub struct AttemptAnswer {
+    live: Arc<LiveAnswer>,
     /// How it ends for its readers, unless it turns out to be the answer.
-    otherwise: Ended,
-    cost: Option<TokenUsage>,
+    otherwise: AnswerEnd,
+    cost: Option<Tokens>,
     status: Option<StatusCode>,
 }
 
-impl Own {
+impl AttemptAnswer {
     /// It is settled as the answer.
     pub fn settled(mut self, delivery: Option<Delivery>) {
-        self.otherwise = Ended::Answer { delivery, cost: self.cost };
+        self.otherwise = AnswerEnd::Answer { delivery, cost: self.cost };
     }
 }
 
-impl Drop for Own {
+impl Drop for AttemptAnswer {
     fn drop(&mut self) {
-        self.live.finish(std::mem::replace(&mut self.otherwise, Ended::Cut));
+        self.live.finish(std::mem::replace(&mut self.otherwise, AnswerEnd::Cut));
     }
 }
 
-impl Model<'_> {
+impl ModelUpstream<'_> {
     /// `None`: it was sent before.
     fn request(&mut self, sending: &Sending<'_>) -> Option<Request<Bytes>> {
-        let Outgoing { uri, mut headers, body } = match self.rule.class {
+        let ModelOutgoing { uri, mut headers, body } = match self.rule.class {
             Class::Generate => self.outgoing.take()?,
             _ => self.outgoing.clone()?,
         };
@@ -123,10 +124,10 @@ impl Model<'_> {
     }
 
     /// Sends, and reads the response to its end, for all who follow it.
-    async fn carry_out(&mut self, sending: &Sending<'_>, live: &Live) -> classify::Read {
+    async fn carry_out(&mut self, sending: &Sending<'_>, live: &LiveAnswer) -> classify::ClassifiedAnswer {
         let api = self.api;
         let asked =
-            self.outgoing.as_ref().map(|Outgoing { headers, body, .. }| (headers.clone(), body.clone()));
+            self.outgoing.as_ref().map(|ModelOutgoing { headers, body, .. }| (headers.clone(), body.clone()));
         // Boxed, so that what is left while the answer comes is small: thousands may be coming.
         let response = match Box::pin(self.exchange(sending)).await {
             Ok(response) => response,
@@ -134,63 +135,63 @@ impl Model<'_> {
         };
         let head = Arc::new(read::head(&response, self.offer));
         live.begin(Arc::clone(&head));
-        let came = match head.form {
-            Form::Document => read::document(live, response.into_body()).await,
-            Form::Events => read::events(api, live, response.into_body()).await,
+        let received_at = match head.form {
+            AnswerForm::Document => read::document(live, response.into_body()).await,
+            AnswerForm::Events => read::events(api, live, response.into_body()).await,
         };
         // Only what went wrong is told in words of the API, which may repeat what it was asked with.
-        let told = !head.status.is_success() || !matches!(came, Came::Whole);
+        let told = !head.status.is_success() || !matches!(received_at, Reception::Whole);
         let secrets = asked.filter(|_| told).map(|(headers, body)| {
             let body = json::parse_bounded(&body).unwrap_or(Json::Null);
             Secrets::of_request(&Json::object([("args", body)]), self.rule, &headers)
         });
-        let read = classify::outcome(api, &head, live, &came, self.rule, secrets.as_ref());
+        let read = classify::outcome(api, &head, live, &received_at, self.rule, secrets.as_ref());
         let is_answer = matches!(read.0, Outcome::Applied { .. });
         let cost =
             live.whole().ok().filter(|_| is_answer).and_then(|pieces| usage::of(api, head.form, &pieces));
-        let used = match (cost, &came) {
+        let used = match (cost, &received_at) {
             (Some(cost), _) => cost,
-            // What was generated is paid for, whether it came whole or not.
-            (None, Came::Failed { .. } | Came::Broken(_)) => self.so_far(live),
-            (None, Came::Whole) => TokenUsage::default(),
+            // Generated tokens are paid for, whether it came whole or not.
+            (None, Reception::Failed { .. } | Reception::Broken(_)) => self.so_far(live),
+            (None, Reception::Whole) => Tokens::default(),
         };
         self.uses(used);
         if let Some(own) = &mut self.own {
             own.cost = cost;
             own.status = Some(head.status);
-            own.otherwise = match came {
-                Came::Failed { closed: false } => Ended::CutAtError,
-                Came::Failed { closed: true } => Ended::Error,
-                Came::Whole if !is_answer => Ended::Error,
-                Came::Whole | Came::Broken(_) => Ended::Cut,
+            own.otherwise = match received_at {
+                Reception::Failed { closed: false } => AnswerEnd::CutAtError,
+                Reception::Failed { closed: true } => AnswerEnd::Error,
+                Reception::Whole if !is_answer => AnswerEnd::Error,
+                Reception::Whole | Reception::Broken(_) => AnswerEnd::Cut,
             };
         }
         read
     }
 
-    fn uses(&mut self, used: TokenUsage) {
-        self.meter.used(self.hall, used);
-        self.used = (used != TokenUsage::default()).then_some(used);
+    fn uses(&mut self, used: Tokens) {
+        self.meter.used(self.services, used);
+        self.used = (used != Tokens::default()).then_some(used);
     }
 
-    fn so_far(&self, live: &Live) -> TokenUsage {
+    fn so_far(&self, live: &LiveAnswer) -> Tokens {
         let (form, pieces) = live.so_far();
         usage::so_far(self.api, form, &pieces)
     }
 
-    /// What a generation came to that was ended from here: its connection is closed.
-    async fn stopped(&mut self, stop: Stop, sending: &Sending<'_>, live: &Live) -> Outcome {
+    /// The outcome of a generation that was ended from here: its connection is closed.
+    async fn stopped(&mut self, stop: EarlyStop, sending: &Sending<'_>, live: &LiveAnswer) -> Outcome {
         let used = self.so_far(live);
         self.uses(used);
-        let TokenUsage { input, output, .. } = used;
-        self.cancelled = stop == Stop::Cancelled;
+        let Tokens { input, output, .. } = used;
+        self.cancelled = stop == EarlyStop::Cancelled;
         let why = match stop {
-            Stop::Cancelled => "its run was cancelled",
-            Stop::Abandoned => "nobody was there to read it",
+            EarlyStop::Cancelled => "its run was cancelled",
+            EarlyStop::Abandoned => "nobody was there to read it",
         };
-        if let (Ok(gate), Some(recorded)) = (&self.hall.gate, &sending.recorded) {
+        if let (Ok(gate), Some(recorded)) = (&self.services.gate, &sending.recorded) {
             let data = json!({"why": why, "input_tokens": input, "output_tokens": output, "estimated": true});
-            let now = self.hall.clock.now();
+            let now = self.services.clock.now();
             let line = journal::note("generation_ended", Some(recorded.effect), self.run, data, now);
             let _counted_elsewhere_too = gate.ledger.note(line, Durability::Lazy).await;
         }
@@ -210,7 +211,7 @@ impl Model<'_> {
     }
 }
 
-impl Upstream for Model<'_> {
+impl Upstream for ModelUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         self.prepared = self.prepared.take().and_then(Prepared::fresh);
         if self.prepared.is_none() {
@@ -224,12 +225,18 @@ impl Upstream for Model<'_> {
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
         let effect = sending.recorded.map(|recorded| recorded.effect.id);
         let live = match sending.recorded {
-            Some(recorded) => self.hall.lives.of(recorded.effect.id, recorded.attempt),
-            None => self.hall.lives.unrecorded(),
+            Some(recorded) => self.lives.of(recorded.effect.id, recorded.attempt),
+            None => self.lives.unrecorded(),
         };
-        self.tell.follow(Attached { reader: live.reader(), effect, joined: false });
-        self.own = Some(Own { live: Arc::clone(&live), otherwise: Ended::Cut, cost: None, status: None });
-        let stops = stops(self.hall, self.rule, self.run, &live);
+        let _nobody_follows =
+            self.attachments.send(Attachment { reader: live.reader(), effect, joined: false });
+        self.own = Some(AttemptAnswer {
+            live: Arc::clone(&live),
+            otherwise: AnswerEnd::Cut,
+            cost: None,
+            status: None,
+        });
+        let stops = stops(self.services, self.rule, self.run, &live);
         let (outcome, reply) = tokio::select! {
             biased;
             read = self.carry_out(&sending, &live) => read,
@@ -260,9 +267,10 @@ impl Upstream for Model<'_> {
 
     /// Its caller follows the attempt in flight, if that is one of this process.
     fn join(&mut self, effect: &Effect, attempt: AttemptNo) {
-        let live = self.hall.lives.of(effect.id, attempt);
+        let live = self.lives.of(effect.id, attempt);
         if live.is_kept() {
-            self.tell.follow(Attached { reader: live.reader(), effect: Some(effect.id), joined: true });
+            let attachment = Attachment { reader: live.reader(), effect: Some(effect.id), joined: true };
+            let _nobody_follows = self.attachments.send(attachment);
         }
     }
 }

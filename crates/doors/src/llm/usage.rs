@@ -1,8 +1,8 @@
-//! What an answer cost, in tokens, as far as its API says so.
+//! The cost of an answer, in tokens, as far as its API says so.
 
-use super::api::Api;
-use super::form::data_events;
-use super::live::Form;
+use super::api::ModelApi;
+use super::form::events::{contains, data_events};
+use super::live_answer::AnswerForm;
 use crate::http::sse::Parser;
 use bytes::Bytes;
 pub use semel_core::policy::prices::TokenUsage;
@@ -14,11 +14,11 @@ const LAST: usize = 8;
 
 /// What a whole answer cost. A stream of a chat says so only if its client has asked, and is else counted by its
 /// events. `None`: nothing is known.
-pub fn of(api: Api, form: Form, pieces: &[Bytes]) -> Option<TokenUsage> {
+pub fn of(api: ModelApi, form: AnswerForm, pieces: &[Bytes]) -> Option<Tokens> {
     said(api, form, pieces).or_else(|| Some(so_far(api, form, pieces)).filter(|tokens| tokens.output > 0))
 }
 
-fn said(api: Api, form: Form, pieces: &[Bytes]) -> Option<TokenUsage> {
+fn said(api: ModelApi, form: AnswerForm, pieces: &[Bytes]) -> Option<Tokens> {
     let mut tokens = None;
     let mut add = |data: &[u8]| {
         let Ok(said) = serde_json::from_slice::<Value>(data) else { return };
@@ -30,8 +30,8 @@ fn said(api: Api, form: Form, pieces: &[Bytes]) -> Option<TokenUsage> {
         }
     };
     match form {
-        Form::Document => add(&super::classify::joined(pieces)),
-        Form::Events => {
+        AnswerForm::Document => add(&super::classify::joined(pieces)),
+        AnswerForm::Events => {
             let events = || pieces.iter().filter(|piece| !is_comment(piece));
             let mut last: Vec<_> = events().rev().take(LAST).collect();
             last.reverse();
@@ -45,10 +45,10 @@ fn said(api: Api, form: Form, pieces: &[Bytes]) -> Option<TokenUsage> {
 }
 
 /// The same of an answer in one piece.
-pub fn of_whole(api: Api, form: Form, body: &Bytes) -> Option<TokenUsage> {
+pub fn of_whole(api: ModelApi, form: AnswerForm, body: &Bytes) -> Option<Tokens> {
     match form {
-        Form::Document => of(api, form, std::slice::from_ref(body)),
-        Form::Events => {
+        AnswerForm::Document => of(api, form, std::slice::from_ref(body)),
+        AnswerForm::Events => {
             let mut parser = Parser::default();
             parser.push(body);
             let pieces =
@@ -58,36 +58,36 @@ pub fn of_whole(api: Api, form: Form, body: &Bytes) -> Option<TokenUsage> {
     }
 }
 
-/// What a generation that was ended had cost until then: what the API has said, and about a token for each event. What
+/// The cost of a generation that was ended, until then: the API's own count, and about a token for each event. What
 /// was sent is not guessed.
-pub fn so_far(api: Api, form: Form, pieces: &[Bytes]) -> TokenUsage {
+pub fn so_far(api: ModelApi, form: AnswerForm, pieces: &[Bytes]) -> Tokens {
     let said = said(api, form, pieces).unwrap_or_default();
     let events = match form {
-        Form::Document => 0,
-        Form::Events => pieces.iter().filter(|piece| contains(piece, b"delta")).count() as u64,
+        AnswerForm::Document => 0,
+        AnswerForm::Events => pieces.iter().filter(|piece| contains(piece, b"delta")).count() as u64,
     };
     TokenUsage { output: said.output.max(events), ..said }
 }
 
 /// Later counts are totals, and take the place of earlier ones.
-fn counted(api: Api, usage: &Value, tokens: &mut TokenUsage) {
+fn counted(api: ModelApi, usage: &Value, tokens: &mut Tokens) {
     let count = |name: &str| usage[name].as_u64();
     let ([input, output], details) = match api {
-        Api::Chat => (["prompt_tokens", "completion_tokens"], &usage["prompt_tokens_details"]),
-        Api::Responses => (["input_tokens", "output_tokens"], &usage["input_tokens_details"]),
-        Api::Messages => (["input_tokens", "output_tokens"], usage),
+        ModelApi::Chat => (["prompt_tokens", "completion_tokens"], &usage["prompt_tokens_details"]),
+        ModelApi::Responses => (["input_tokens", "output_tokens"], &usage["input_tokens_details"]),
+        ModelApi::Messages => (["input_tokens", "output_tokens"], usage),
     };
     let [read, written] = match api {
-        Api::Chat | Api::Responses => ["cached_tokens", "cache_write_tokens"],
-        Api::Messages => ["cache_read_input_tokens", "cache_creation_input_tokens"],
+        ModelApi::Chat | ModelApi::Responses => ["cached_tokens", "cache_write_tokens"],
+        ModelApi::Messages => ["cache_read_input_tokens", "cache_creation_input_tokens"],
     };
     tokens.cache_read = details[read].as_u64().unwrap_or(tokens.cache_read);
     tokens.cache_write = details[written].as_u64().unwrap_or(tokens.cache_write);
     if let Some(input) = count(input) {
         tokens.input = Some(match api {
-            Api::Chat | Api::Responses => input,
-            // What is read from or written to the cache is counted apart, and is input all the same.
-            Api::Messages => input.saturating_add(tokens.cache_read).saturating_add(tokens.cache_write),
+            ModelApi::Chat | ModelApi::Responses => input,
+            // Tokens read from or written to the cache are counted apart, and is input all the same.
+            ModelApi::Messages => input.saturating_add(tokens.cache_read).saturating_add(tokens.cache_write),
         });
     }
     tokens.output = count(output).unwrap_or(tokens.output);
@@ -96,10 +96,6 @@ fn counted(api: Api, usage: &Value, tokens: &mut TokenUsage) {
 /// Whether a piece says nothing: proxies keep a line open with these.
 fn is_comment(piece: &Bytes) -> bool {
     matches!(piece.first(), None | Some(b':' | b'\n' | b'\r'))
-}
-
-pub(super) fn contains(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
 }
 
 #[cfg(test)]
@@ -121,35 +117,38 @@ mod tests {
             r#"{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":5}}"#,
             "[DONE]",
         ]);
-        assert_eq!(of(Api::Chat, Form::Events, &chat), Some(took(9, 5)));
-        assert_eq!(of(Api::Chat, Form::Events, &chat[..1]), None);
+        assert_eq!(of(ModelApi::Chat, AnswerForm::Events, &chat), Some(took(9, 5)));
+        assert_eq!(of(ModelApi::Chat, AnswerForm::Events, &chat[..1]), None);
         let silent = pieces(&[
             r#"{"choices":[{"delta":{"content":"a"}}]}"#,
             r#"{"choices":[{"delta":{"content":"b"}}]}"#,
             "[DONE]",
         ]);
-        assert_eq!(of(Api::Chat, Form::Events, &silent), Some(TokenUsage { input: None, ..took(0, 2) }));
+        assert_eq!(
+            of(ModelApi::Chat, AnswerForm::Events, &silent),
+            Some(Tokens { input: None, ..took(0, 2) })
+        );
         let comment = Bytes::from_static(b": still here\n\n");
         let kept_open =
             [vec![comment.clone(); 3], chat[..2].to_vec(), vec![comment; 9], chat[2..].to_vec()].concat();
-        assert_eq!(of(Api::Chat, Form::Events, &kept_open), Some(took(9, 5)));
+        assert_eq!(of(ModelApi::Chat, AnswerForm::Events, &kept_open), Some(took(9, 5)));
         let document = [
             Bytes::from_static(br#"{"usage":{"#),
             Bytes::from_static(br#""prompt_tokens":1,"completion_tokens":2}}"#),
         ];
-        assert_eq!(of(Api::Chat, Form::Document, &document), Some(took(1, 2)));
+        assert_eq!(of(ModelApi::Chat, AnswerForm::Document, &document), Some(took(1, 2)));
         let responses = pieces(&[
             r#"{"type":"response.completed","response":{"usage":{"input_tokens":9,"output_tokens":5}}}"#,
         ]);
-        assert_eq!(of(Api::Responses, Form::Events, &responses), Some(took(9, 5)));
-        let cached = |output| TokenUsage { cache_read: 100, ..took(109, output) };
+        assert_eq!(of(ModelApi::Responses, AnswerForm::Events, &responses), Some(took(9, 5)));
+        let cached = |output| Tokens { cache_read: 100, ..took(109, output) };
         let mut messages = pieces(&[
             r#"{"message":{"usage":{"input_tokens":9,"cache_read_input_tokens":100,"output_tokens":1}}}"#,
         ]);
         messages.extend(vec![Bytes::from_static(b"data: {\"delta\":{}}\n\n"); 40]);
-        assert_eq!(so_far(Api::Messages, Form::Events, &messages), cached(40));
+        assert_eq!(so_far(ModelApi::Messages, AnswerForm::Events, &messages), cached(40));
         messages.extend(pieces(&[r#"{"type":"message_delta","usage":{"output_tokens":20}}"#, "{}"]));
-        assert_eq!(of(Api::Messages, Form::Events, &messages), Some(cached(20)));
+        assert_eq!(of(ModelApi::Messages, AnswerForm::Events, &messages), Some(cached(20)));
     }
 
     #[test]
@@ -157,23 +156,23 @@ mod tests {
         let used = TokenUsage { input: Some(1_030), cache_read: 1_000, cache_write: 20, output: 5 };
         let said = [
             (
-                Api::Chat,
+                ModelApi::Chat,
                 r#"{"usage":{"prompt_tokens":1030,"completion_tokens":5,
                     "prompt_tokens_details":{"cached_tokens":1000,"cache_write_tokens":20}}}"#,
             ),
             (
-                Api::Responses,
+                ModelApi::Responses,
                 r#"{"usage":{"input_tokens":1030,"output_tokens":5,
                     "input_tokens_details":{"cached_tokens":1000,"cache_write_tokens":20}}}"#,
             ),
             (
-                Api::Messages,
+                ModelApi::Messages,
                 r#"{"usage":{"input_tokens":10,"output_tokens":5,
                     "cache_read_input_tokens":1000,"cache_creation_input_tokens":20}}"#,
             ),
         ];
         for (api, document) in said {
-            assert_eq!(of(api, Form::Document, &[Bytes::from_static(document.as_bytes())]), Some(used));
+            assert_eq!(of(api, AnswerForm::Document, &[Bytes::from_static(document.as_bytes())]), Some(used));
         }
         // The last event of a stream repeats some of it, or none.
         let stream = pieces(
@@ -186,6 +185,6 @@ mod tests {
             .each_ref()
             .map(String::as_str),
         );
-        assert_eq!(of(Api::Messages, Form::Events, &stream), Some(used));
+        assert_eq!(of(ModelApi::Messages, AnswerForm::Events, &stream), Some(used));
     }
 }

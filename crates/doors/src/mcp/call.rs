@@ -3,7 +3,7 @@
 use super::frame::Frame;
 use super::message::{Id, Message, like_one_of, text};
 use super::tools::Definition;
-use crate::call_options::{CallOptions, is_for_semel};
+use crate::call_options::{CallOptions, is_for_semel, run_in_baggage};
 use crate::wire::members::{Members, NotMembers, quoted};
 use semel_core::call_metadata::TraceParent;
 use semel_core::ids::{BadName, IdempotencyKey, Reason, Run};
@@ -307,16 +307,6 @@ fn runs(meta: &Members<'_>) -> Result<Runs, BadCall> {
             .find_map(|name| meta.text(name))
             .and_then(|thread| Run::inferred(&thread).ok()),
     })
-}
-
-/// W3C baggage: `a=1,semel.run_id=nightly;property`.
-pub fn run_in_baggage(baggage: &str) -> Option<String> {
-    let mut entries = baggage.split(',').filter_map(|entry| entry.trim().split_once('='));
-    let (_, value) = entries.find(|(name, _)| name.trim() == "semel.run_id")?;
-    let value = value.split(';').next()?.trim();
-    // Its values are percent-encoded.
-    let run = crate::wire::form::decoded(&value.replace('+', "%2B")).into_owned();
-    Some(run).filter(|run| !run.is_empty())
 }
 
 #[cfg(test)]

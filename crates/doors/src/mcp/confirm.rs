@@ -24,11 +24,11 @@ pub fn reply(passed: &Passed, live: Option<&Message>) -> Json {
 }
 
 /// Begins to ask, unless this process already does.
-pub fn follow(door: &Arc<Door>, guarded: &Arc<Guarded>, done: RecordSnapshot, reply: Json) {
-    let Some(followed) = door.hall.following.begin(&done) else { return };
+pub fn follow(door: &Arc<Door>, guarded: &Arc<Guarded>, done: Found, reply: Json) {
+    let Some(followed) = door.services.active_confirms.begin(&done) else { return };
     let (door, guarded) = (Arc::clone(door), Arc::clone(guarded));
     tokio::spawn(async move {
-        if let (Ok(gate), Some(confirm)) = (&door.hall.gate, &guarded.rule.confirm) {
+        if let (Ok(gate), Some(confirm)) = (&door.services.gate, &guarded.rule.confirm) {
             let mut asks = Asks { door: &door, guarded: &guarded, reply };
             // Where that cannot be written, it stays as it was reported.
             let _as_reported = gate.confirm(confirm, &done, &mut asks).await;
@@ -47,7 +47,7 @@ struct Asks<'a> {
 impl Witness for Asks<'_> {
     async fn ask(&mut self) -> Result<bool, String> {
         let confirm = self.guarded.rule.confirm.as_ref().ok_or("there is nothing to ask")?;
-        probe::confirms(confirm, &self.reply, &self.door.upstream(self.guarded)).await
+        probe::confirm(confirm, &self.reply, &self.door.upstream(self.guarded)).await
     }
 
     fn name(&self) -> String {

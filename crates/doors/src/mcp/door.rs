@@ -19,8 +19,8 @@ use super::word;
 use crate::call_options::CallOptions;
 use crate::delivery::Delivery;
 use crate::errands;
-use crate::hall::Hall;
 use crate::http::server::Revocable;
+use crate::services::Services;
 use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
@@ -42,7 +42,7 @@ pub type Servers = BTreeMap<String, Arc<Server>>;
 
 #[derive(Debug)]
 pub struct Door {
-    pub hall: Arc<Hall>,
+    pub services: Arc<Services>,
 }
 
 /// The way of a `tools/call`.
@@ -90,8 +90,8 @@ impl Given {
 }
 
 impl Door {
-    pub fn new(hall: Arc<Hall>) -> Door {
-        Door { hall }
+    pub fn new(services: Arc<Services>) -> Door {
+        Door { services }
     }
 
     /// Finds the way of a `tools/call`, given the server's tools and the options that came with it. Within a runtime.
@@ -109,11 +109,11 @@ impl Door {
             || options.dry_run || message.params.as_ref().is_some_and(|it| text(it).contains("semel"));
         let call = match ToolCall::read(id, message, |name| tools.get(name).cloned()) {
             Ok(call) => call.with(options),
-            Err(_) if self.hall.observes() && !may_be_dry() => return Route::Pass,
+            Err(_) if self.services.observes() && !may_be_dry() => return Route::Pass,
             Err(bad) => return Route::Answer(refused(id, &bad)),
         };
         // A dry run must not have the effect, whatever the mode.
-        if self.hall.observes() && !call.dry_run {
+        if self.services.observes() && !call.dry_run {
             self.observe(call, server, connection, tools);
             return Route::Pass;
         }
@@ -121,9 +121,9 @@ impl Door {
             return Route::Own(Box::new(call));
         }
         let definition = tools.get(&call.tool).map(AsRef::as_ref);
-        let policy = &self.hall.policy;
+        let policy = &self.services.policy;
         let pass = || {
-            self.hall.passed_through(&connection.caller.tenant, counts::DoorKind::Mcp);
+            self.services.passed_through(&connection.caller.tenant, counts::Door::Mcp);
             Route::Pass
         };
         let only_reads = definition.is_some_and(|definition| intent::only_reads(policy, server, definition));
@@ -154,13 +154,13 @@ impl Door {
         connection: &Arc<Connection>,
         tools: &Tools,
     ) {
-        self.hall.passed_through(&connection.caller.tenant, counts::DoorKind::Mcp);
+        self.services.passed_through(&connection.caller.tenant, counts::Door::Mcp);
         let definition = tools.get(&call.tool).cloned();
-        let (this, working) = (Arc::clone(self), self.hall.busy.begin());
+        let (this, working) = (Arc::clone(self), self.services.in_flight.begin());
         let (server, connection) = (Arc::clone(server), Arc::clone(connection));
         tokio::spawn(async move {
-            let rule = intent::rule(&this.hall.policy, &server, &call, definition.as_deref());
-            if let Ok(gate) = &this.hall.gate
+            let rule = intent::rule(&this.services.policy, &server, &call, definition.as_deref());
+            if let Ok(gate) = &this.services.gate
                 && let Ok(intent) =
                     intent::intent(&call, &rule, &server, &connection.caller, gate.ledger.secret())
             {
@@ -174,7 +174,7 @@ impl Door {
     ///
     /// `None`: nobody waits for the answer any more.
     pub async fn guard(self: &Arc<Self>, guarded: Guarded) -> Option<Given> {
-        let came = self.hall.clock.elapsed();
+        let came = self.services.clock.elapsed();
         let guarded = Arc::new(guarded);
         let ended = self.passes(&guarded).await;
         self.given(&guarded, ended, came)
@@ -230,13 +230,13 @@ impl Door {
             }
             (_, found) => found,
         };
-        let delivery = Delivery::of(&self.hall, found, Some(came + rule.late_after));
+        let delivery = Delivery::of(&self.services, found, Some(came + rule.late_after));
         Some(Given { frame, is_success, delivery, telling: None })
     }
 
     /// Through the gate, in a task of its own, as soon as one look has an answer or the handle of a task.
     async fn passes(self: &Arc<Self>, guarded: &Arc<Guarded>) -> Ended {
-        let gate = match &self.hall.gate {
+        let gate = match &self.services.gate {
             Ok(gate) => gate,
             Err(why) => {
                 let passed = trouble_alone(&guarded.rule, wording::ledger_unavailable(why));
@@ -265,10 +265,10 @@ impl Door {
         look: Look,
         handle: oneshot::Sender<Message>,
     ) -> Ended {
-        let _working = self.hall.busy.begin();
+        let _working = self.services.in_flight.begin();
         let Guarded { call, rule, server, connection, .. } = &*guarded;
         let alone = |trouble| Ended { passed: trouble_alone(rule, trouble), live: None };
-        let gate = match &self.hall.gate {
+        let gate = match &self.services.gate {
             Ok(gate) => gate,
             Err(why) => return alone(wording::ledger_unavailable(why)),
         };
@@ -295,7 +295,7 @@ impl Door {
         match passed {
             Ok(mut passed) => {
                 if let Some(task) = &task {
-                    server.tasks().ended(&self.hall, task, passed.delivery.clone());
+                    server.tasks().ended(&self.services, task, passed.delivery.clone());
                 }
                 if passed.answer.ok {
                     connection.did(intent.key);
@@ -313,10 +313,10 @@ impl Door {
     /// The tool behind a guarded call.
     pub(super) fn upstream<'a>(&'a self, guarded: &'a Guarded) -> ToolUpstream<'a> {
         let Guarded { call, rule, server, token, .. } = guarded;
-        let Hall { means, policy, clock, .. } = &*self.hall;
+        let Services { backends, policy, clock, .. } = &*self.services;
         ToolUpstream {
             server,
-            means,
+            backends,
             policy,
             call,
             rule,

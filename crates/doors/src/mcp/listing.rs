@@ -53,18 +53,18 @@ impl Door {
     pub fn rule_by_name(&self, server: &Server, definition: &Definition) -> Arc<Rule> {
         let action = server.action(&definition.name);
         let none = Json::object([("args", Json::object::<&str, 0>([]))]);
-        self.hall.policy.rule_for(&intent::facts(&action, &none, server, Some(definition)))
+        self.services.policy.rule_for(&intent::facts(&action, &none, server, Some(definition)))
     }
 
     /// How a server introduces itself, as the client should see it. `None`: as it came.
     pub fn hello(&self, server: &Server, method: &str, result: &str) -> Option<String> {
         era::hear(server, method, result);
-        if self.hall.observes() { None } else { era::with_idempotency(result) }
+        if self.services.observes() { None } else { era::with_idempotency(result) }
     }
 
     /// A listing's result as the client should see it. `None`: as it came.
     pub fn listing(&self, server: &Server, result: &str) -> Option<String> {
-        if self.hall.observes() {
+        if self.services.observes() {
             return None;
         }
         let mut page = Tools::default();

@@ -5,6 +5,7 @@
 //! Whatever is not a guarded call passes as the bytes that came.
 pub mod call;
 pub mod classify;
+pub mod configured;
 pub mod confirm;
 pub mod connection;
 pub mod decorate;

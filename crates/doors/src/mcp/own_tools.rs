@@ -7,7 +7,7 @@ use super::frame::Frame;
 use super::server::Server;
 use super::tools::Tools;
 use crate::caller::Caller;
-use crate::neutral;
+use crate::terminal_text;
 use crate::wire::members::quoted;
 use semel_core::digest::Secret;
 use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, Ruling, State};
@@ -75,7 +75,7 @@ pub fn definitions(door: &Door, server: &Server, tools: &Tools) -> Vec<String> {
 /// Whether an agent may decide about a doubt of this action. The arguments are not kept, so it may not where they
 /// decide which rule holds.
 pub fn agents_decide(door: &Door, action: &str) -> bool {
-    door.hall.policy.rule_for(&ActionFacts::new(action, &Json::Null)).rulings == Rulings::Agent
+    door.services.policy.rule_for(&ActionFacts::new(action, &Json::Null)).rulings == Rulings::Agent
 }
 
 pub async fn answer(door: &Door, server: &Server, connection: &Connection, call: &ToolCall) -> Frame {
@@ -100,7 +100,7 @@ async fn ledger(
     connection: &Connection,
     call: &ToolCall,
 ) -> Result<String, String> {
-    let gate = door.hall.gate.as_ref().map_err(Clone::clone)?;
+    let gate = door.services.gate.as_ref().map_err(Clone::clone)?;
     let ledger = &gate.ledger;
     let caller = &connection.caller;
     let run = caller.run.as_ref().or(call.runs.named.as_ref()).or(caller.surrounding_run.as_ref());
@@ -114,7 +114,7 @@ async fn ledger(
     };
     let (of, since) = match run {
         Some(run) => (Latest::Run(run_key(ledger.secret(), &caller.tenant, &run.id)), At(0)),
-        None => (Latest::All, At(door.hall.clock.now().0.saturating_sub(LISTED_FOR.as_micros() as u64))),
+        None => (Latest::All, At(door.services.clock.now().0.saturating_sub(LISTED_FOR.as_micros() as u64))),
     };
     let (mut before, mut looked_at) = (None, 0);
     let is_whole = loop {
@@ -126,7 +126,7 @@ async fn ledger(
             match decode(row) {
                 Ok(known) if known.effect.open_attempt().is_some() && is_told(&known.effect) => {
                     // Looking also notices a holder that has died.
-                    let found = ledger.observe(key, door.hall.clock.now()).await.map_err(cannot)?;
+                    let found = ledger.observe(key, door.services.clock.now()).await.map_err(cannot)?;
                     let observed = found.effect().filter(|observed| observed.id == known.effect.id);
                     effects.push(observed.cloned().unwrap_or(known.effect));
                 }
@@ -148,7 +148,7 @@ async fn ledger(
     for (key, known) in open.items {
         let mine = is_mine(&known.effect) && is_here(&known.effect);
         if mine && !effects.iter().any(|effect| effect.id == known.effect.id) {
-            let found = ledger.observe(key, door.hall.clock.now()).await.map_err(cannot)?;
+            let found = ledger.observe(key, door.services.clock.now()).await.map_err(cannot)?;
             effects.extend(found.effect().cloned());
         }
     }
@@ -220,7 +220,7 @@ fn line(effect: &Effect) -> String {
         .as_ref()
         .map_or_else(String::new, |why| format!(" (repeated on purpose: {})", why.as_str()));
     // Tools and callers wrote parts of it, and a line of theirs must not look like another one.
-    let what = neutral::line(&format!("{} {}: {state}{again}", facts.action, facts.subject));
+    let what = terminal_text::line(&format!("{} {}: {state}{again}", facts.action, facts.subject));
     format!("- {} {} {what}", effect.opened_at, effect.id)
 }
 
@@ -230,7 +230,7 @@ async fn report(
     connection: &Connection,
     call: &ToolCall,
 ) -> Result<String, String> {
-    let gate = door.hall.gate.as_ref().map_err(Clone::clone)?;
+    let gate = door.services.gate.as_ref().map_err(Clone::clone)?;
     let args = call.arguments.get("args").cloned().unwrap_or(Json::Null);
     let text = |name: &str| args.get(name).and_then(Json::as_str);
     let id = text("effect_id").and_then(EffectId::parse).ok_or("effect_id must be an id such as ef_01J…")?;
@@ -251,7 +251,7 @@ async fn report(
     }
     let action = &facts.action;
     // A condition that is false of no arguments may have been true of these.
-    let made_under = door.hall.policy.rule_kept(action, &known.effect.facts.rule);
+    let made_under = door.services.policy.rule_kept(action, &known.effect.facts.rule);
     if !agents_decide(door, action) || made_under.rulings != Rulings::Agent {
         let how = wording::in_doubt(&known.effect).human_next_step;
         return Err(format!("{action} leaves this decision to a person: {how}"));
@@ -260,13 +260,13 @@ async fn report(
         return Err(format!("{id} is not in doubt; nothing was changed."));
     }
     // Rule 5: what is not there yet may be there in a moment.
-    let waits = gate.ledger.is_awaited(&known.effect, door.hall.clock.now());
+    let waits = gate.ledger.is_awaited(&known.effect, door.services.clock.now());
     if !happened && waits.map_err(|error| error.to_string())? {
         let why = "the server is still working on it";
         return Err(format!("{id} cannot be reported as not done yet: {why}. Look and report again later."));
     }
-    let verdict = if happened { RulingVerdict::Applied { reply: None } } else { RulingVerdict::NotApplied };
-    let ruling = Ruling { by: "agent".into(), reason, at: door.hall.clock.now() };
+    let verdict = if happened { Verdict::Applied { reply: None } } else { Verdict::NotApplied };
+    let ruling = Ruling { by: "agent".into(), reason, at: door.services.clock.now() };
     gate.ledger.resolve(id, verdict, ruling).await.map_err(|error| error.to_string())?;
     let became = if happened { "done" } else { "not done; it may be called again" };
     Ok(format!("Recorded: {id} is {became}."))

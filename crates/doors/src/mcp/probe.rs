@@ -1,10 +1,10 @@
 //! Asking whether a tool call happened.
 
-use super::render::recorded_value;
 use super::upstream::ToolUpstream;
 use super::word;
-use crate::ask::{Asker, Lent, Matter, Reply, Told};
+use crate::query::{Credentials, FoundReply, Query, Subject};
 use crate::redact::Secrets;
+use crate::reply::tool;
 use semel_core::effect::Effect;
 use semel_core::json::Json;
 use semel_core::policy::rule::{Confirm, Probe};
@@ -14,42 +14,38 @@ use semel_gate::upstream::ProbeAnswer;
 pub async fn ask(
     probe: &Probe,
     effect: Option<&Effect>,
-    asked_by: &ToolUpstream<'_>,
+    upstream: &ToolUpstream<'_>,
 ) -> (ProbeAnswer, Option<Json>) {
-    let (action, meta) = (asked_by.server.action(&asked_by.call.tool), asked_by.call.meta());
-    let told = asker(asked_by, &action, &meta, effect, None).probe(probe).await;
-    let secrets = Secrets::of(&asked_by.call.arguments, asked_by.rule);
-    match told {
-        Told::No => (ProbeAnswer::No, None),
-        Told::Unknown(why) => (ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() }, None),
-        Told::Yes { reply, reply_failed } => {
-            let reply = reply.map(|reply| match reply {
-                Reply::Value(value) => value,
-                Reply::Printed(stdout) => Json::str(String::from_utf8_lossy(&stdout).trim()),
-            });
-            let recorded = reply.as_ref().map(|reply| recorded_value(reply, &secrets));
-            let said = reply.as_ref().unwrap_or(&Json::Null);
-            let word = Some(word::of_reply(said, asked_by.rule, &asked_by.call.tool));
-            let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
-            (ProbeAnswer::Yes { reply: recorded, word, reply_failed }, reply)
-        }
-    }
+    let (action, meta) = (upstream.server.action(&upstream.call.tool), upstream.call.meta());
+    let finding = query(upstream, &action, &meta, effect, None).probe(probe).await;
+    let secrets = Secrets::of(&upstream.call.arguments, upstream.rule);
+    let mut found = None;
+    let answer = finding.for_gate(&secrets, |reply| {
+        found = reply.map(|reply| match reply {
+            FoundReply::Value(value) => value,
+            FoundReply::Printed(stdout) => Json::str(String::from_utf8_lossy(&stdout).trim()),
+        });
+        let said = found.as_ref().unwrap_or(&Json::Null);
+        let word = word::of_reply(said, upstream.rule, &upstream.call.tool);
+        (found.as_ref().map(|reply| tool::encode(reply, &secrets)), word)
+    });
+    (answer, found)
 }
 
 /// It said yes: is it true? An error means that nobody can tell.
-pub async fn confirms(confirm: &Confirm, reply: &Json, asked_by: &ToolUpstream<'_>) -> Result<bool, String> {
-    let (action, meta) = (asked_by.server.action(&asked_by.call.tool), asked_by.call.meta());
-    asker(asked_by, &action, &meta, None, Some(reply)).confirms(confirm).await
+pub async fn confirm(confirm: &Confirm, reply: &Json, upstream: &ToolUpstream<'_>) -> Result<bool, String> {
+    let (action, meta) = (upstream.server.action(&upstream.call.tool), upstream.call.meta());
+    query(upstream, &action, &meta, None, Some(reply)).confirm(confirm).await
 }
 
-fn asker<'a>(
-    asked_by: &'a ToolUpstream<'_>,
+fn query<'a>(
+    upstream: &'a ToolUpstream<'_>,
     action: &'a str,
     meta: &'a str,
     effect: Option<&'a Effect>,
     reply: Option<&'a Json>,
-) -> Asker<'a> {
-    let lent = Lent::Server { server: asked_by.server, meta };
-    let matter = Matter { action, arguments: &asked_by.call.arguments, effect, reply, lent };
-    Asker { means: asked_by.means, policy: asked_by.policy, matter, signals: None }
+) -> Query<'a> {
+    let credentials = Credentials::Server { server: upstream.server, meta };
+    let subject = Subject { action, arguments: &upstream.call.arguments, effect, reply, credentials };
+    Query { backends: upstream.backends, policy: upstream.policy, subject, signals: None }
 }

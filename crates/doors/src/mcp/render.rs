@@ -5,14 +5,12 @@ use super::classify::words;
 use super::frame::Frame;
 use super::message::{Id, Kind, Message, text};
 use super::tools::Output;
-use crate::redact::MayHoldSecret;
 use crate::redact::Secrets;
 use crate::wire::members::{Members, quoted};
 use bytes::Bytes;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble, Would};
-use semel_core::json::{self, Json};
+use semel_core::json;
 use semel_core::policy::rule::Again;
-use semel_core::redact::REDACTED;
 use semel_core::wording;
 use semel_gate::{GivenReply, Passed};
 use serde_json::{Value, json};
@@ -31,20 +29,6 @@ pub fn recorded(answer: &Message, secrets: &Secrets) -> Option<Vec<u8>> {
     let kept = secrets.out_of_result(text(body)).ok()?;
     let whole = format!(r#"{{"{member}":{kept}}}"#).into_bytes();
     Some(whole).filter(|whole| whole.len() <= REPLY_BYTES_MAX)
-}
-
-/// A reply that a probe or a person supplied, in the form of a tool's result.
-pub fn recorded_value(value: &Json, secrets: &Secrets) -> Vec<u8> {
-    let clean = secrets.out_of_reply(value);
-    let json = clean.unwrap_or_else(|MayHoldSecret| quoted(REDACTED));
-    let value = json::parse(&json).unwrap_or(Json::Null);
-    let text = value.as_str().map_or_else(|| json.clone(), str::to_owned);
-    let structured = match value {
-        Json::Object(_) => format!(r#","structuredContent":{json}"#),
-        _ => String::new(),
-    };
-    format!(r#"{{"result":{{"content":[{{"type":"text","text":{}}}]{structured}}}}}"#, quoted(&text))
-        .into_bytes()
 }
 
 /// The surroundings of an answer.

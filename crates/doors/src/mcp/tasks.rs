@@ -6,7 +6,7 @@ use super::classify::TaskEra;
 use super::connection::Connection;
 use super::message::Message;
 use crate::delivery::Delivery;
-use crate::hall::Hall;
+use crate::services::Services;
 use crate::wire::members::Members;
 use semel_core::ids::EffectId;
 use semel_core::json::{self, Json};
@@ -144,7 +144,7 @@ impl Tasks {
     }
 
     /// Its end is recorded.
-    pub fn ended(&self, hall: &Arc<Hall>, name: &Name, found: Option<RecordSnapshot>) {
+    pub fn ended(&self, services: &Arc<Services>, name: &Name, found: Option<Found>) {
         let mut known = self.lock();
         let Some(at) = known.iter().position(|(known, _)| known == name) else { return };
         match (&known[at].1, found) {
@@ -155,7 +155,7 @@ impl Tasks {
             (Progress::Told, found) => {
                 known.remove(at);
                 drop(known);
-                mark(hall, found);
+                mark(services, found);
             }
             (_, _) => drop(known.remove(at)),
         }
@@ -181,14 +181,14 @@ impl Tasks {
     }
 }
 
-fn mark(hall: &Arc<Hall>, found: Option<RecordSnapshot>) {
-    Delivery::of(hall, found, None).into_iter().for_each(Delivery::mark);
+fn mark(services: &Arc<Services>, found: Option<Found>) {
+    Delivery::of(services, found, None).into_iter().for_each(Delivery::mark);
 }
 
 /// The end of a task, on its way to the client.
 #[derive(Debug, Clone)]
 pub struct Telling {
-    hall: Arc<Hall>,
+    services: Arc<Services>,
     tasks: Arc<Tasks>,
     task: Name,
     /// There before it leaves: a client may call again the moment it has it.
@@ -201,7 +201,7 @@ impl Telling {
         let found = self.tasks.told(&self.task);
         match self.delivery {
             Some(delivery) => delivery.mark(),
-            None => mark(&self.hall, found),
+            None => mark(&self.services, found),
         }
     }
 }
@@ -253,7 +253,7 @@ impl Question {
     /// To be run once its answer has left, if that tells the end; `Err` is an error.
     pub fn answered(
         self,
-        hall: &Arc<Hall>,
+        services: &Arc<Services>,
         tasks: &Arc<Tasks>,
         answer: Result<&str, &str>,
     ) -> Option<Telling> {
@@ -264,10 +264,10 @@ impl Question {
             Err(error) => is_unknown(error) && end.is_some(),
         };
         tells.then(|| Telling {
-            hall: Arc::clone(hall),
+            services: Arc::clone(services),
             tasks: Arc::clone(tasks),
             task: self.task,
-            delivery: Delivery::of(hall, end, None),
+            delivery: Delivery::of(services, end, None),
         })
     }
 

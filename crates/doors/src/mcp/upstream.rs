@@ -14,8 +14,8 @@ use super::server::Server;
 use super::task::{End, Followed};
 use super::tasks::{self, Running};
 use super::word::effect_word;
-use crate::ask::{Lent, Matter, Means};
 use crate::http::server::{Revocable, lets_send};
+use crate::query::{Backends, Credentials, Subject};
 use crate::redact::Secrets;
 use crate::redact::result::NOT_TOLD;
 use crate::runtime::RuntimeClock;
@@ -39,7 +39,7 @@ const OWN_DRY_RUN_TAKES_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct ToolUpstream<'a> {
     pub server: &'a Server,
-    pub means: &'a Means,
+    pub backends: &'a Backends,
     pub policy: &'a Policy,
     pub call: &'a ToolCall,
     pub rule: &'a Rule,
@@ -300,10 +300,15 @@ impl Upstream for ToolUpstream<'_> {
         let reply = self.found.clone().or_else(|| live.map(|result| super::word::value(&result)));
         let action = self.server.action(&self.call.tool);
         let arguments = &self.call.arguments;
-        let matter =
-            Matter { action: &action, arguments, effect: None, reply: reply.as_ref(), lent: Lent::Nothing };
-        let cwd = self.means.shell.cwd.to_string_lossy().into_owned();
-        Some(CallView { places: matter.places(), cwd })
+        let subject = Subject {
+            action: &action,
+            arguments,
+            effect: None,
+            reply: reply.as_ref(),
+            credentials: Credentials::None,
+        };
+        let cwd = self.backends.shell.cwd.to_string_lossy().into_owned();
+        Some(CallView { places: subject.places(), cwd })
     }
 
     /// The server is the upstream, not the sender: what it still does with a request is what `quiet` is for.

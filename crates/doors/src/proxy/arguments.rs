@@ -1,14 +1,15 @@
-//! What a request says, as the arguments that rules speak of: `path`, `query`, `body` and `headers`.
+//! A request as the arguments that rules speak of: `path`, `query`, `body` and `headers`.
 
+use super::broken_multipart::BrokenMultipart;
 use super::content_type::{self, Charset, OtherCharset, essence};
 use super::graphql::{self, Graphql};
 use super::multipart;
-use super::path::Place;
+use super::opaque::sealed;
+use super::path::UpstreamPath;
 use crate::wire::form;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{self, HeaderName};
-use semel_core::digest::Digest;
 use semel_core::json::{self, Json, Object};
 use semel_core::policy::graphql::GraphqlRequest;
 use std::borrow::Cow;
@@ -28,7 +29,7 @@ const DOCUMENT: &str = "document";
 
 /// Why a request cannot be understood. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadRequest {
+pub enum BadArguments {
     #[error("the body is declared as JSON and is not: {0}")]
     Json(json::ParseError),
     #[error("its Content-Type names another encoding than UTF-8")]
@@ -40,7 +41,7 @@ pub enum BadRequest {
     #[error("the query has {0}")]
     Query(form::TooMany),
     #[error("the multipart body {0}")]
-    Multipart(multipart::Broken),
+    Multipart(BrokenMultipart),
     #[error("the body is plain, but its Content-Encoding says it is compressed")]
     NotEncoded,
     #[error("Content-Type is ambiguous: name one type, once")]
@@ -49,21 +50,21 @@ pub enum BadRequest {
     Document,
 }
 
-impl From<graphql::Unreadable> for BadRequest {
-    fn from(_: graphql::Unreadable) -> Self {
-        BadRequest::Document
+impl From<graphql::UnreadableDocument> for BadArguments {
+    fn from(_: graphql::UnreadableDocument) -> Self {
+        BadArguments::Document
     }
 }
 
-impl From<OtherCharset> for BadRequest {
+impl From<OtherCharset> for BadArguments {
     fn from(_: OtherCharset) -> Self {
-        BadRequest::Charset
+        BadArguments::Charset
     }
 }
 
 /// How a body is written, and so how a key can be put into it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shape {
+pub enum BodyShape {
     Empty,
     Json,
     Graphql(Graphql),
@@ -74,22 +75,22 @@ pub enum Shape {
     Opaque,
 }
 
-/// What rules speak of.
+/// The arguments of rules, and how the body was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arguments {
     pub json: Json,
-    pub shape: Shape,
-    /// What it asks of GraphQL.
-    pub asked: GraphqlRequest,
+    pub shape: BodyShape,
+    /// Its question in GraphQL.
+    pub asked: Asked,
 }
 
 impl Arguments {
     pub fn read(
-        place: &Place,
+        place: &UpstreamPath,
         query: Option<&str>,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<Arguments, BadRequest> {
+    ) -> Result<Arguments, BadArguments> {
         let mut all = Object::new();
         let path = place.path.as_str();
         all.insert("path", Json::str(path));
@@ -97,7 +98,7 @@ impl Arguments {
             all.insert("path_parameters", Json::str(with_parameters));
         }
         if let Some(query) = query.filter(|query| !query.is_empty()) {
-            all.insert("query", Json::Object(form::object(query).map_err(BadRequest::Query)?));
+            all.insert("query", Json::Object(form::object(query).map_err(BadArguments::Query)?));
         }
         let mut telling: Object =
             TELLING.iter().filter_map(|name| Some(((*name).to_owned(), value(headers, name)?))).collect();
@@ -109,7 +110,7 @@ impl Arguments {
         if !telling.is_empty() {
             all.insert("headers", Json::Object(telling));
         }
-        let Content { body, part_types, document, shape, asked } = content(path, query, headers, body)?;
+        let BodyContent { body, part_types, document, shape, asked } = content(path, query, headers, body)?;
         for (root, value) in [("body", body), ("part_types", part_types), (DOCUMENT, document)] {
             if let Some(value) = value {
                 all.insert(root, value);
@@ -158,23 +159,23 @@ fn value(headers: &HeaderMap, name: &str) -> Option<Json> {
 }
 
 /// A body as arguments.
-struct Content {
+struct BodyContent {
     body: Option<Json>,
-    /// What the texts of a multipart form say they are.
+    /// The types of the texts of a multipart form.
     part_types: Option<Json>,
     document: Option<Json>,
-    shape: Shape,
-    asked: GraphqlRequest,
+    shape: BodyShape,
+    asked: Asked,
 }
 
-impl Content {
-    fn of(body: Json, shape: Shape) -> Content {
-        Content { body: Some(body), part_types: None, document: None, shape, asked: GraphqlRequest::Unknown }
+impl BodyContent {
+    fn of(body: Json, shape: BodyShape) -> BodyContent {
+        BodyContent { body: Some(body), part_types: None, document: None, shape, asked: Asked::Unknown }
     }
 
-    fn described(mut body: Json, graphql: Graphql, shape: fn(Graphql) -> Shape) -> Content {
+    fn described(mut body: Json, graphql: Graphql, shape: fn(Graphql) -> BodyShape) -> BodyContent {
         graphql.describe(&mut body);
-        Content { asked: graphql.asked(), ..Content::of(body, shape(graphql)) }
+        BodyContent { asked: graphql.asked(), ..BodyContent::of(body, shape(graphql)) }
     }
 }
 
@@ -184,70 +185,74 @@ fn content(
     query: Option<&str>,
     headers: &HeaderMap,
     body: &Bytes,
-) -> Result<Content, BadRequest> {
+) -> Result<BodyContent, BadArguments> {
     if body.is_empty() {
-        return Ok(Content { body: None, ..Content::of(Json::Null, Shape::Empty) });
+        return Ok(BodyContent { body: None, ..BodyContent::of(Json::Null, BodyShape::Empty) });
     }
     let kind = &*kind_of(headers);
     if headers.get_all(header::CONTENT_TYPE).iter().count() > 1 {
         // Semel would read it by the one, and the upstream perhaps by the other.
-        return Err(BadRequest::Types);
+        return Err(BadArguments::Types);
     }
     let essence = essence(kind);
     if !super::headers::is_read_as_it_is(headers) {
-        // What is compressed is no text, and many servers never look at that header.
+        // A compressed body is no text, and many servers never look at that header.
         if is_read(&essence) && std::str::from_utf8(body).is_ok() {
-            return Err(BadRequest::NotEncoded);
+            return Err(BadArguments::NotEncoded);
         }
-        return Ok(Content::of(sealed(kind, body), Shape::Opaque));
+        return Ok(BodyContent::of(sealed(kind, body), BodyShape::Opaque));
     }
     if essence.split([',', ' ', '\t']).next().is_some_and(|first| first != essence && is_read(first)) {
         // Some servers go by what it begins with.
-        return Err(BadRequest::Types);
+        return Err(BadArguments::Types);
     }
     let charset = || content_type::charset(kind);
     match essence.as_str() {
         kind if is_json(kind) => {
             if charset()? != Charset::Utf8 {
-                return Err(BadRequest::Charset);
+                return Err(BadArguments::Charset);
             }
-            let json = json::parse_bytes(body).map_err(BadRequest::Json)?;
+            let json = json::parse_bytes(body).map_err(BadArguments::Json)?;
             let document = graphql::named_by_digest(path, &json).map(Json::str);
             let content = match graphql::of(path, query, &json)? {
-                Some(graphql) => Content::described(json, graphql, Shape::Graphql),
+                Some(graphql) => BodyContent::described(json, graphql, BodyShape::Graphql),
                 None => {
                     let asked = graphql::asked(path, query, &json);
-                    Content { asked, ..Content::of(json, Shape::Json) }
+                    BodyContent { asked, ..BodyContent::of(json, BodyShape::Json) }
                 }
             };
-            Ok(Content { document, ..content })
+            Ok(BodyContent { document, ..content })
         }
         "application/x-www-form-urlencoded" => {
-            let text = std::str::from_utf8(body).map_err(|_| BadRequest::Form)?;
+            let text = std::str::from_utf8(body).map_err(|_| BadArguments::Form)?;
             let is_ascii = || form::pairs(text).all(|(name, value)| name.is_ascii() && value.is_ascii());
             if charset()? == Charset::Ascii && !is_ascii() {
-                return Err(BadRequest::Charset);
+                return Err(BadArguments::Charset);
             }
-            let form = Json::Object(form::object(text).map_err(BadRequest::Pairs)?);
+            let form = Json::Object(form::object(text).map_err(BadArguments::Pairs)?);
             Ok(match graphql::of(path, query, &form)? {
-                Some(graphql) => Content::described(form, graphql, Shape::Document),
-                None => Content::of(form, Shape::Form),
+                Some(graphql) => BodyContent::described(form, graphql, BodyShape::Document),
+                None => BodyContent::of(form, BodyShape::Form),
             })
         }
         "application/graphql" => {
-            let text = std::str::from_utf8(body).map_err(|_| BadRequest::Document)?;
+            let text = std::str::from_utf8(body).map_err(|_| BadArguments::Document)?;
             if !charset()?.agrees_on(body) {
-                return Err(BadRequest::Charset);
+                return Err(BadArguments::Charset);
             }
             let graphql = graphql::of_text(query, text)?;
-            Ok(Content::described(Json::object([("query", Json::str(text))]), graphql, Shape::Document))
+            Ok(BodyContent::described(
+                Json::object([("query", Json::str(text))]),
+                graphql,
+                BodyShape::Document,
+            ))
         }
         "multipart/form-data" => {
-            let boundary = content_type::boundary(kind).map_err(BadRequest::Multipart)?;
-            let parts = multipart::parts(boundary, charset()?, body).map_err(BadRequest::Multipart)?;
-            Ok(Content { part_types: parts.types, ..Content::of(parts.values, Shape::Opaque) })
+            let boundary = content_type::boundary(kind).map_err(BadArguments::Multipart)?;
+            let parts = multipart::parts(boundary, charset()?, body).map_err(BadArguments::Multipart)?;
+            Ok(BodyContent { part_types: parts.types, ..BodyContent::of(parts.values, BodyShape::Opaque) })
         }
-        _ => Ok(Content::of(sealed(kind, body), Shape::Opaque)),
+        _ => Ok(BodyContent::of(sealed(kind, body), BodyShape::Opaque)),
     }
 }
 
@@ -270,24 +275,15 @@ fn is_json(kind: &str) -> bool {
             && (kind.ends_with("+json") || kind.starts_with("application/x-amz-json-"))
 }
 
-/// Bytes that nobody looks into.
-pub fn sealed(kind: &str, bytes: &[u8]) -> Json {
-    Json::object([
-        ("sha256", Json::String(Digest::plain(bytes).to_string())),
-        ("bytes", Json::Number(json::Number::from_i64(i64::try_from(bytes.len()).unwrap_or(i64::MAX)))),
-        ("type", Json::str(kind)),
-    ])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(kind: &str, body: &str) -> Result<String, BadRequest> {
+    fn read(kind: &str, body: &str) -> Result<String, BadArguments> {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, kind.parse().unwrap());
         Ok(Arguments::read(
-            &Place::at("", "/a").unwrap(),
+            &UpstreamPath::at("", "/a").unwrap(),
             Some("x=1&x=2"),
             &headers,
             &Bytes::from(body.to_owned()),
@@ -317,27 +313,29 @@ mod tests {
     #[test]
     fn what_two_readers_could_read_differently_is_refused() {
         for body in [r#"{"a":1,"a":2}"#, "{", r#"{"a":NaN}"#, "\u{feff}{}", &"[".repeat(200)] {
-            assert!(matches!(read("application/json", body), Err(BadRequest::Json(_))), "{body}");
+            assert!(matches!(read("application/json", body), Err(BadArguments::Json(_))), "{body}");
         }
         for charset in ["utf-16", "iso-8859-1"] {
             let json = read(&format!("application/json; charset={charset}"), "{}");
-            assert_eq!(json, Err(BadRequest::Charset), "{charset}");
+            assert_eq!(json, Err(BadArguments::Charset), "{charset}");
         }
         let mut headers = HeaderMap::new();
         headers.append(header::CONTENT_TYPE, "application/json".parse().unwrap());
         headers.append(header::CONTENT_TYPE, "text/plain".parse().unwrap());
-        let twice = Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"{}"));
-        assert_eq!(twice, Err(BadRequest::Types));
+        let twice =
+            Arguments::read(&UpstreamPath::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"{}"));
+        assert_eq!(twice, Err(BadArguments::Types));
         for kind in
             ["application/json, text/plain", "multipart/form-data boundary=B", "application/graphql ,"]
         {
-            assert_eq!(read(kind, "{}"), Err(BadRequest::Types), "{kind}");
+            assert_eq!(read(kind, "{}"), Err(BadArguments::Types), "{kind}");
         }
         assert!(read("text/plain, application/json", "{").is_ok(), "nobody takes it for JSON");
         let odd = http::HeaderValue::from_bytes(b"application/json; x=\xE9").unwrap();
         let headers = HeaderMap::from_iter([(header::CONTENT_TYPE, odd)]);
-        let json = Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"{}"));
-        assert_eq!(json.unwrap().shape, Shape::Json);
+        let json =
+            Arguments::read(&UpstreamPath::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"{}"));
+        assert_eq!(json.unwrap().shape, BodyShape::Json);
     }
 
     #[test]
@@ -347,12 +345,12 @@ mod tests {
             let gzip = http::HeaderValue::from_static("gzip");
             let headers =
                 HeaderMap::from_iter([(header::CONTENT_TYPE, kind), (header::CONTENT_ENCODING, gzip)]);
-            Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(body))
+            Arguments::read(&UpstreamPath::at("", "/").unwrap(), None, &headers, &Bytes::from_static(body))
         };
-        assert_eq!(read("application/json", br#"{"invoice":7}"#), Err(BadRequest::NotEncoded));
-        assert_eq!(read("application/x-www-form-urlencoded", b"invoice=7"), Err(BadRequest::NotEncoded));
+        assert_eq!(read("application/json", br#"{"invoice":7}"#), Err(BadArguments::NotEncoded));
+        assert_eq!(read("application/x-www-form-urlencoded", b"invoice=7"), Err(BadArguments::NotEncoded));
         let compressed = read("application/json", b"\x1f\x8b\x08\x00\x00").unwrap();
-        assert_eq!(compressed.shape, Shape::Opaque);
+        assert_eq!(compressed.shape, BodyShape::Opaque);
         assert!(read("text/plain", b"invoice=7").is_ok(), "nobody looks into it");
     }
 
@@ -373,9 +371,9 @@ mod tests {
             assert!(read("utf-8", &other).is_ok(), "{kind}");
             assert!(matches!(
                 read("iso-8859-1", &other),
-                Err(BadRequest::Charset | BadRequest::Multipart(multipart::Broken::Charset))
+                Err(BadArguments::Charset | BadArguments::Multipart(BrokenMultipart::Charset))
             ));
-            assert_eq!(read("utf-16", &plain), Err(BadRequest::Charset), "{kind}");
+            assert_eq!(read("utf-16", &plain), Err(BadArguments::Charset), "{kind}");
         }
         // Nobody looks into other bodies.
         assert!(read("text/plain; charset=utf-16", "a").is_ok());
@@ -386,10 +384,14 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
         headers.insert(header::CONTENT_ENCODING, "gzip".parse().unwrap());
-        let read =
-            Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::from_static(b"\x1f\x8b"))
-                .unwrap();
-        assert_eq!(read.shape, Shape::Opaque);
+        let read = Arguments::read(
+            &UpstreamPath::at("", "/").unwrap(),
+            None,
+            &headers,
+            &Bytes::from_static(b"\x1f\x8b"),
+        )
+        .unwrap();
+        assert_eq!(read.shape, BodyShape::Opaque);
         assert!(read.json.get("body").unwrap().get("sha256").is_some());
     }
 
@@ -398,7 +400,8 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("if-match", "v1".parse().unwrap());
         headers.insert("x-trace", "1".parse().unwrap());
-        let mut read = Arguments::read(&Place::at("", "/").unwrap(), None, &headers, &Bytes::new()).unwrap();
+        let mut read =
+            Arguments::read(&UpstreamPath::at("", "/").unwrap(), None, &headers, &Bytes::new()).unwrap();
         assert_eq!(read.json.canonical(), r#"{"headers":{"if-match":"v1"},"path":"/"}"#);
         read.with_headers(["x-trace", "absent"].into_iter(), &headers);
         assert_eq!(read.json.canonical(), r#"{"headers":{"if-match":"v1","x-trace":"1"},"path":"/"}"#);

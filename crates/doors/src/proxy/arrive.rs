@@ -1,32 +1,30 @@
-//! What becomes of a request: decided from its head where that is enough, and else once its body was read. Nothing here
+//! The way of a request: decided from its head where that is enough, and else once its body was read. Nothing here
 //! waits but for the body, so that whatever is decided with lies nowhere while an upstream is waited for.
 
 use super::arguments::Arguments;
 use super::graphql;
-use super::guard::Guarded;
+use super::guarded::GuardedRequest;
 use super::headers;
-use super::intent::{self, Asked, NotUnderstood, Understood};
+use super::intake::{self, WholeBody};
+use super::intent::{self, BadRequest, RequestFacts, UnderstoodRequest};
 use super::method::{self, is_safe};
-use super::observe::Observed;
+use super::observe::ObservedRequest;
 use super::offer::Offer;
-use super::path::{self, Place};
-use super::refused::{Refused, malformed, refuse, trouble};
+use super::offers::Offers;
+use super::opened::OpenedRequest;
+use super::path::UpstreamPath;
+use super::refusal::{RefusalResponse, malformed, trouble};
 use super::relay::outgoing;
-use super::serve::{Offers, nothing_here};
-use super::take::{self, Whole};
-use crate::call_options::CallOptions;
+use crate::call_options::{CallOptions, STEP};
 use crate::caller::Caller;
 use crate::http::call_metadata;
 use crate::http::client::{Client, Payload};
-use crate::http::headers::{named, without_named};
 use crate::http::large_body_permits::LargeBodyPermit;
 use crate::http::server::{Credential, caller};
-use crate::llm::{self, STEP};
 use axum::body::Body;
 use bytes::Bytes;
-use http::header::UPGRADE;
 use http::request::Parts;
-use http::{Method, Request, StatusCode};
+use http::{Method, Request};
 use http_body::Body as _;
 use semel_core::class::Class;
 use semel_core::wording;
@@ -37,22 +35,20 @@ use std::time::Duration;
 
 /// Where a request goes.
 #[derive(Debug)]
-pub enum Way<'a> {
+pub enum RequestRoute<'a> {
     /// On to its upstream: it changes nothing.
-    Passes(Box<Passing<'a>>),
-    /// To a model.
-    Generates(Generation<'a>),
+    PassThrough(Box<PassThrough<'a>>),
     /// On to its upstream, and what would have been decided into the journal.
-    IsObserved(Box<Observed<'a>>),
+    Observe(Box<ObservedRequest<'a>>),
     /// Through the gate.
-    IsGuarded(Arc<Guarded>),
+    Guard(Arc<GuardedRequest>),
     /// Nowhere: it is told what it would do.
-    IsDryRun(Arc<Guarded>),
+    DryRun(Arc<GuardedRequest>),
 }
 
 /// A request that passes as it came.
 #[derive(Debug)]
-pub struct Passing<'a> {
+pub struct PassThrough<'a> {
     pub offer: &'a Offer,
     /// To the upstream, for its caller.
     pub client: Client,
@@ -61,56 +57,36 @@ pub struct Passing<'a> {
     pub permit: Option<LargeBodyPermit>,
 }
 
-/// A request for an answer of a model.
-#[derive(Debug)]
-pub struct Generation<'a> {
-    pub offer: &'a Arc<Offer>,
-    pub caller: Caller,
-    pub parts: Box<Parts>,
-}
-
 /// A request whose head was read.
 #[derive(Debug)]
-pub enum Arrived<'a> {
-    Known(Way<'a>),
-    Unread(Box<Unread<'a>>),
+pub enum HeadOutcome<'a> {
+    Known(RequestRoute<'a>),
+    UnreadRequest(Box<UnreadRequest<'a>>),
 }
 
 /// A request that may change something, before its body was read.
 #[derive(Debug)]
-pub struct Unread<'a> {
+pub struct UnreadRequest<'a> {
     offers: &'a Offers,
     offer: &'a Arc<Offer>,
     parts: Parts,
-    place: Place,
+    place: UpstreamPath,
     /// The methods that it names besides its own.
     others: Vec<Method>,
     options: CallOptions,
     caller: Caller,
     /// When it came, on the monotonic clock.
-    came: Duration,
+    received_at: Duration,
 }
 
 /// Where a request goes, as far as its head says.
-pub fn arrive<'a>(offers: &'a Offers, mut parts: Parts, body: &mut Body) -> Result<Arrived<'a>, Refused> {
-    let whole = parts.uri.path_and_query().map_or("", |whole| whole.as_str());
-    let known = path::split(whole).and_then(|(name, rest)| Some((offers.by_name.get(name)?, rest)));
-    let Some((offer, rest)) = known else {
-        return Err(refuse(StatusCode::NOT_FOUND, &nothing_here(offers.by_name.keys())));
-    };
-    let place = Place::at(&offer.base, rest).map_err(|bad| malformed(&bad))?;
-    is_a_request(&parts)?;
-    if let Some(own) = named(&parts.headers).find(|name| name.as_str().starts_with(headers::OWN)) {
-        return Err(malformed(&format!("Connection names {own}, which is for semel itself")));
-    }
-    // The upstream will not see it, so nothing is decided by it.
-    without_named(&mut parts.headers);
-    let hall = &offers.hall;
-    if llm::is_generation(offer, &parts.method, parts.uri.path()) {
-        let caller = caller(hall.secret(), offer.run.as_ref(), &mut parts)?;
-        let generation = Generation { offer, caller, parts: Box::new(parts) };
-        return Ok(Arrived::Known(Way::Generates(generation)));
-    }
+pub fn arrive<'a>(
+    offers: &'a Offers,
+    opened: OpenedRequest<'a>,
+    body: &mut Body,
+) -> Result<HeadOutcome<'a>, RefusalResponse> {
+    let services = &offers.services;
+    let OpenedRequest { offer, place, mut parts } = opened;
     let mut others = method::overrides(&parts.headers, parts.uri.query()).map_err(|bad| malformed(&bad))?;
     if let Some(name) = method::leads_elsewhere(&parts.headers) {
         return Err(malformed(&format!("{name} names another address than the request's own")));
@@ -131,54 +107,77 @@ pub fn arrive<'a>(offers: &'a Offers, mut parts: Parts, body: &mut Body) -> Resu
     let only_reads = offer.passes(&parts.method) && others.iter().all(is_safe) && body.is_end_stream();
     if only_reads && !options.dry_run {
         let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
-        hall.passed_through(credential.tenant(), counts::DoorKind::Http);
-        let client = offer.client.for_principal(&credential.whose(hall.secret()));
+        services.passed_through(credential.tenant(), counts::Door::Http);
+        let client = offer.client.for_principal(&credential.whose(services.secret()));
         let headers = headers::upward(parts.headers, offer);
         let outgoing = outgoing(parts.method, place.uri, headers, Bytes::new());
-        return Ok(Arrived::Known(Way::Passes(Box::new(Passing { offer, client, outgoing, permit: None }))));
+        return Ok(HeadOutcome::Known(RequestRoute::PassThrough(Box::new(PassThrough {
+            offer,
+            client,
+            outgoing,
+            permit: None,
+        }))));
     }
-    let came = hall.clock.elapsed();
-    let caller = caller(hall.secret(), offer.run.as_ref(), &mut parts)?;
-    // Whoever asks for a dry run must not get the effect, whatever the mode.
-    if hall.observes() && !options.dry_run {
+    let received_at = services.clock.elapsed();
+    let caller = caller(services.secret(), offer.run.as_ref(), &mut parts)?;
+    // A request for a dry run must not get the effect, whatever the mode.
+    if services.observes() && !options.dry_run {
         let intake = &offers.intake;
-        let observed = Observed { hall, intake, offer, caller, options, others, place, parts };
-        return Ok(Arrived::Known(Way::IsObserved(Box::new(observed))));
+        let observed = ObservedRequest { services, intake, offer, caller, options, others, place, parts };
+        return Ok(HeadOutcome::Known(RequestRoute::Observe(Box::new(observed))));
     }
-    Ok(Arrived::Unread(Box::new(Unread { offers, offer, parts, place, others, options, caller, came })))
+    Ok(HeadOutcome::UnreadRequest(Box::new(UnreadRequest {
+        offers,
+        offer,
+        parts,
+        place,
+        others,
+        options,
+        caller,
+        received_at,
+    })))
 }
 
-impl<'a> Unread<'a> {
+impl<'a> UnreadRequest<'a> {
     /// Where it goes, once all of it was read.
-    pub async fn read(mut self: Box<Self>, body: &mut Body) -> Result<Way<'a>, Refused> {
+    pub async fn read(mut self: Box<Self>, body: &mut Body) -> Result<RequestRoute<'a>, RefusalResponse> {
         let whole = self.offers.intake.whole(&self.caller, body).await;
-        let whole = whole.map_err(|part| take::not_whole(&part.why))?;
+        let whole = whole.map_err(|part| intake::not_whole(&part.why))?;
         let understood = self.understand(&whole)?;
         self.way(whole, understood)
     }
 
-    fn understand(&mut self, whole: &Whole) -> Result<Understood, Refused> {
-        let Unread { offers, offer, parts, place, others, .. } = self;
+    fn understand(&mut self, whole: &WholeBody) -> Result<UnderstoodRequest, RefusalResponse> {
+        let UnreadRequest { offers, offer, parts, place, others, .. } = self;
         let arguments = Arguments::read(place, parts.uri.query(), &parts.headers, &whole.bytes);
-        let arguments = arguments.map_err(|bad| malformed(&NotUnderstood::from(bad)))?;
+        let arguments = arguments.map_err(|bad| malformed(&BadRequest::from(bad)))?;
         let (method, others, headers) = (&parts.method, std::mem::take(others), &parts.headers);
-        let asked = Asked { method, others, path: &place.path, arguments, headers };
-        intent::understand(&offers.hall.policy, offer, asked).map_err(|bad| malformed(&bad))
+        let asked = RequestFacts { method, others, path: &place.path, arguments, headers };
+        intent::understand(&offers.services.policy, offer, asked).map_err(|bad| malformed(&bad))
     }
 
-    fn way(self: Box<Self>, whole: Whole, understood: Understood) -> Result<Way<'a>, Refused> {
-        let Unread { offers, offer, parts, place, options, caller, came, .. } = *self;
-        let hall = &offers.hall;
+    fn way(
+        self: Box<Self>,
+        whole: WholeBody,
+        understood: UnderstoodRequest,
+    ) -> Result<RequestRoute<'a>, RefusalResponse> {
+        let UnreadRequest { offers, offer, parts, place, options, caller, received_at, .. } = *self;
+        let services = &offers.services;
         let reads = understood.rule.class == Class::Read;
         if reads && !options.dry_run {
-            hall.passed_through(&caller.tenant, counts::DoorKind::Http);
+            services.passed_through(&caller.tenant, counts::Door::Http);
             let headers = headers::upward(parts.headers, offer);
             let outgoing = outgoing(parts.method, place.uri, headers, whole.bytes);
             let client = offer.client.for_principal(&caller.whose());
-            return Ok(Way::Passes(Box::new(Passing { offer, client, outgoing, permit: whole.turn })));
+            return Ok(RequestRoute::PassThrough(Box::new(PassThrough {
+                offer,
+                client,
+                outgoing,
+                permit: whole.turn,
+            })));
         }
         let refuse = |what| trouble(&understood.rule, offer, what);
-        let gate = hall.gate.as_ref().map_err(|why| refuse(wording::ledger_unavailable(why)))?;
+        let gate = services.gate.as_ref().map_err(|why| refuse(wording::ledger_unavailable(why)))?;
         if offer.keys.required && understood.key.is_none() && !reads {
             return Err(refuse(wording::key_header_required(&offer.keys.header)));
         }
@@ -187,8 +186,8 @@ impl<'a> Unread<'a> {
         let mut intent = intent.map_err(|missing| refuse(wording::key_required(&missing)))?;
         intent.metadata = call_metadata(&parts.headers);
         intent.says_in_full = understood.arguments.says_in_full();
-        let guarded = Arc::new(Guarded {
-            hall: Arc::clone(hall),
+        let guarded = Arc::new(GuardedRequest {
+            services: Arc::clone(services),
             offer: Arc::clone(offer),
             client: offer.client.for_principal(&caller.whose()),
             method: parts.method,
@@ -199,22 +198,9 @@ impl<'a> Unread<'a> {
             turn: whole.turn,
             understood,
             intent,
-            came,
+            received_at,
             token: caller.token,
         });
-        Ok(if options.dry_run { Way::IsDryRun(guarded) } else { Way::IsGuarded(guarded) })
-    }
-}
-
-/// What is no request to an API is not made one.
-fn is_a_request(parts: &Parts) -> Result<(), Refused> {
-    if matches!(parts.method, Method::TRACE | Method::CONNECT) {
-        return Err(refuse(StatusCode::METHOD_NOT_ALLOWED, "TRACE and CONNECT are not passed on"));
-    }
-    // Some clients offer HTTP/2 with every request, and do not mind that it is not taken.
-    let offers_http2 = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"h2c");
-    match parts.headers.get_all(UPGRADE).iter().all(offers_http2) {
-        true => Ok(()),
-        false => Err(refuse(StatusCode::BAD_REQUEST, "connections are not upgraded")),
+        Ok(if options.dry_run { RequestRoute::DryRun(guarded) } else { RequestRoute::Guard(guarded) })
     }
 }

@@ -1,7 +1,6 @@
-//! What an upstream's answer means: one table, and the words for what was done.
+//! The meaning of an upstream's answer: one table, and the words for what was done.
 
-use super::reply::{self, REPLY_BYTES_MAX};
-use crate::command::render;
+use crate::reply::{REPLY_BYTES_MAX, account, http as reply};
 use http::{Method, StatusCode};
 use semel_core::answer::EffectWord;
 use semel_core::json::Json;
@@ -14,7 +13,7 @@ use semel_core::policy::rule::{EffectWording, Failure, Rule, UnclearReply, Unmar
 use semel_core::policy::upstreams::KeyPolicy;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meaning {
+pub enum StatusMeaning {
     Applied,
     /// The upstream took it, and has not done it yet.
     Accepted,
@@ -32,21 +31,21 @@ pub enum Meaning {
 const NEVER_STORED: [u16; 7] = [401, 403, 407, 408, 409, 425, 429];
 
 /// `keyed`: the upstream got a key. What it says it stores for a key's repeats says nothing about a request without.
-pub fn meaning(status: StatusCode, rule: &Rule, keys: &KeyPolicy, keyed: bool) -> Meaning {
+pub fn meaning(status: StatusCode, rule: &Rule, keys: &Keys, keyed: bool) -> StatusMeaning {
     let refused = |answers_repeats| match rule.failure {
-        Failure::Table => Meaning::Refused { answers_repeats },
-        Failure::InDoubt => Meaning::Ambiguous,
+        Failure::Table => StatusMeaning::Refused { answers_repeats },
+        Failure::InDoubt => StatusMeaning::Ambiguous,
     };
     match status.as_u16() {
-        202 => Meaning::Accepted,
-        200..=299 => Meaning::Applied,
+        202 => StatusMeaning::Accepted,
+        200..=299 => StatusMeaning::Applied,
         // The upstream wants it sent elsewhere, and has not looked at it.
         307 | 308 => refused(false),
         // A server gave up waiting, or somebody is at work with the same thing or the same key.
-        408 | 409 | 425 => Meaning::Ambiguous,
+        408 | 409 | 425 => StatusMeaning::Ambiguous,
         code @ 400..=499 => refused(!NEVER_STORED.contains(&code)),
         500..=599 if keyed && keys.server_error == ServerError::Final => refused(keys.stores == Stores::All),
-        _ => Meaning::Ambiguous,
+        _ => StatusMeaning::Ambiguous,
     }
 }
 
@@ -57,30 +56,30 @@ pub fn is_gone(method: &str, status: StatusCode) -> bool {
 
 /// The same once the body was read: some APIs answer 200 to everything, and refuse in the body. `Err`: nobody can say.
 pub fn within(
-    meaning: Meaning,
+    meaning: StatusMeaning,
     rule: &Rule,
     asked: &GraphqlRequest,
     must_happen_once: bool,
     body: &[u8],
-) -> Result<Meaning, String> {
+) -> Result<StatusMeaning, String> {
     let reply = || reply::value(body);
     match meaning {
-        Meaning::Ambiguous | Meaning::Reported => return Ok(meaning),
+        StatusMeaning::Ambiguous | StatusMeaning::Reported => return Ok(meaning),
         _ if rule.failure == Failure::Table && graphql::wants_the_text(asked, reply) => {
-            return Ok(Meaning::Refused { answers_repeats: false });
+            return Ok(StatusMeaning::Refused { answers_repeats: false });
         }
-        Meaning::Applied | Meaning::Accepted => {}
-        Meaning::Refused { .. } if rule.contradicts_refusal(asked, reply) => {
+        StatusMeaning::Applied | StatusMeaning::Accepted => {}
+        StatusMeaning::Refused { .. } if rule.contradicts_refusal(asked, reply) => {
             return Err("its status refuses, but its body shows a possible effect".into());
         }
-        Meaning::Refused { .. } => return Ok(meaning),
+        StatusMeaning::Refused { .. } => return Ok(meaning),
     }
     match (rule.refuses(asked, reply), rule.failure) {
         (Ok(false), _) if rule.refused.is_none() && rule.unmarked == Unmarked::Read => {
             unmarked(meaning, rule, must_happen_once, body)
         }
         (Ok(false), _) => Ok(meaning),
-        (Ok(true), Failure::Table) => Ok(Meaning::Refused { answers_repeats: true }),
+        (Ok(true), Failure::Table) => Ok(StatusMeaning::Refused { answers_repeats: true }),
         (Ok(true), Failure::InDoubt) => Err("a refusal, which its rule makes a doubt".into()),
         // It has more than an expression can look through, and nobody refuses at such length.
         (Err(UnclearReply::Expression(EvalError::TooLarge { .. })), _) if body.len() > REPLY_BYTES_MAX => {
@@ -91,7 +90,12 @@ pub fn within(
 }
 
 /// A success by its status that is nothing but an error in its body.
-fn unmarked(meaning: Meaning, rule: &Rule, must_happen_once: bool, body: &[u8]) -> Result<Meaning, String> {
+fn unmarked(
+    meaning: StatusMeaning,
+    rule: &Rule,
+    must_happen_once: bool,
+    body: &[u8],
+) -> Result<StatusMeaning, String> {
     /// Nobody tells of an error at greater length.
     const BYTES_MAX: usize = 64 * 1024;
     let may_be = body.len() <= BYTES_MAX && body.trim_ascii_start().starts_with(b"{");
@@ -103,8 +107,8 @@ fn unmarked(meaning: Meaning, rule: &Rule, must_happen_once: bool, body: &[u8]) 
         _ if rule.failure == Failure::InDoubt => {
             Err("an error in its body, which its rule makes a doubt".into())
         }
-        FailureMeaning::Refused => Ok(Meaning::Refused { answers_repeats: false }),
-        FailureMeaning::Reported => Ok(Meaning::Reported),
+        FailureMeaning::Refused => Ok(StatusMeaning::Refused { answers_repeats: false }),
+        FailureMeaning::Reported => Ok(StatusMeaning::Reported),
     }
 }
 
@@ -112,10 +116,10 @@ fn unmarked(meaning: Meaning, rule: &Rule, must_happen_once: bool, body: &[u8]) 
 pub fn is_only_accepted(body: &[u8]) -> bool {
     // Most do not speak of it, and are not read for it.
     std::str::from_utf8(body).is_ok_and(|text| text.contains("\"status\""))
-        && render::said(body).only_accepted
+        && account::read(body).only_accepted
 }
 
-/// What a success did, in one word: from the rule, else from status and method, else from the last words of the path.
+/// The word for a success: from the rule, else from status and method, else from the last words of the path.
 pub fn effect_word(
     status: StatusCode,
     method: &Method,
@@ -192,11 +196,11 @@ mod tests {
     use semel_core::policy::{ActionFacts, Policy};
     use std::sync::Arc;
 
-    fn of(status: u16, keys: &KeyPolicy, failure: Failure) -> Meaning {
+    fn of(status: u16, keys: &Keys, failure: Failure) -> StatusMeaning {
         keyed(status, keys, failure, true)
     }
 
-    fn keyed(status: u16, keys: &KeyPolicy, failure: Failure, keyed: bool) -> Meaning {
+    fn keyed(status: u16, keys: &Keys, failure: Failure, keyed: bool) -> StatusMeaning {
         let mut rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
         Arc::make_mut(&mut rule).failure = failure;
         meaning(StatusCode::from_u16(status).unwrap(), &rule, keys, keyed)
@@ -204,17 +208,17 @@ mod tests {
 
     #[test]
     fn the_table() {
-        let keys = KeyPolicy::default();
-        let refused = |answers_repeats| Meaning::Refused { answers_repeats };
+        let keys = Keys::default();
+        let refused = |answers_repeats| StatusMeaning::Refused { answers_repeats };
         for (statuses, meaning) in [
-            (&[200, 201, 204, 206, 299][..], Meaning::Applied),
-            (&[202], Meaning::Accepted),
+            (&[200, 201, 204, 206, 299][..], StatusMeaning::Applied),
+            (&[202], StatusMeaning::Accepted),
             (&[400, 402, 404, 410, 413, 422, 451, 499], refused(true)),
             (&[401, 403, 407, 429, 307, 308], refused(false)),
-            (&[408, 409, 425], Meaning::Ambiguous),
-            (&[300, 301, 302, 303, 304, 305], Meaning::Ambiguous),
-            (&[500, 501, 502, 503, 504, 529, 599], Meaning::Ambiguous),
-            (&[100, 101, 103, 600, 999], Meaning::Ambiguous),
+            (&[408, 409, 425], StatusMeaning::Ambiguous),
+            (&[300, 301, 302, 303, 304, 305], StatusMeaning::Ambiguous),
+            (&[500, 501, 502, 503, 504, 529, 599], StatusMeaning::Ambiguous),
+            (&[100, 101, 103, 600, 999], StatusMeaning::Ambiguous),
         ] {
             for status in statuses {
                 assert_eq!(of(*status, &keys, Failure::Table), meaning, "{status}");
@@ -241,20 +245,24 @@ mod tests {
     fn an_upstreams_settings_say_whether_a_server_error_is_final() {
         let keys = |stores, server_error| KeyPolicy { stores, server_error, ..KeyPolicy::default() };
         let all = keys(Stores::All, ServerError::Final);
-        assert_eq!(of(500, &all, Failure::Table), Meaning::Refused { answers_repeats: true });
-        assert_eq!(keyed(500, &all, Failure::Table, false), Meaning::Ambiguous, "no key, no repeat of it");
+        assert_eq!(of(500, &all, Failure::Table), StatusMeaning::Refused { answers_repeats: true });
+        assert_eq!(
+            keyed(500, &all, Failure::Table, false),
+            StatusMeaning::Ambiguous,
+            "no key, no repeat of it"
+        );
         let refusals = keys(Stores::Refusals, ServerError::Final);
-        assert_eq!(of(500, &refusals, Failure::Table), Meaning::Refused { answers_repeats: false });
+        assert_eq!(of(500, &refusals, Failure::Table), StatusMeaning::Refused { answers_repeats: false });
         let resend = keys(Stores::Refusals, ServerError::Resend);
-        assert_eq!(of(500, &resend, Failure::Table), Meaning::Ambiguous);
+        assert_eq!(of(500, &resend, Failure::Table), StatusMeaning::Ambiguous);
     }
 
     #[test]
     fn a_rule_can_make_every_error_a_doubt() {
         for status in [307, 400, 402, 404, 429, 500] {
-            assert_eq!(of(status, &KeyPolicy::default(), Failure::InDoubt), Meaning::Ambiguous, "{status}");
+            assert_eq!(of(status, &Keys::default(), Failure::InDoubt), StatusMeaning::Ambiguous, "{status}");
         }
-        assert_eq!(of(200, &KeyPolicy::default(), Failure::InDoubt), Meaning::Applied);
+        assert_eq!(of(200, &Keys::default(), Failure::InDoubt), StatusMeaning::Applied);
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What a `Content-Type` says, where all readers of it understand the same.
+//! The meaning of a `Content-Type`, where all readers of it understand the same.
 
-use super::multipart::Broken;
+use super::broken_multipart::BrokenMultipart;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 
-/// What a message says that its body is. Empty: it does not say.
+/// The type that a message says its body has; empty if it does not say.
 pub fn of(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default()
 }
@@ -49,8 +49,8 @@ pub fn charset(kind: &str) -> Result<Charset, OtherCharset> {
     Ok(charset)
 }
 
-/// What divides the parts of a form.
-pub fn boundary(kind: &str) -> Result<&str, Broken> {
+/// The text that divides the parts of a form.
+pub fn boundary(kind: &str) -> Result<&str, BrokenMultipart> {
     let mut found = None;
     for (name, value) in parameters(kind) {
         if name.eq_ignore_ascii_case("boundary") && found.is_none() {
@@ -59,17 +59,17 @@ pub fn boundary(kind: &str) -> Result<&str, Broken> {
         }
         // Some readers take the first one, some the last, and some whatever stands behind the word.
         if [name, value].iter().any(|text| text.to_ascii_lowercase().contains("boundary")) {
-            return Err(Broken::Boundary);
+            return Err(BrokenMultipart::Boundary);
         }
     }
-    let value = found.filter(|value| !value.is_empty()).ok_or(Broken::NoBoundary)?;
+    let value = found.filter(|value| !value.is_empty()).ok_or(BrokenMultipart::NoBoundary)?;
     let (boundary, is_plain) = match unquoted(value) {
         Some(quoted) => (quoted, quoted.trim() == quoted && quoted.bytes().all(may_be_quoted)),
         None => (value, is_token(value)),
     };
     match (1..=70).contains(&boundary.len()) && is_plain {
         true => Ok(boundary),
-        false => Err(Broken::Boundary),
+        false => Err(BrokenMultipart::Boundary),
     }
 }
 
@@ -79,7 +79,7 @@ pub fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(belongs)
 }
 
-/// What the standard lets a boundary have.
+/// Bytes that the standard lets a boundary have.
 fn may_be_quoted(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"'()+_,-./:=? ".contains(&byte)
 }
@@ -119,25 +119,25 @@ mod tests {
             ("charset=UTF-8; Boundary=\"----=_Part_1 (2)\";", Ok("----=_Part_1 (2)")),
             ("boundary=----WebKitFormBoundary7MA4YWxkTrZu0gW", Ok("----WebKitFormBoundary7MA4YWxkTrZu0gW")),
             ("boundary=Boundary+0xAbCd", Ok("Boundary+0xAbCd")),
-            ("charset=utf-8", Err(Broken::NoBoundary)),
-            ("boundary=", Err(Broken::NoBoundary)),
-            ("boundary=\"\"", Err(Broken::Boundary)),
-            ("boundary=A; boundary=B", Err(Broken::Boundary)),
-            ("boundary=A; boundary=A", Err(Broken::Boundary)),
-            ("boundary=A; BOUNDARY*=utf-8''B", Err(Broken::Boundary)),
-            ("xboundary=A; boundary=B", Err(Broken::Boundary)),
-            ("x=\"; boundary=A\"; boundary=B", Err(Broken::Boundary)),
-            ("boundary=\"A; boundary=B\"", Err(Broken::Boundary)),
-            ("boundary=\"A;B\"", Err(Broken::Boundary)),
-            ("boundary =A", Err(Broken::Boundary)),
-            ("boundary= A", Err(Broken::Boundary)),
-            ("boundary=A, x", Err(Broken::Boundary)),
-            ("boundary=\"A \"", Err(Broken::Boundary)),
-            ("boundary=\"A\\B\"", Err(Broken::Boundary)),
+            ("charset=utf-8", Err(BrokenMultipart::NoBoundary)),
+            ("boundary=", Err(BrokenMultipart::NoBoundary)),
+            ("boundary=\"\"", Err(BrokenMultipart::Boundary)),
+            ("boundary=A; boundary=B", Err(BrokenMultipart::Boundary)),
+            ("boundary=A; boundary=A", Err(BrokenMultipart::Boundary)),
+            ("boundary=A; BOUNDARY*=utf-8''B", Err(BrokenMultipart::Boundary)),
+            ("xboundary=A; boundary=B", Err(BrokenMultipart::Boundary)),
+            ("x=\"; boundary=A\"; boundary=B", Err(BrokenMultipart::Boundary)),
+            ("boundary=\"A; boundary=B\"", Err(BrokenMultipart::Boundary)),
+            ("boundary=\"A;B\"", Err(BrokenMultipart::Boundary)),
+            ("boundary =A", Err(BrokenMultipart::Boundary)),
+            ("boundary= A", Err(BrokenMultipart::Boundary)),
+            ("boundary=A, x", Err(BrokenMultipart::Boundary)),
+            ("boundary=\"A \"", Err(BrokenMultipart::Boundary)),
+            ("boundary=\"A\\B\"", Err(BrokenMultipart::Boundary)),
         ] {
             assert_eq!(boundary(&format!("multipart/form-data; {kind}")), expected, "{kind}");
         }
-        assert_eq!(boundary(&format!("a; boundary={}", "x".repeat(71))), Err(Broken::Boundary));
+        assert_eq!(boundary(&format!("a; boundary={}", "x".repeat(71))), Err(BrokenMultipart::Boundary));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! What a part of a form says of itself: its name, and that of its file.
+//! The names of a part of a form: its own, and that of its file.
 
+use super::broken_multipart::BrokenMultipart;
 use super::content_type::is_token;
-use super::multipart::Broken;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Disposition {
@@ -12,13 +12,13 @@ pub struct Disposition {
 
 impl Disposition {
     /// Reads what all readers read alike, and nothing else: a field by another name is another field.
-    pub fn read(text: &str) -> Result<Disposition, Broken> {
+    pub fn read(text: &str) -> Result<Disposition, BrokenMultipart> {
         let (kind, mut rest) = text.split_at(text.find(';').unwrap_or(text.len()));
         match kind.trim() {
-            "" => return Err(Broken::Unnamed),
+            "" => return Err(BrokenMultipart::Unnamed),
             kind if kind.eq_ignore_ascii_case("form-data") => {}
             // Some readers leave it out, others do not look.
-            _ => return Err(Broken::Ambiguous),
+            _ => return Err(BrokenMultipart::Ambiguous),
         }
         let mut known: Vec<(String, String)> = Vec::new();
         while let Some(after) = rest.strip_prefix(';') {
@@ -27,11 +27,11 @@ impl Disposition {
                 rest = after;
                 continue;
             }
-            let (name, value) = after.split_once('=').ok_or(Broken::Ambiguous)?;
+            let (name, value) = after.split_once('=').ok_or(BrokenMultipart::Ambiguous)?;
             let name = name.to_ascii_lowercase();
             let (value, beyond) = value_of(&name, value)?;
             if known.iter().any(|(before, _)| *before == name) {
-                return Err(Broken::Twice);
+                return Err(BrokenMultipart::Twice);
             }
             known.push((name, value));
             rest = beyond;
@@ -44,15 +44,15 @@ impl Disposition {
             (Some(plain), Some(extended)) => Some(format!("{plain}\n{extended}")),
             (plain, extended) => plain.or(extended),
         };
-        Ok(Disposition { name: take("name").ok_or(Broken::Unnamed)?, file })
+        Ok(Disposition { name: take("name").ok_or(BrokenMultipart::Unnamed)?, file })
     }
 }
 
 /// The value that a text begins with, quoted or bare, and what follows it.
-fn value_of<'a>(name: &str, text: &'a str) -> Result<(String, &'a str), Broken> {
+fn value_of<'a>(name: &str, text: &'a str) -> Result<(String, &'a str), BrokenMultipart> {
     let (raw, is_quoted, beyond) = match text.strip_prefix('"') {
         Some(quoted) => {
-            let end = end_of_quote(quoted).ok_or(Broken::Ambiguous)?;
+            let end = end_of_quote(quoted).ok_or(BrokenMultipart::Ambiguous)?;
             (&quoted[..end], true, quoted[end + 1..].trim_start())
         }
         None => {
@@ -75,7 +75,7 @@ fn value_of<'a>(name: &str, text: &'a str) -> Result<(String, &'a str), Broken> 
         (_, false) => is_token(raw) && !raw.contains('\''),
     };
     if !is_plain || !(beyond.is_empty() || beyond.starts_with(';')) {
-        return Err(Broken::Ambiguous);
+        return Err(BrokenMultipart::Ambiguous);
     }
     Ok((if is_quoted { unescaped(raw) } else { raw.to_owned() }, beyond))
 }
@@ -128,11 +128,14 @@ mod tests {
 
     #[test]
     fn what_could_be_another_name_is_refused() {
-        assert_eq!(Disposition::read(""), Err(Broken::Unnamed));
-        assert_eq!(Disposition::read("form-data"), Err(Broken::Unnamed));
-        assert_eq!(Disposition::read("form-data; filename=a"), Err(Broken::Unnamed));
-        assert_eq!(Disposition::read("form-data; name=a; NAME=b"), Err(Broken::Twice));
-        assert_eq!(Disposition::read("form-data; name=a; filename=b; filename=c"), Err(Broken::Twice));
+        assert_eq!(Disposition::read(""), Err(BrokenMultipart::Unnamed));
+        assert_eq!(Disposition::read("form-data"), Err(BrokenMultipart::Unnamed));
+        assert_eq!(Disposition::read("form-data; filename=a"), Err(BrokenMultipart::Unnamed));
+        assert_eq!(Disposition::read("form-data; name=a; NAME=b"), Err(BrokenMultipart::Twice));
+        assert_eq!(
+            Disposition::read("form-data; name=a; filename=b; filename=c"),
+            Err(BrokenMultipart::Twice)
+        );
         for text in [
             "attachment; name=a",
             "form-data; name=\"memo\"; name*=utf-8''invoice",
@@ -155,7 +158,7 @@ mod tests {
             "form-data; name",
             "form-data; name=a; filename=b name=\"c\"",
         ] {
-            assert_eq!(Disposition::read(text), Err(Broken::Ambiguous), "{text}");
+            assert_eq!(Disposition::read(text), Err(BrokenMultipart::Ambiguous), "{text}");
         }
     }
 }

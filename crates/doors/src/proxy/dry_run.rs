@@ -1,12 +1,12 @@
-//! What a request would do, in the upstream's own words where its rule says how to ask for them.
+//! The dry run of a request, in the upstream's own words where its rule says how to ask for them.
 
-use super::arguments::Shape;
+use super::arguments::BodyShape;
 use super::classify;
-use super::guard::Guarded;
-use super::inject::{self, Parts};
-use super::reply;
+use super::guarded::GuardedRequest;
+use super::inject::{self, RequestParts};
 use super::upstream::HttpUpstream;
 use crate::http::body;
+use crate::reply::http as reply;
 use crate::runtime::ServedGate;
 use http::header::{HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode};
@@ -24,11 +24,11 @@ use tokio::sync::oneshot;
 const TAKES_MAX: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// What would become of it, with what the upstream says about that. Nothing is claimed, and no effect is sent.
-pub async fn answer(gate: &ServedGate, guarded: &Guarded) -> Result<Answer, Error> {
+/// The outcome that a request would have, with the upstream's own account. Nothing is claimed, and no effect is sent.
+pub async fn answer(gate: &ServedGate, guarded: &GuardedRequest) -> Result<Answer, Error> {
     // Nothing is sent through it, so nobody waits for an answer.
     let mut upstream = HttpUpstream::of(guarded, oneshot::channel().0);
-    let Guarded { method, path, understood, .. } = guarded;
+    let GuardedRequest { method, path, understood, .. } = guarded;
     let mut rule = understood.rule.clone();
     let ruled = rule.effect_word();
     if rule.class != Class::Read {
@@ -60,7 +60,7 @@ pub async fn answer(gate: &ServedGate, guarded: &Guarded) -> Result<Answer, Erro
 
 /// Why a request cannot be made its upstream's dry run, and must not be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-enum NotAsked {
+enum NoDryRun {
     #[error("the request names another method than its own; the upstream may not know this dry run for that")]
     OtherMethod,
     #[error("the rule's dry_run does not fit this request")]
@@ -68,18 +68,18 @@ enum NotAsked {
 }
 
 /// The request as its upstream's dry run.
-fn request(guarded: &Guarded, own: &DryRunOption) -> Result<Request<bytes::Bytes>, NotAsked> {
+fn request(guarded: &GuardedRequest, own: &DryRun) -> Result<Request<bytes::Bytes>, NoDryRun> {
     if guarded.understood.may_be_another {
-        return Err(NotAsked::OtherMethod);
+        return Err(NoDryRun::OtherMethod);
     }
-    let Guarded { method, uri, headers, body, understood, offer, .. } = guarded;
+    let GuardedRequest { method, uri, headers, body, understood, offer, .. } = guarded;
     let (mut uri, mut headers, mut body) = (uri.clone(), headers.clone(), body.clone());
     // The key is for the effect.
     headers.remove(&offer.key_header);
     let (into, value) = match own {
-        DryRunOption::Header(name, value) => {
-            let name = HeaderName::try_from(name).map_err(|_| NotAsked::NoPlace)?;
-            headers.insert(name, HeaderValue::from_str(value).map_err(|_| NotAsked::NoPlace)?);
+        DryRun::Header(name, value) => {
+            let name = HeaderName::try_from(name).map_err(|_| NoDryRun::NoPlace)?;
+            headers.insert(name, HeaderValue::from_str(value).map_err(|_| NoDryRun::NoPlace)?);
             (None, value)
         }
         DryRunOption::Arg(name, value) => {
@@ -90,15 +90,15 @@ fn request(guarded: &Guarded, own: &DryRunOption) -> Result<Request<bytes::Bytes
             };
             (Some(into), value)
         }
-        DryRunOption::Flag(_) => return Err(NotAsked::NoPlace),
+        DryRun::Flag(_) => return Err(NoDryRun::NoPlace),
     };
     if let Some(into) = into {
         let inject = Inject { into, form: Default::default(), length: None, valid_for: None };
         if !inject::fits(&inject, &understood.arguments) {
-            return Err(NotAsked::NoPlace);
+            return Err(NoDryRun::NoPlace);
         }
-        let shape: &Shape = &understood.arguments.shape;
-        let parts = Parts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
+        let shape: &BodyShape = &understood.arguments.shape;
+        let parts = RequestParts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
         inject::put_value(&inject, value, parts);
     }
     let mut request = Request::new(body);
@@ -108,7 +108,7 @@ fn request(guarded: &Guarded, own: &DryRunOption) -> Result<Request<bytes::Bytes
     Ok(request)
 }
 
-async fn ask(guarded: &Guarded, request: Request<bytes::Bytes>) -> Result<Value, String> {
+async fn ask(guarded: &GuardedRequest, request: Request<bytes::Bytes>) -> Result<Value, String> {
     let client = &guarded.client;
     let prepared = client.prepare_read().await.map_err(|error| error.to_string())?;
     let response = client.send(prepared, request).await.map_err(|error| error.to_string())?;

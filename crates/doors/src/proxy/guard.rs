@@ -1,70 +1,39 @@
 //! A guarded request through the gate. Whoever asked may go away: it is finished and settled all the same.
 
-use super::ask;
-use super::intent::Understood;
-use super::offer::Offer;
+use super::guarded::GuardedRequest;
+use super::query;
 use super::render::{self, Receipt};
-use super::streamed::Begun;
-use super::upstream::{HttpUpstream, Live, LiveBody};
-use crate::delivery::Delivery;
-use crate::hall::Hall;
-use crate::http::client::Client;
-use crate::http::large_body_permits::LargeBodyPermit;
-use crate::http::server::Revocable;
-use crate::unstoppable::Unstoppable;
+use super::streamed::StreamedHead;
+use super::upstream::HttpUpstream;
+use super::upstream_answer::{AnswerBody, UpstreamAnswer};
+use crate::finish_detached::FinishDetached;
 use axum::response::Response;
-use bytes::Bytes;
-use http::{HeaderMap, Method, Uri};
 use semel_core::answer::{Answer, OutcomeWord, Trouble};
-use semel_core::intent::Intent;
 use semel_core::wording;
 use semel_gate::patience::Look;
 use semel_gate::{GivenReply, Passed};
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// A request that goes through the gate.
+/// The outcome of a guarded request.
 #[derive(Debug)]
-pub struct Guarded {
-    pub hall: Arc<Hall>,
-    pub offer: Arc<Offer>,
-    /// To the upstream, for its caller.
-    pub client: Client,
-    pub method: Method,
-    /// What the upstream is asked for, and what rules call it.
-    pub uri: Uri,
-    pub path: String,
-    /// As the upstream gets them.
-    pub headers: HeaderMap,
-    pub body: Bytes,
-    /// Its place among the large ones, if it is one.
-    pub turn: Option<LargeBodyPermit>,
-    pub understood: Understood,
-    pub intent: Intent,
-    /// When it came, on the monotonic clock.
-    pub came: Duration,
-    /// What its caller showed, where that can be revoked.
-    pub token: Option<Revocable>,
-}
-
-/// What a request came to.
-#[derive(Debug)]
-struct Ended {
+struct GuardOutcome {
     passed: Passed,
-    live: Option<Live>,
+    live: Option<UpstreamAnswer>,
 }
 
 /// Answers as soon as one look has an answer or its beginning.
-pub async fn guard(guarded: Arc<Guarded>) -> Response {
-    let gate = match &guarded.hall.gate {
+pub async fn guard(guarded: Arc<GuardedRequest>) -> Response {
+    let gate = match &guarded.services.gate {
         Ok(gate) => gate,
-        Err(why) => return respond(&guarded, Ended::trouble(&guarded, wording::ledger_unavailable(why))),
+        Err(why) => {
+            return respond(&guarded, GuardOutcome::trouble(&guarded, wording::ledger_unavailable(why)));
+        }
     };
     let guarded = &guarded;
     gate.look_until_answered(guarded.understood.rule.timeout, |look| {
         let (begun, mut begins) = oneshot::channel();
-        let pass = Unstoppable::new(pass(Arc::clone(guarded), look, begun));
+        let pass = FinishDetached::new(pass(Arc::clone(guarded), look, begun));
         async move {
             tokio::select! {
                 ended = pass => match begins.try_recv() {
@@ -79,12 +48,16 @@ pub async fn guard(guarded: Arc<Guarded>) -> Response {
     .await
 }
 
-async fn pass(guarded: Arc<Guarded>, look: Look, begun: oneshot::Sender<Begun>) -> Ended {
-    let Guarded { hall, understood, intent, .. } = &*guarded;
-    let _working = hall.busy.begin();
-    let gate = match &hall.gate {
+async fn pass(
+    guarded: Arc<GuardedRequest>,
+    look: Look,
+    begun: oneshot::Sender<StreamedHead>,
+) -> GuardOutcome {
+    let GuardedRequest { services, understood, intent, .. } = &*guarded;
+    let _in_flight = services.in_flight.begin();
+    let gate = match &services.gate {
         Ok(gate) => gate,
-        Err(why) => return Ended::trouble(&guarded, wording::ledger_unavailable(why)),
+        Err(why) => return GuardOutcome::trouble(&guarded, wording::ledger_unavailable(why)),
     };
     let mut upstream = HttpUpstream::of(&guarded, begun);
     let passed = gate.pass_in(&look, intent, &understood.rule, &mut upstream).await;
@@ -92,42 +65,36 @@ async fn pass(guarded: Arc<Guarded>, look: Look, begun: oneshot::Sender<Begun>) 
     let mut passed = match passed {
         Ok(passed) => passed,
         Err(error) => {
-            return Ended::trouble(&guarded, wording::ledger_unavailable(&error.to_string()));
+            return GuardOutcome::trouble(&guarded, wording::ledger_unavailable(&error.to_string()));
         }
     };
     if let Some(done) = gate.unconfirmed(&understood.rule, &mut passed) {
-        ask::follow(&guarded, done, ask::reply(&passed, live.as_ref()));
+        query::follow(&guarded, done, query::reply(&passed, live.as_ref()));
     }
     let live = match live {
-        Some(Live { body: LiveBody::Streamed(giving), .. }) => {
+        Some(UpstreamAnswer { body: AnswerBody::Streamed(writer), .. }) => {
             if passed.reply == GivenReply::Live {
-                giving.end(guarded.delivery(passed.delivery.clone())).await;
+                writer.end(guarded.delivery(passed.delivery.clone())).await;
             }
             None
         }
         live => live,
     };
-    Ended { passed, live }
+    GuardOutcome { passed, live }
 }
 
-impl Guarded {
-    fn delivery(&self, found: Option<semel_ledger::RecordSnapshot>) -> Option<Delivery> {
-        Delivery::of(&self.hall, found, Some(self.came + self.understood.rule.late_after))
-    }
-}
-
-impl Ended {
-    fn trouble(guarded: &Guarded, trouble: Trouble) -> Ended {
+impl GuardOutcome {
+    fn trouble(guarded: &GuardedRequest, trouble: Trouble) -> GuardOutcome {
         let answer = Answer::of_trouble(guarded.understood.rule.tier(), OutcomeWord::Refused, trouble);
-        Ended { passed: Passed { answer, reply: GivenReply::None, delivery: None }, live: None }
+        GuardOutcome { passed: Passed { answer, reply: GivenReply::None, delivery: None }, live: None }
     }
 }
 
-fn respond(guarded: &Guarded, ended: Ended) -> Response {
-    let Ended { passed: Passed { answer, reply, delivery }, live } = ended;
+fn respond(guarded: &GuardedRequest, ended: GuardOutcome) -> Response {
+    let GuardOutcome { passed: Passed { answer, reply, delivery }, live } = ended;
     let delivery = guarded.delivery(delivery);
     match (reply, live) {
-        (GivenReply::Live, Some(Live { status, headers, body: LiveBody::Whole(body) })) => {
+        (GivenReply::Live, Some(UpstreamAnswer { status, headers, body: AnswerBody::Whole(body) })) => {
             let receipt = Receipt::of(&answer);
             render::live(status, headers, &receipt, &guarded.offer, body, delivery)
         }
@@ -137,6 +104,6 @@ fn respond(guarded: &Guarded, ended: Ended) -> Response {
 }
 
 /// An answer that goes out while it arrives. How it ends is seen to by whoever passes the request.
-fn streaming(guarded: &Guarded, begun: Begun) -> Response {
+fn streaming(guarded: &GuardedRequest, begun: StreamedHead) -> Response {
     render::streaming(begun, &guarded.offer)
 }

@@ -1,34 +1,13 @@
-//! Which headers go up, which come back, and which of them a replay repeats.
+//! Which headers go up, and which come back.
 
 use super::offer::Offer;
-use crate::http::headers::{self, all, end_to_end};
+use crate::http::headers::{self, end_to_end};
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, StatusCode};
 use semel_core::policy::upstreams::CREDENTIALS;
 
-/// What is meant for semel, or said by it.
+/// Headers for semel, or from it, begin with this.
 pub const OWN: &str = "semel-";
-
-/// What a replay repeats of the upstream's headers. All else spoke of one connection, one moment or one client.
-const REPLAYED: [&str; 12] = [
-    "content-type",
-    // Without it a 206 means nothing.
-    "content-range",
-    "content-language",
-    "content-disposition",
-    "content-location",
-    "location",
-    "link",
-    "etag",
-    "last-modified",
-    // What a support desk asks for.
-    "request-id",
-    "x-request-id",
-    "x-github-request-id",
-];
-
-/// A header that is longer than this is not worth keeping.
-const REPLAYED_BYTES_MAX: usize = 4 * 1024;
 
 /// The headers of a request as its upstream gets them.
 pub fn upward(mut headers: HeaderMap, offer: &Offer) -> HeaderMap {
@@ -50,8 +29,8 @@ pub fn upward(mut headers: HeaderMap, offer: &Offer) -> HeaderMap {
     headers
 }
 
-/// The same of a request whose answer is read here: a compressed one could be given to a client that cannot read it, and
-/// hides what must not be kept.
+/// The same of a request whose answer is read here: a compressed one could be given to a client that cannot read it,
+/// and hides what must not be kept.
 pub fn guarded(headers: HeaderMap, offer: &Offer) -> HeaderMap {
     let mut headers = upward(headers, offer);
     headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
@@ -61,7 +40,7 @@ pub fn guarded(headers: HeaderMap, offer: &Offer) -> HeaderMap {
 /// The headers of an answer as the client gets them.
 pub fn downward(mut headers: HeaderMap, status: StatusCode, offer: &Offer) -> HeaderMap {
     end_to_end(&mut headers);
-    // What the upstream says of pages is not meant for those that ask here.
+    // The upstream's permissions for pages are not meant for those that ask here.
     remove(&mut headers, |name| name.starts_with(OWN) || name.starts_with("access-control-"));
     if status.is_redirection()
         && let Some(inside) = headers.get(header::LOCATION).and_then(|told| location(told, offer))
@@ -94,19 +73,6 @@ fn remove(headers: &mut HeaderMap, is_meant: impl Fn(&str) -> bool) {
     for name in meant {
         headers.remove(name);
     }
-}
-
-/// What a replay repeats.
-pub fn kept(headers: &HeaderMap) -> impl Iterator<Item = (&'static str, &HeaderValue)> {
-    REPLAYED
-        .iter()
-        .flat_map(|name| all(headers, name).map(|value| (*name, value)))
-        .filter(|(_, value)| value.len() <= REPLAYED_BYTES_MAX)
-}
-
-/// Whether a name on record may be repeated: what was written by another version is looked at again.
-pub fn is_replayed(name: &str) -> bool {
-    REPLAYED.contains(&name)
 }
 
 /// A redirect within the upstream leads through semel. Any other stays what it is.

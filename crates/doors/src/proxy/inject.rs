@@ -1,7 +1,7 @@
 //! Where a key stands in a request: found there, taken out of what makes two requests the same, and put there.
 
-use super::arguments::{Arguments, Shape};
-use super::graphql::Edit;
+use super::arguments::{Arguments, BodyShape};
+use super::graphql::KeyEdit;
 use super::key::{self, BadKey};
 use super::offer::Offer;
 use crate::wire::form;
@@ -19,17 +19,17 @@ pub fn fits(inject: &Inject, arguments: &Arguments) -> bool {
     match (&inject.into, &arguments.shape) {
         (InjectInto::Header(name), _) => HeaderName::try_from(name.as_str()).is_ok(),
         (InjectInto::Query(_), _) => true,
-        (InjectInto::Body(path), Shape::Json | Shape::Graphql(_)) => {
+        (InjectInto::Body(path), BodyShape::Json | BodyShape::Graphql(_)) => {
             // An object that the request does not have is none that the upstream would look into.
             let (around, _) = path.rsplit_once('.').unwrap_or_default();
             let around = around.split('.').filter(|step| !step.is_empty());
             let object = around.fold(arguments.json.get("body"), |json, step| json?.get(step));
             matches!(object, Some(Json::Object(_)))
         }
-        (InjectInto::Body(_), Shape::Form) => true,
+        (InjectInto::Body(_), BodyShape::Form) => true,
         // With another text it would not be the document that its digest names.
-        (InjectInto::Directive(_), Shape::Graphql(_)) if arguments.has_named_document() => false,
-        (InjectInto::Directive(name), Shape::Graphql(graphql)) => {
+        (InjectInto::Directive(_), BodyShape::Graphql(_)) if arguments.has_named_document() => false,
+        (InjectInto::Directive(name), BodyShape::Graphql(graphql)) => {
             graphql.takes_key(name, arguments.json.get("body").and_then(|body| body.get("variables")))
         }
         _ => false,
@@ -51,20 +51,20 @@ pub fn given(
         }
         InjectInto::Query(name) => member(arguments, "query", name),
         InjectInto::Body(path) => match arguments.shape {
-            Shape::Form => member(arguments, "body", path),
+            BodyShape::Form => member(arguments, "body", path),
             _ => path
                 .split('.')
                 .try_fold(arguments.json.get("body"), |json, step| Some(json?.get(step)))
                 .flatten()
                 .and_then(|json| match json {
                     Json::String(text) => Some(text.clone()),
-                    // Whoever counts its requests means the count.
+                    // A client that counts its requests means the count.
                     Json::Number(_) => Some(json.canonical()),
                     _ => None,
                 }),
         },
         InjectInto::Directive(name) => match &arguments.shape {
-            Shape::Graphql(graphql) => {
+            BodyShape::Graphql(graphql) => {
                 let body = arguments.json.get("body");
                 graphql.key(name, body.and_then(|body| body.get("variables")).and_then(Json::as_object))
             }
@@ -106,23 +106,24 @@ fn member(arguments: &Arguments, root: &str, name: &str) -> Option<String> {
     arguments.json.get(root)?.get(name)?.as_str().map(str::to_owned)
 }
 
-/// What stands there tells nothing about what is wanted: it is not compared.
+/// The old value there tells nothing about the request: it is not compared.
 pub fn forget(inject: &Inject, arguments: &mut Arguments) {
     let Json::Object(all) = &mut arguments.json else { return };
     match &inject.into {
         InjectInto::Header(name) => remove(all, "headers", &[name.to_ascii_lowercase().as_str()]),
         InjectInto::Query(name) => remove(all, "query", &[name]),
-        InjectInto::Body(path) if arguments.shape == Shape::Form => remove(all, "body", &[path]),
+        InjectInto::Body(path) if arguments.shape == BodyShape::Form => remove(all, "body", &[path]),
         InjectInto::Body(path) => remove(all, "body", &path.split('.').collect::<Vec<_>>()),
         InjectInto::Directive(name) => {
-            let (Shape::Graphql(graphql), Some(Json::Object(body))) = (&arguments.shape, all.get_mut("body"))
+            let (BodyShape::Graphql(graphql), Some(Json::Object(body))) =
+                (&arguments.shape, all.get_mut("body"))
             else {
                 return;
             };
             let document = body.get("query").and_then(Json::as_str).unwrap_or_default();
             match graphql.with_key(document, name, "") {
-                Some(Edit::Document(edited)) => drop(body.insert("query", Json::String(edited))),
-                Some(Edit::Variable(variable)) => remove(body, "variables", &[&variable]),
+                Some(KeyEdit::Document(edited)) => drop(body.insert("query", Json::String(edited))),
+                Some(KeyEdit::Variable(variable)) => remove(body, "variables", &[&variable]),
                 None => {}
             }
         }
@@ -139,26 +140,26 @@ fn remove(object: &mut Object, name: &str, path: &[&str]) {
 
 /// The parts of a request that may hold a key.
 #[derive(Debug)]
-pub struct Parts<'a> {
+pub struct RequestParts<'a> {
     pub uri: &'a mut Uri,
     pub headers: &'a mut HeaderMap,
     pub body: &'a mut Bytes,
-    pub shape: &'a Shape,
+    pub shape: &'a BodyShape,
 }
 
 /// Puts the key there, in place of what stands there.
-pub fn put(inject: &Inject, key: &str, request: Parts<'_>) {
+pub fn put(inject: &Inject, key: &str, request: RequestParts<'_>) {
     put_as(inject, key, &quoted(key), request);
 }
 
 /// Puts any value there; in JSON it is what it looks like: `true` is no text.
-pub fn put_value(inject: &Inject, value: &str, request: Parts<'_>) {
+pub fn put_value(inject: &Inject, value: &str, request: RequestParts<'_>) {
     let json = semel_core::json::parse(value).map_or_else(|_| quoted(value), |_| value.to_owned());
     put_as(inject, value, &json, request);
 }
 
-fn put_as(inject: &Inject, key: &str, json: &str, request: Parts<'_>) {
-    let Parts { uri, headers, body, shape } = request;
+fn put_as(inject: &Inject, key: &str, json: &str, request: RequestParts<'_>) {
+    let RequestParts { uri, headers, body, shape } = request;
     match &inject.into {
         InjectInto::Header(name) => {
             if let (Ok(name), Ok(value)) = (HeaderName::try_from(name.as_str()), HeaderValue::from_str(key)) {
@@ -174,7 +175,7 @@ fn put_as(inject: &Inject, key: &str, json: &str, request: Parts<'_>) {
         InjectInto::Body(path) => {
             let text = std::str::from_utf8(body).unwrap_or_default();
             let edited = match shape {
-                Shape::Form => Some(form::with(text, path, key)),
+                BodyShape::Form => Some(form::with(text, path, key)),
                 _ => with_member(text, &path.split('.').collect::<Vec<_>>(), json),
             };
             if let Some(edited) = edited {
@@ -182,7 +183,7 @@ fn put_as(inject: &Inject, key: &str, json: &str, request: Parts<'_>) {
             }
         }
         InjectInto::Directive(name) => {
-            if let Shape::Graphql(graphql) = shape
+            if let BodyShape::Graphql(graphql) = shape
                 && let Some(edited) = with_directive(body, graphql, name, key)
             {
                 *body = Bytes::from(edited);
@@ -211,8 +212,8 @@ fn with_directive(body: &[u8], graphql: &super::graphql::Graphql, name: &str, ke
     let members = Members::parse(text)?;
     let document = members.text("query")?;
     let (path, value) = match graphql.with_key(&document, name, key)? {
-        Edit::Document(edited) => (vec!["query".to_owned()], edited),
-        Edit::Variable(variable) => (vec!["variables".to_owned(), variable], key.to_owned()),
+        KeyEdit::Document(edited) => (vec!["query".to_owned()], edited),
+        KeyEdit::Variable(variable) => (vec!["variables".to_owned(), variable], key.to_owned()),
     };
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     with_member(text, &path, &quoted(&value))
@@ -221,8 +222,8 @@ fn with_directive(body: &[u8], graphql: &super::graphql::Graphql, name: &str, ke
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proxy::path::Place;
-    use semel_core::policy::rule::KeyForm;
+    use crate::proxy::path::UpstreamPath;
+    use semel_core::policy::file::KeyForm;
 
     fn inject(into: InjectInto) -> Inject {
         Inject { into, form: KeyForm::Text, length: None, valid_for: None }
@@ -231,7 +232,7 @@ mod tests {
     fn read(kind: &str, path: &str, query: Option<&str>, body: &str) -> Arguments {
         let mut headers = HeaderMap::new();
         headers.insert(http::header::CONTENT_TYPE, kind.parse().unwrap());
-        Arguments::read(&Place::at("", path).unwrap(), query, &headers, &Bytes::from(body.to_owned()))
+        Arguments::read(&UpstreamPath::at("", path).unwrap(), query, &headers, &Bytes::from(body.to_owned()))
             .unwrap()
     }
 
@@ -242,7 +243,7 @@ mod tests {
             let (mut uri, mut body) = (Uri::try_from(path).unwrap(), Bytes::from(body.to_owned()));
             let mut headers = HeaderMap::new();
             let shape = &arguments.shape;
-            put(&inject, "K", Parts { uri: &mut uri, headers: &mut headers, body: &mut body, shape });
+            put(&inject, "K", RequestParts { uri: &mut uri, headers: &mut headers, body: &mut body, shape });
             (uri.to_string(), String::from_utf8(body.to_vec()).unwrap())
         })
     }

@@ -1,6 +1,6 @@
 //! From a request to the rule that holds for it and the intent that it is.
 
-use super::arguments::{Arguments, BadRequest, Shape};
+use super::arguments::{Arguments, BadArguments, BodyShape};
 use super::graphql;
 use super::inject;
 use super::key::{self, BadKey};
@@ -24,9 +24,9 @@ use std::sync::Arc;
 
 /// Why a request is not understood. Nothing was sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotUnderstood {
+pub enum BadRequest {
     #[error("{0}")]
-    Request(#[from] BadRequest),
+    Request(#[from] BadArguments),
     #[error("{0}")]
     Method(#[from] NoMethod),
     #[error("{0}")]
@@ -35,7 +35,7 @@ pub enum NotUnderstood {
 
 /// A request, as far as rules and the ledger are concerned.
 #[derive(Debug)]
-pub struct Understood {
+pub struct UnderstoodRequest {
     /// The full name of what it does.
     pub action: String,
     pub rule: Arc<Rule>,
@@ -47,9 +47,9 @@ pub struct Understood {
     pub may_be_another: bool,
 }
 
-/// What is asked for: the methods that it may have, its place, its arguments.
+/// The facts of a request: the methods that it may have, its place, its arguments.
 #[derive(Debug)]
-pub struct Asked<'a> {
+pub struct RequestFacts<'a> {
     pub method: &'a Method,
     /// Methods that an upstream could take it for.
     pub others: Vec<Method>,
@@ -58,8 +58,12 @@ pub struct Asked<'a> {
     pub headers: &'a HeaderMap,
 }
 
-pub fn understand(policy: &Policy, offer: &Offer, asked: Asked<'_>) -> Result<Understood, NotUnderstood> {
-    let Asked { method, mut others, path, mut arguments, headers } = asked;
+pub fn understand(
+    policy: &Policy,
+    offer: &Offer,
+    asked: RequestFacts<'_>,
+) -> Result<UnderstoodRequest, BadRequest> {
+    let RequestFacts { method, mut others, path, mut arguments, headers } = asked;
     others.extend(in_body(method, path, &arguments)?);
     let (action, mut rule) = strongest(policy, offer, method, &others, path, &arguments);
     if may_change_by_graphql(path, &arguments) {
@@ -91,16 +95,16 @@ pub fn understand(policy: &Policy, offer: &Offer, asked: Asked<'_>) -> Result<Un
     if let Some(inject) = &rule.inject {
         inject::forget(inject, &mut arguments);
     }
-    // What is said to semel counts before what is said to the upstream.
+    // A key for semel counts before one for the upstream.
     let key_in_place = given.is_some() && (in_header.is_none() || in_header == given);
     let key = in_header.or(given);
     let may_be_another = others.iter().any(|other| other != method);
-    Ok(Understood { action, rule, arguments, key, key_in_place, may_be_another })
+    Ok(UnderstoodRequest { action, rule, arguments, key, key_in_place, may_be_another })
 }
 
 /// Whether it goes where GraphQL is spoken, in whatever form, and is not certainly a question.
 fn may_change_by_graphql(path: &str, arguments: &Arguments) -> bool {
-    let has_document = matches!(arguments.shape, Shape::Graphql(_) | Shape::Document(_));
+    let has_document = matches!(arguments.shape, BodyShape::Graphql(_) | BodyShape::Document(_));
     (has_document || graphql::is_graphql(path)) && !arguments.asked.only_asks()
 }
 
@@ -148,14 +152,17 @@ fn in_body(method: &Method, path: &str, arguments: &Arguments) -> Result<Vec<Met
         for named in texts.into_iter().map(method::method) {
             match (named, &arguments.shape) {
                 (Ok(named), _) => methods.push(named),
-                (Err(bad), Shape::Form | Shape::Document(_)) => return Err(bad),
+                (Err(bad), BodyShape::Form | BodyShape::Document(_)) => return Err(bad),
                 // Elsewhere it may mean anything.
                 (Err(_), _) => {}
             }
         }
     }
     // Some servers of GraphQL read a document wherever it stands.
-    if method::is_safe(method) && arguments.shape != Shape::Empty && may_change_by_graphql(path, arguments) {
+    if method::is_safe(method)
+        && arguments.shape != BodyShape::Empty
+        && may_change_by_graphql(path, arguments)
+    {
         methods.push(Method::POST);
     }
     Ok(methods)
@@ -179,9 +186,9 @@ pub const ACCOUNTS: [&str; 14] = [
     "as-user",
 ];
 
-/// What tells two accounts of one name apart: the upstream, the account that it is asked to act for, and the credential
-/// that it is shown. A token of semel's own says who asks; at the upstream the same one may act as anybody whose
-/// credential it passes on.
+/// The authority tells two accounts of one name apart: the upstream, the account that it is asked to act for, and the
+/// credential that it is shown. A token of semel's own says who asks; at the upstream the same one may act as anybody
+/// whose credential it passes on.
 pub fn authority<'a>(offer: &'a Offer, headers: &HeaderMap, secret: &Secret) -> Cow<'a, str> {
     let mut authority = Cow::Borrowed(offer.authority.as_str());
     for name in ACCOUNTS {
@@ -200,14 +207,14 @@ pub fn authority<'a>(offer: &'a Offer, headers: &HeaderMap, secret: &Secret) -> 
 }
 
 pub fn intent(
-    understood: &Understood,
+    understood: &UnderstoodRequest,
     offer: &Offer,
     caller: &Caller,
     options: &CallOptions,
     headers: &HeaderMap,
     secret: &Secret,
 ) -> Result<Intent, KeyMissing> {
-    let Understood { action, rule, arguments, key, .. } = understood;
+    let UnderstoodRequest { action, rule, arguments, key, .. } = understood;
     let run = caller.run.as_ref().or(caller.surrounding_run.as_ref()).or(options.baggage.as_ref());
     let ask = Ask {
         tenant: &caller.tenant,

@@ -44,6 +44,13 @@ pub fn of_header(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Idempo
     Ok(key)
 }
 
+/// Puts a key into the header that the upstream's settings name.
+pub fn insert(headers: &mut HeaderMap, offer: &Offer, key: &str) {
+    if let Ok(value) = HeaderValue::from_str(key) {
+        headers.insert(offer.key_header.clone(), value);
+    }
+}
+
 /// Puts another key where the client's own is, written as that was.
 pub fn replace(headers: &mut HeaderMap, offer: &Offer, key: &str) {
     let Some(given) = headers.get(&offer.key_header) else { return };

@@ -1,4 +1,4 @@
-//! What a request may do: by its method, and by whatever else could make an upstream take it for another one.
+//! The methods of a request: its own, and by whatever else could make an upstream take it for another one.
 
 use http::{HeaderMap, Method};
 

@@ -1,50 +1,17 @@
 //! `multipart/form-data` by its parts: the boundary is another one every time the same form is sent.
 
-use super::arguments::sealed;
+use super::broken_multipart::{BrokenMultipart, MULTIPART_PARTS_MAX};
 use super::content_type::{self, Charset, is_token};
 use super::disposition::Disposition;
+use super::opaque::sealed;
 use semel_core::json::{Json, Object};
-
-/// More parts than this were generated to do harm.
-const PARTS_MAX: usize = 1_000;
 
 /// A part's headers are a few lines.
 const PART_HEADER_BYTES_MAX: usize = 8 * 1024;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
-    #[error("names no boundary")]
-    NoBoundary,
-    #[error("has an ambiguous boundary")]
-    Boundary,
-    #[error("does not begin and end with its boundary")]
-    Unbounded,
-    #[error(
-        "has its boundary elsewhere than in whole lines that end in CR LF, or behind its end: not everybody would \
-         divide it alike"
-    )]
-    Inside,
-    #[error("has text like headers outside its boundaries")]
-    Beside,
-    #[error("has a part whose header lines do not end in CR LF")]
-    Headers,
-    #[error("has a part without a name")]
-    Unnamed,
-    #[error("has a part with an ambiguous Content-Disposition; write `form-data; name=\"…\"`")]
-    Ambiguous,
-    #[error("has a part with a repeated header")]
-    Twice,
-    #[error("has a text with a Content-Transfer-Encoding: it is sent as it is, without one")]
-    Encoded,
-    #[error("has a text in another encoding than UTF-8")]
-    Charset,
-    #[error("has more than {PARTS_MAX} parts")]
-    TooMany,
-}
-
 /// A form, part by part.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parts {
+pub struct FormParts {
     /// Each part under its name: a text, or what is known of a file. Parts of one name are a list.
     pub values: Json,
     /// The types of texts that are more than plain text, under the same names.
@@ -53,28 +20,28 @@ pub struct Parts {
 
 /// The parts, if every reader would find the same. Some end lines with a bare LF or CR, and some take the boundary for
 /// one wherever it stands; so it may stand nowhere but where all of them look for it.
-pub fn parts(boundary: &str, charset: Charset, body: &[u8]) -> Result<Parts, Broken> {
+pub fn parts(boundary: &str, charset: Charset, body: &[u8]) -> Result<FormParts, BrokenMultipart> {
     let mark = format!("--{boundary}");
     let next = |from: usize| Delimiter::find(mark.as_bytes(), body, from);
-    let mut before = next(0)?.ok_or(Broken::Unbounded)?;
+    let mut before = next(0)?.ok_or(BrokenMultipart::Unbounded)?;
     is_idle(&body[..before.start])?;
     let (mut all, mut types) = (Object::new(), Object::new());
-    for _ in 0..=PARTS_MAX {
+    for _ in 0..=MULTIPART_PARTS_MAX {
         if before.closes {
             let rest = &body[before.end..];
             if find(rest, mark.as_bytes()).is_some() {
-                return Err(Broken::Inside);
+                return Err(BrokenMultipart::Inside);
             }
             is_idle(rest)?;
-            return Ok(Parts { values: Json::Object(all), types: told_of(&types) });
+            return Ok(FormParts { values: Json::Object(all), types: told_of(&types) });
         }
-        let after = next(before.end)?.ok_or(Broken::Unbounded)?;
-        let Part { name, value, kind } = part(charset, &body[before.end..after.start])?;
+        let after = next(before.end)?.ok_or(BrokenMultipart::Unbounded)?;
+        let FormPart { name, value, kind } = part(charset, &body[before.end..after.start])?;
         put(&mut types, name.clone(), Json::String(kind));
         put(&mut all, name, value);
         before = after;
     }
-    Err(Broken::TooMany)
+    Err(BrokenMultipart::TooMany)
 }
 
 /// A line with the boundary, from the line break before it.
@@ -86,32 +53,32 @@ struct Delimiter {
 }
 
 impl Delimiter {
-    fn find(mark: &[u8], body: &[u8], from: usize) -> Result<Option<Delimiter>, Broken> {
+    fn find(mark: &[u8], body: &[u8], from: usize) -> Result<Option<Delimiter>, BrokenMultipart> {
         let Some(at) = find(&body[from..], mark).map(|at| from + at) else { return Ok(None) };
         let start = match at {
             0 => 0,
             _ if body[..at].ends_with(b"\r\n") => at - 2,
-            _ => return Err(Broken::Inside),
+            _ => return Err(BrokenMultipart::Inside),
         };
         let behind = &body[at + mark.len()..];
         if behind.starts_with(b"\r\n") {
             return Ok(Some(Delimiter { start, end: at + mark.len(), closes: false }));
         }
-        let rest = behind.strip_prefix(b"--").ok_or(Broken::Inside)?;
+        let rest = behind.strip_prefix(b"--").ok_or(BrokenMultipart::Inside)?;
         let line = rest.trim_ascii_start();
         let space = &rest[..rest.len() - line.len()];
         // Nothing, or white space with a line break.
         if !line.is_empty() && !space.contains(&b'\n') {
-            return Err(Broken::Inside);
+            return Err(BrokenMultipart::Inside);
         }
         Ok(Some(Delimiter { start, end: at + mark.len() + 2, closes: true }))
     }
 }
 
-/// What stands before the first boundary and behind the last is for readers that know no multipart. Some look for parts
+/// The text before the first boundary and behind the last is for readers that know no multipart. Some look for parts
 /// there all the same.
-fn is_idle(text: &[u8]) -> Result<(), Broken> {
-    if text.contains(&b':') { Err(Broken::Beside) } else { Ok(()) }
+fn is_idle(text: &[u8]) -> Result<(), BrokenMultipart> {
+    if text.contains(&b':') { Err(BrokenMultipart::Beside) } else { Ok(()) }
 }
 
 /// Which texts say that they are more than plain.
@@ -125,7 +92,7 @@ fn told_of(types: &Object) -> Option<Json> {
     (!told.is_empty()).then_some(Json::Object(told))
 }
 
-struct Part {
+struct FormPart {
     name: String,
     value: Json,
     /// Of a text; empty if that is plain.
@@ -133,20 +100,22 @@ struct Part {
 }
 
 /// One part, from the line break before its headers.
-fn part(charset: Charset, text: &[u8]) -> Result<Part, Broken> {
-    let head = find(text, b"\r\n\r\n").filter(|end| *end <= PART_HEADER_BYTES_MAX).ok_or(Broken::Unnamed)?;
+fn part(charset: Charset, text: &[u8]) -> Result<FormPart, BrokenMultipart> {
+    let head = find(text, b"\r\n\r\n")
+        .filter(|end| *end <= PART_HEADER_BYTES_MAX)
+        .ok_or(BrokenMultipart::Unnamed)?;
     let (head, content) = (&text[..head], &text[head + 4..]);
     if !charset.agrees_on(head) {
-        return Err(Broken::Charset);
+        return Err(BrokenMultipart::Charset);
     }
-    let head = std::str::from_utf8(head).map_err(|_| Broken::Headers)?;
+    let head = std::str::from_utf8(head).map_err(|_| BrokenMultipart::Headers)?;
     let headers = head.split("\r\n").skip(1).map(header).collect::<Result<Vec<_>, _>>()?;
     let header = |wanted: &str| {
         let mut found = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case(wanted));
         match (found.next(), found.next()) {
             (found, None) => Ok(found.map_or("", |(_, value)| *value)),
             // Which of them a server goes by is not known.
-            (_, Some(_)) => Err(Broken::Twice),
+            (_, Some(_)) => Err(BrokenMultipart::Twice),
         }
     };
     let Disposition { name, file } = Disposition::read(header("content-disposition")?)?;
@@ -154,13 +123,13 @@ fn part(charset: Charset, text: &[u8]) -> Result<Part, Broken> {
     let encoding = encoding(header("content-transfer-encoding")?);
     let (value, kind) = match (file, std::str::from_utf8(content)) {
         // Some readers decode it, and most do not.
-        (None, _) if encoding.is_some() => return Err(Broken::Encoded),
+        (None, _) if encoding.is_some() => return Err(BrokenMultipart::Encoded),
         (None, _) if !(charset.agrees_on(content) && is_in_utf8(kind, content)) => {
-            return Err(Broken::Charset);
+            return Err(BrokenMultipart::Charset);
         }
-        // What is read by this says how all the others are written.
+        // This part names the encoding of all the others.
         (None, Ok(text)) if name == "_charset_" && !text.eq_ignore_ascii_case("utf-8") => {
-            return Err(Broken::Charset);
+            return Err(BrokenMultipart::Charset);
         }
         (None, Ok(text)) => (Json::str(text), told(kind)),
         (file, _) => {
@@ -174,15 +143,15 @@ fn part(charset: Charset, text: &[u8]) -> Result<Part, Broken> {
             (sealed, String::new())
         }
     };
-    Ok(Part { name, value, kind })
+    Ok(FormPart { name, value, kind })
 }
 
 /// One header. A line that goes on in the next one, or ends in another way, would be two to some.
-fn header(line: &str) -> Result<(&str, &str), Broken> {
+fn header(line: &str) -> Result<(&str, &str), BrokenMultipart> {
     let is_control = |character: char| character.is_control() && character != '\t';
     match line.split_once(':') {
         Some((name, value)) if is_token(name) && !value.contains(is_control) => Ok((name, value.trim())),
-        _ => Err(Broken::Headers),
+        _ => Err(BrokenMultipart::Headers),
     }
 }
 
@@ -235,7 +204,7 @@ fn find(hay: &[u8], needle: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    fn read_in(boundary: &str, body: &[u8]) -> Result<Parts, Broken> {
+    fn read_in(boundary: &str, body: &[u8]) -> Result<FormParts, BrokenMultipart> {
         parts(boundary, Charset::Utf8, body)
     }
 
@@ -279,14 +248,15 @@ mod tests {
     #[test]
     fn what_is_no_form_is_refused() {
         let whole = form("xyz");
-        assert_eq!(read_in("other", &whole), Err(Broken::Unbounded));
+        assert_eq!(read_in("other", &whole), Err(BrokenMultipart::Unbounded));
         for cut in 1..whole.len() - 4 {
             assert!(read_in("xyz", &whole[..cut]).is_err(), "{cut}");
         }
         let unnamed = b"--b\r\nContent-Disposition: form-data\r\n\r\nx\r\n--b--";
-        assert_eq!(read_in("b", unnamed), Err(Broken::Unnamed));
-        let many = "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n\r\n".repeat(PARTS_MAX + 1);
-        assert_eq!(read_in("b", format!("{many}--b--").as_bytes()), Err(Broken::TooMany));
+        assert_eq!(read_in("b", unnamed), Err(BrokenMultipart::Unnamed));
+        let many =
+            "--b\r\nContent-Disposition: form-data; name=a\r\n\r\n\r\n".repeat(MULTIPART_PARTS_MAX + 1);
+        assert_eq!(read_in("b", format!("{many}--b--").as_bytes()), Err(BrokenMultipart::TooMany));
     }
 
     const TO: &str = "--B\r\nContent-Disposition: form-data; name=\"to\"\r\n\r\nann\r\n";
@@ -298,21 +268,27 @@ mod tests {
         for text in
             ["x\n--B\ny", "x\r--B\ry", "x\n--B--", "x\n\r--B", "x--B", "x--By", "\n--B\r\n", "x\r\n--Bxy"]
         {
-            assert_eq!(read_in("B", within(text).as_bytes()), Err(Broken::Inside), "{text:?}");
+            assert_eq!(read_in("B", within(text).as_bytes()), Err(BrokenMultipart::Inside), "{text:?}");
         }
         for (form, broken) in [
-            (format!("{TO}--B--x\r\n{TO}--B--\r\n"), Broken::Inside),
-            (format!("{TO}--B-- x"), Broken::Inside),
-            (format!("{TO}--B--\r\n{TO}--B--\r\n"), Broken::Inside),
-            (format!("{TO}--B--\r\n\r\n--B"), Broken::Inside),
-            (format!("{TO}--B \r\n{}--B--", &TO[5..]), Broken::Inside),
-            (format!("\n{TO}--B--"), Broken::Inside),
-            (format!("x{TO}--B--"), Broken::Inside),
-            (TO.replace('\r', "") + "--B--", Broken::Inside),
-            (format!("Content-Disposition: form-data; name=a\r\n\r\nx\r\n{TO}--B--"), Broken::Beside),
-            (format!("{TO}--B--\r\nContent-Disposition: form-data; name=a\r\n\r\nx"), Broken::Beside),
-            (format!("{TO}--B\r\n--B--"), Broken::Unnamed),
-            (TO.to_owned(), Broken::Unbounded),
+            (format!("{TO}--B--x\r\n{TO}--B--\r\n"), BrokenMultipart::Inside),
+            (format!("{TO}--B-- x"), BrokenMultipart::Inside),
+            (format!("{TO}--B--\r\n{TO}--B--\r\n"), BrokenMultipart::Inside),
+            (format!("{TO}--B--\r\n\r\n--B"), BrokenMultipart::Inside),
+            (format!("{TO}--B \r\n{}--B--", &TO[5..]), BrokenMultipart::Inside),
+            (format!("\n{TO}--B--"), BrokenMultipart::Inside),
+            (format!("x{TO}--B--"), BrokenMultipart::Inside),
+            (TO.replace('\r', "") + "--B--", BrokenMultipart::Inside),
+            (
+                format!("Content-Disposition: form-data; name=a\r\n\r\nx\r\n{TO}--B--"),
+                BrokenMultipart::Beside,
+            ),
+            (
+                format!("{TO}--B--\r\nContent-Disposition: form-data; name=a\r\n\r\nx"),
+                BrokenMultipart::Beside,
+            ),
+            (format!("{TO}--B\r\n--B--"), BrokenMultipart::Unnamed),
+            (TO.to_owned(), BrokenMultipart::Unbounded),
         ] {
             assert_eq!(read_in("B", form.as_bytes()), Err(broken), "{form:?}");
         }
@@ -337,21 +313,21 @@ mod tests {
         for (headers, broken) in [
             (
                 "Content-Disposition: form-data; name=memo\nContent-Disposition: form-data; name=a",
-                Broken::Headers,
+                BrokenMultipart::Headers,
             ),
-            ("Content-Disposition: form-data; name=memo\n\nContent-Type: a/b", Broken::Headers),
-            ("Content-Disposition: form-data; name=memo\rx: y", Broken::Headers),
-            ("Content-Disposition: form-data; name=memo;\r\n name=a", Broken::Headers),
-            ("Content-Disposition : form-data; name=memo", Broken::Headers),
-            ("Content-Disposition: form-data; name=\"a\u{0}\"", Broken::Headers),
-            ("Content-Disposition: form-data; name=memo\r\nx", Broken::Headers),
+            ("Content-Disposition: form-data; name=memo\n\nContent-Type: a/b", BrokenMultipart::Headers),
+            ("Content-Disposition: form-data; name=memo\rx: y", BrokenMultipart::Headers),
+            ("Content-Disposition: form-data; name=memo;\r\n name=a", BrokenMultipart::Headers),
+            ("Content-Disposition : form-data; name=memo", BrokenMultipart::Headers),
+            ("Content-Disposition: form-data; name=\"a\u{0}\"", BrokenMultipart::Headers),
+            ("Content-Disposition: form-data; name=memo\r\nx", BrokenMultipart::Headers),
             (
                 "Content-Disposition: form-data; name=memo\r\nContent-Disposition: form-data; name=a",
-                Broken::Twice,
+                BrokenMultipart::Twice,
             ),
-            ("Content-Disposition: form-data; name=memo; name=a", Broken::Twice),
-            ("Content-Disposition: form-data; name=memo; name*=utf-8''a", Broken::Ambiguous),
-            ("Content-Type: text/plain", Broken::Unnamed),
+            ("Content-Disposition: form-data; name=memo; name=a", BrokenMultipart::Twice),
+            ("Content-Disposition: form-data; name=memo; name*=utf-8''a", BrokenMultipart::Ambiguous),
+            ("Content-Type: text/plain", BrokenMultipart::Unnamed),
         ] {
             let form = format!("--B\r\n{headers}\r\n\r\nx\r\n--B--\r\n");
             assert_eq!(read_in("B", form.as_bytes()), Err(broken), "{headers:?}");
@@ -372,12 +348,12 @@ mod tests {
         }
         for encoded in ["base64", "quoted-printable", "x", "8bit, base64"] {
             let header = format!("content-transfer-encoding: {encoded}\r\n");
-            assert_eq!(read("", &header), Err(Broken::Encoded), "{encoded}");
+            assert_eq!(read("", &header), Err(BrokenMultipart::Encoded), "{encoded}");
             let file = read("; filename=b", &header).unwrap();
             assert!(file.contains(&format!(r#""encoding":"{encoded}""#)), "{file}");
         }
         let twice = "Content-Transfer-Encoding: 8bit\r\n".repeat(2);
-        assert_eq!(read("", &twice), Err(Broken::Twice));
+        assert_eq!(read("", &twice), Err(BrokenMultipart::Twice));
     }
 
     #[test]
@@ -390,10 +366,10 @@ mod tests {
             assert_eq!(read("a", kind, "è"), Ok(()), "{kind}");
         }
         assert_eq!(read("a", "text/plain; charset=ISO-8859-1", "e"), Ok(()));
-        assert_eq!(read("a", "text/plain; charset=ISO-8859-1", "è"), Err(Broken::Charset));
-        assert_eq!(read("a", "text/plain; charset=utf-16", "e"), Err(Broken::Charset));
+        assert_eq!(read("a", "text/plain; charset=ISO-8859-1", "è"), Err(BrokenMultipart::Charset));
+        assert_eq!(read("a", "text/plain; charset=utf-16", "e"), Err(BrokenMultipart::Charset));
         assert_eq!(read("a; filename=b", "text/plain; charset=utf-16", "e"), Ok(()));
         assert_eq!(read("_charset_", "text/plain", "UTF-8"), Ok(()));
-        assert_eq!(read("_charset_", "text/plain", "iso-8859-1"), Err(Broken::Charset));
+        assert_eq!(read("_charset_", "text/plain", "iso-8859-1"), Err(BrokenMultipart::Charset));
     }
 }

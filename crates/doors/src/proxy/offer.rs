@@ -7,17 +7,18 @@ use regex::Regex;
 use semel_core::ids::Run;
 use semel_core::policy::Policy;
 use semel_core::policy::file::Speaks;
-use semel_core::policy::upstreams::{HttpApi, KeyPolicy};
+use semel_core::policy::upstreams::{HttpApi, Keys};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
 
-/// Of at most [`JUDGED_BYTES_MAX`](super::reply::JUDGED_BYTES_MAX) each.
+/// Of at most [`JUDGED_BYTES_MAX`](super::upstream::JUDGED_BYTES_MAX) each.
 const LARGE_ANSWERS_AT_ONCE: usize = 16;
 
 #[derive(Debug)]
 pub struct Offer {
     pub name: String,
-    /// What stands for the host in the names of actions.
+    /// The name that replaces the host in the names of actions.
     pub service: String,
     pub client: Client,
     /// Tells two APIs of one name apart: scheme, host, port and path.
@@ -32,9 +33,9 @@ pub struct Offer {
     pub preset: Option<&'static str>,
     /// Semel itself shows the credential; what clients show is for semel.
     pub injects_credentials: bool,
-    /// What all paths of the upstream begin with, without a slash at its end.
+    /// The beginning of all paths of the upstream, without a slash at its end.
     pub base: String,
-    /// What the upstream is called in `Host`.
+    /// The upstream's name in `Host`.
     pub host: HeaderValue,
     pub key_header: HeaderName,
     /// Matches whole keys.
@@ -45,9 +46,9 @@ pub struct Offer {
     guards_reads: bool,
 }
 
-/// What an API is offered with, besides what the policy says of it.
+/// Settings of an API beside those of the policy.
 #[derive(Debug)]
-pub struct With {
+pub struct OfferSettings {
     pub client: Client,
     pub authority: String,
     pub headers: HeaderMap,
@@ -56,7 +57,7 @@ pub struct With {
 
 /// An API cannot be offered.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum OfferError {
     #[error("keys.header: {0}")]
     KeyHeader(#[from] http::header::InvalidHeaderName),
     #[error("keys.pattern: {0}")]
@@ -66,7 +67,27 @@ pub enum Error {
 }
 
 impl Offer {
-    pub fn new(name: &str, api: &HttpApi, with: With, policy: &Policy) -> Result<Offer, Error> {
+    /// An address of which the policy says nothing.
+    pub fn of_url(settings: OfferSettings, policy: &Policy) -> Result<Offer, OfferError> {
+        let service = settings.client.target().authority().to_owned();
+        let api = HttpApi {
+            path: PathBuf::new(),
+            line: 0,
+            url: String::new(),
+            preset: None,
+            service,
+            account: None,
+            speaks: Speaks::Nothing,
+            headers: Vec::new(),
+            headers_env: Vec::new(),
+            private: false,
+            run: None,
+            keys: Keys::default(),
+        };
+        Offer::new("", &api, settings, policy)
+    }
+
+    pub fn new(name: &str, api: &HttpApi, with: OfferSettings, policy: &Policy) -> Result<Offer, OfferError> {
         let target = with.client.target();
         let pattern = api.keys.pattern.as_ref();
         let reads = [Method::GET, Method::HEAD, Method::OPTIONS];

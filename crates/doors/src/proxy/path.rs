@@ -28,8 +28,8 @@ pub enum BadPath {
 
 /// One place at an upstream.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
-    /// What the upstream is asked for.
+pub struct UpstreamPath {
+    /// The address of the request to the upstream.
     pub uri: Uri,
     /// Decoded, with the path that all of the upstream's paths begin with: what rules speak of. There is no slash at
     /// its end and no `;parameter` in it, because most servers take it for the same place with and without.
@@ -38,9 +38,9 @@ pub struct Place {
     pub with_parameters: Option<String>,
 }
 
-impl Place {
+impl UpstreamPath {
     /// `base` has no slash at its end; `rest` begins with one.
-    pub fn at(base: &str, rest: &str) -> Result<Place, BadPath> {
+    pub fn at(base: &str, rest: &str) -> Result<UpstreamPath, BadPath> {
         let (path, _) = rest.split_once('?').unwrap_or((rest, ""));
         let decoded = decode(path)?;
         let whole = match base {
@@ -57,23 +57,23 @@ impl Place {
             own
         };
         let with_parameters = decoded.with_parameters.as_deref().map(own);
-        Ok(Place { uri: Uri::from(whole), path: own(&decoded.path), with_parameters })
+        Ok(UpstreamPath { uri: Uri::from(whole), path: own(&decoded.path), with_parameters })
     }
 }
 
-struct Decoded<'a> {
+struct DecodedPath<'a> {
     path: Cow<'a, str>,
     with_parameters: Option<String>,
 }
 
 /// The path as text, each segment decoded and no slash twice. Bytes that are no text stay encoded, and apart from
 /// texts.
-fn decode(path: &str) -> Result<Decoded<'_>, BadPath> {
+fn decode(path: &str) -> Result<DecodedPath<'_>, BadPath> {
     let bytes = path.as_bytes();
     let odd = |byte: &u8| matches!(byte, b'%' | b'\\' | b';' | 0..=b' ' | 0x7f);
     let plain = !bytes.iter().any(odd) && !path.contains("//") && !path.contains("/.");
     if plain {
-        return Ok(Decoded { path: Cow::Borrowed(path), with_parameters: None });
+        return Ok(DecodedPath { path: Cow::Borrowed(path), with_parameters: None });
     }
     let mut decoded = String::with_capacity(path.len());
     let mut with_parameters = String::with_capacity(path.len());
@@ -92,7 +92,7 @@ fn decode(path: &str) -> Result<Decoded<'_>, BadPath> {
         }
     }
     let with_parameters = with_parameters.contains(';').then_some(with_parameters);
-    Ok(Decoded { path: Cow::Owned(decoded), with_parameters })
+    Ok(DecodedPath { path: Cow::Owned(decoded), with_parameters })
 }
 
 fn decode_segment(segment: &str) -> Result<String, BadPath> {
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn at(base: &str, rest: &str) -> Result<(String, String), BadPath> {
-        Place::at(base, rest).map(|place| (place.uri.to_string(), place.path))
+        UpstreamPath::at(base, rest).map(|place| (place.uri.to_string(), place.path))
     }
 
     #[test]
@@ -167,18 +167,18 @@ mod tests {
             "/v1/charges?a=/v1/refunds",
         ] {
             for base in ["", "/gw"] {
-                let place = Place::at(base, spelling).unwrap();
+                let place = UpstreamPath::at(base, spelling).unwrap();
                 assert_eq!(place.path, format!("{base}/v1/charges"), "{spelling}");
             }
         }
         for other in ["/v1/Charges", "/v1/charges.json", "/v1/charges.", "/v1/charges/1", "/v1/%2563harges"] {
-            assert_ne!(Place::at("", other).unwrap().path, "/v1/charges", "{other}");
+            assert_ne!(UpstreamPath::at("", other).unwrap().path, "/v1/charges", "{other}");
         }
     }
 
     #[test]
     fn parameters_of_a_path_are_told_beside_it() {
-        let told = |rest: &str| Place::at("/v1", rest).unwrap().with_parameters;
+        let told = |rest: &str| UpstreamPath::at("/v1", rest).unwrap().with_parameters;
         assert_eq!(told("/charges/"), None);
         assert_eq!(told("/charges;id=1/").as_deref(), Some("/v1/charges;id=1"));
         assert_ne!(told("/charges;id=1"), told("/charges;id=2"));

@@ -11,7 +11,7 @@ use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body::Body as _;
 
-/// What goes to the upstream, with headers as it gets them.
+/// The request to the upstream.
 pub fn outgoing(
     method: Method,
     uri: Uri,
@@ -33,7 +33,7 @@ pub fn outgoing(
 /// Passes a request on, for one principal.
 pub async fn relay(offer: &Offer, client: Client, outgoing: Request<Payload>) -> Response {
     let method = outgoing.method().clone();
-    // What could not be sent once more, or had better not, does not meet a connection that is being closed.
+    // A request that cannot be sent once more does not meet a connection that is being closed.
     let reuses = is_safe(&method) && matches!(outgoing.body(), Payload::Whole(_));
     let prepared = if reuses { client.prepare_read().await } else { client.prepare().await };
     let prepared = match prepared {

@@ -2,10 +2,10 @@
 
 use super::headers;
 use super::offer::Offer;
-use super::reply::Kept;
-use super::streamed::{Begun, Streamed};
+use super::streamed::{StreamedBody, StreamedHead};
 use crate::delivery::Delivery;
 use crate::http::server::on_sent::OnSent;
+use crate::reply::HttpReply;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -24,7 +24,7 @@ const REASON: HeaderName = HeaderName::from_static("semel-reason");
 const POSSIBLE_REPEAT: HeaderName = HeaderName::from_static("semel-possible-repeat");
 /// The name that Stripe gave it, and others took over.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
-/// What the SDKs of model APIs ask before they count statuses.
+/// The SDKs of model APIs look at this before they count statuses.
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 /// The same for the SDKs of Stripe.
@@ -33,7 +33,7 @@ const STRIPE_SHOULD_RETRY: HeaderName = HeaderName::from_static("stripe-should-r
 /// A twin has been waited for already; what still runs is worth a second.
 const RETRY_SECONDS: u32 = 1;
 
-/// What the caller keeps, in headers.
+/// The receipt of the caller, in headers.
 #[derive(Debug)]
 pub struct Receipt<'a> {
     answer: &'a Answer,
@@ -100,21 +100,22 @@ pub fn live(
 }
 
 /// The same, while it arrives.
-pub fn streaming(begun: Begun, offer: &Offer) -> Response {
-    let Begun { status, headers, length, parts, effect, attempt } = begun;
+pub fn streaming(begun: StreamedHead, offer: &Offer) -> Response {
+    let StreamedHead { status, headers, length, parts, effect, attempt } = begun;
     let mut headers = headers::downward(headers, status, offer);
     put(&mut headers, EFFECT_ID, &effect.to_string());
     headers.insert(OUTCOME, HeaderValue::from_static(OutcomeWord::Ran.word()));
     headers.insert(ATTEMPT, HeaderValue::from(attempt.0));
     let on_sent = OnSent::default();
-    let mut response = response(status, headers, Body::new(Streamed::new(parts, length, on_sent.clone())));
+    let mut response =
+        response(status, headers, Body::new(StreamedBody::new(parts, length, on_sent.clone())));
     response.extensions_mut().insert(on_sent);
     response
 }
 
-/// What is on record, to somebody who asks again.
+/// The recorded reply, for a repeat.
 pub fn replay(answer: &Answer, recorded: Vec<u8>, delivery: Option<Delivery>) -> Response {
-    let Kept { status, mut headers, body } = Kept::of_any(recorded);
+    let HttpReply { status, mut headers, body } = HttpReply::of_any(recorded);
     Receipt::of(answer).write(&mut headers);
     headers.insert(REPLAYED, HeaderValue::from_static("true"));
     departing(response(status, headers, Body::from(body)), delivery)

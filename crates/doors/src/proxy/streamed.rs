@@ -27,18 +27,18 @@ const PARTS_WAITING_MAX: usize = 2;
 
 /// An answer that begins to go out before its end is there.
 #[derive(Debug)]
-pub struct Begun {
+pub struct StreamedHead {
     pub status: StatusCode,
     pub headers: HeaderMap,
     /// How many bytes the upstream promised.
     pub length: Option<u64>,
-    pub parts: mpsc::Receiver<Part>,
+    pub parts: mpsc::Receiver<StreamedPart>,
     pub effect: EffectId,
     pub attempt: AttemptNo,
 }
 
 #[derive(Debug)]
-pub enum Part {
+pub enum StreamedPart {
     Some(Bytes),
     /// It is settled; nothing follows.
     Last(Bytes, Option<Box<Delivery>>),
@@ -46,16 +46,16 @@ pub enum Part {
 
 /// A body that was read to its end.
 #[derive(Debug)]
-pub enum Collected {
+pub enum CollectedBody {
     /// With its place among the large ones, if it is one.
     Whole(Bytes, Option<OwnedSemaphorePermit>),
     /// With its length: all of it but what is held back was given on.
-    Streamed(Giving, u64),
+    Streamed(StreamWriter, u64),
 }
 
 /// How much of an answer is held back until its end is there.
 #[derive(Debug, Clone, Copy)]
-pub struct Held<'a> {
+pub struct HoldLimit<'a> {
     pub bytes_max: usize,
     /// More of one that is read for what it says, as long as there is room for it.
     pub more: Option<(usize, &'a Arc<Semaphore>)>,
@@ -64,9 +64,9 @@ pub struct Held<'a> {
 /// Reads a body to its end. A larger one than is held back is given on through what `begin` opens, told how long it is.
 pub async fn collect(
     incoming: Incoming,
-    held: Held<'_>,
-    begin: impl FnOnce(Option<u64>) -> Giving,
-) -> Result<Collected, Unreadable> {
+    held: HoldLimit<'_>,
+    begin: impl FnOnce(Option<u64>) -> StreamWriter,
+) -> Result<CollectedBody, Unreadable> {
     let mut incoming = std::pin::pin!(incoming);
     let promised = incoming.size_hint().exact();
     let mut gathered = Gathered::default();
@@ -94,30 +94,30 @@ pub async fn collect(
                 length += data.len() as u64;
                 giving.give(data).await;
             }
-            return Ok(Collected::Streamed(giving, length));
+            return Ok(CollectedBody::Streamed(giving, length));
         }
         gathered.push(data);
     }
-    Ok(Collected::Whole(gathered.bytes(), room))
+    Ok(CollectedBody::Whole(gathered.bytes(), room))
 }
 
 /// The giving side. Its newest part is held back: with it the client would have everything.
 #[derive(Debug)]
-pub struct Giving {
+pub struct StreamWriter {
     /// `None`: nobody takes it any more.
-    writer: Option<mpsc::Sender<Part>>,
+    writer: Option<mpsc::Sender<StreamedPart>>,
     held: Bytes,
 }
 
-impl Giving {
-    pub fn new() -> (Giving, mpsc::Receiver<Part>) {
+impl StreamWriter {
+    pub fn new() -> (StreamWriter, mpsc::Receiver<StreamedPart>) {
         let (writer, parts) = mpsc::channel(PARTS_WAITING_MAX);
-        (Giving { writer: Some(writer), held: Bytes::new() }, parts)
+        (StreamWriter { writer: Some(writer), held: Bytes::new() }, parts)
     }
 
     /// Reads on for nobody: the answer is wanted by the ledger alone.
-    pub fn to_nobody() -> Giving {
-        Giving { writer: None, held: Bytes::new() }
+    pub fn to_nobody() -> StreamWriter {
+        StreamWriter { writer: None, held: Bytes::new() }
     }
 
     async fn give(&mut self, data: Bytes) {
@@ -126,17 +126,17 @@ impl Giving {
         }
         let before = std::mem::replace(&mut self.held, data);
         if !before.is_empty() {
-            self.send(Part::Some(before)).await;
+            self.send(StreamedPart::Some(before)).await;
         }
     }
 
     /// It is settled: now the client may have the end. Without this the answer stays without one.
     pub async fn end(mut self, delivery: Option<Delivery>) {
         let held = std::mem::take(&mut self.held);
-        self.send(Part::Last(held, delivery.map(Box::new))).await;
+        self.send(StreamedPart::Last(held, delivery.map(Box::new))).await;
     }
 
-    async fn send(&mut self, part: Part) {
+    async fn send(&mut self, part: StreamedPart) {
         let Some(writer) = &self.writer else { return };
         let taken = tokio::time::timeout(READER_PAUSE_MAX, writer.send(part)).await;
         if !matches!(taken, Ok(Ok(()))) {
@@ -148,9 +148,9 @@ impl Giving {
 
 /// The body that the client gets.
 #[derive(Debug)]
-pub struct Streamed {
-    parts: mpsc::Receiver<Part>,
-    /// What is still to come, where the upstream said how much it is.
+pub struct StreamedBody {
+    parts: mpsc::Receiver<StreamedPart>,
+    /// The length of the rest, where the upstream said it.
     length: Option<u64>,
     ended: bool,
     on_sent: OnSent,
@@ -161,14 +161,14 @@ pub struct Streamed {
 #[error("the answer has no end")]
 pub struct Endless;
 
-impl Streamed {
+impl StreamedBody {
     /// `length`: how many bytes the upstream promised. `on_sent`: of the response.
-    pub fn new(parts: mpsc::Receiver<Part>, length: Option<u64>, on_sent: OnSent) -> Streamed {
-        Streamed { parts, length, ended: false, on_sent }
+    pub fn new(parts: mpsc::Receiver<StreamedPart>, length: Option<u64>, on_sent: OnSent) -> StreamedBody {
+        StreamedBody { parts, length, ended: false, on_sent }
     }
 }
 
-impl Body for Streamed {
+impl Body for StreamedBody {
     type Data = Bytes;
     type Error = Endless;
 
@@ -180,8 +180,8 @@ impl Body for Streamed {
             return Poll::Ready(None);
         }
         let bytes = match ready!(self.parts.poll_recv(context)) {
-            Some(Part::Some(bytes)) => bytes,
-            Some(Part::Last(bytes, delivery)) => {
+            Some(StreamedPart::Some(bytes)) => bytes,
+            Some(StreamedPart::Last(bytes, delivery)) => {
                 self.ended = true;
                 if let Some(delivery) = delivery {
                     self.on_sent.set(|| delivery.mark());
@@ -207,12 +207,12 @@ impl Body for Streamed {
 mod tests {
     use super::*;
 
-    fn giving() -> (Giving, Streamed) {
-        let (giving, parts) = Giving::new();
-        (giving, Streamed::new(parts, Some(4), OnSent::default()))
+    fn giving() -> (StreamWriter, StreamedBody) {
+        let (giving, parts) = StreamWriter::new();
+        (giving, StreamedBody::new(parts, Some(4), OnSent::default()))
     }
 
-    async fn taken(body: &mut Streamed) -> Option<Result<Bytes, Endless>> {
+    async fn taken(body: &mut StreamedBody) -> Option<Result<Bytes, Endless>> {
         let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await;
         frame.map(|frame| frame.map(|frame| frame.into_data().expect("data")))
     }

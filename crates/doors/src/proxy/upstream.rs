@@ -1,23 +1,24 @@
 //! One API, as the gate sees it: one request out, one answer read.
 
-use super::ask;
-use super::classify::{self, Meaning};
+use super::classify::{self, StatusMeaning};
 use super::content_type;
-use super::guard::Guarded;
+use super::guarded::GuardedRequest;
 use super::headers;
 use super::inject;
 use super::key;
-use super::reply::{self, JUDGED_BYTES_MAX, REPLY_BYTES_MAX};
-use super::streamed::{Begun, Collected, Giving, Held, collect};
+use super::query;
+use super::streamed::{CollectedBody, HoldLimit, StreamWriter, StreamedHead, collect};
+use super::upstream_answer::{AnswerBody, UpstreamAnswer};
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, LastMoment, Prepared};
 use crate::http::server::lets_send;
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
+use crate::reply::{REPLY_BYTES_MAX, http as reply};
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
 use http::response::Parts as Head;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderValue, Request, Response, StatusCode};
 use http_body::Body;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::ids::AttemptNo;
@@ -29,44 +30,43 @@ use semel_core::policy::rule::Probe;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Recorded, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::pin::pin;
+use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// What of an unclear answer is shown: enough to see what it was.
+/// This much of an unclear answer is shown: enough to recognise it.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
 
-/// The upstream's own answer to the newest attempt.
-#[derive(Debug)]
-pub struct Live {
-    pub status: StatusCode,
-    pub headers: HeaderMap,
-    pub body: LiveBody,
-}
+/// The part of an answer that is read for a refusal. A larger one says by its status what it means: nobody refuses at
+/// such length.
+pub const JUDGED_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-#[derive(Debug)]
-pub enum LiveBody {
-    Whole(Bytes),
-    /// It is on its way to the client already, but for its end.
-    Streamed(Giving),
-}
+/// Where the rule of an undo has no timeout: longer than any gateway waits.
+const UNDO_ANSWERS_WITHIN: Duration = Duration::from_secs(120);
 
 #[derive(Debug)]
 pub struct HttpUpstream<'a> {
-    guarded: &'a Guarded,
+    guarded: &'a GuardedRequest,
     prepared: Option<Prepared>,
     /// Gets an answer that is too large to be held back, once.
-    begun: Option<oneshot::Sender<Begun>>,
-    live: Option<Live>,
-    /// What a probe brought back of a lost answer.
+    begun: Option<oneshot::Sender<StreamedHead>>,
+    live: Option<UpstreamAnswer>,
+    /// The reply to a lost request, as a probe found it.
     found: Option<Json>,
+    /// An undo: its caller waits for the end of it, and its key goes along whatever its rule says.
+    undoes: bool,
 }
 
 impl<'a> HttpUpstream<'a> {
-    pub fn of(guarded: &'a Guarded, begun: oneshot::Sender<Begun>) -> HttpUpstream<'a> {
-        HttpUpstream { guarded, prepared: None, begun: Some(begun), live: None, found: None }
+    pub fn of(guarded: &'a GuardedRequest, begun: oneshot::Sender<StreamedHead>) -> HttpUpstream<'a> {
+        HttpUpstream { guarded, prepared: None, begun: Some(begun), live: None, found: None, undoes: false }
+    }
+
+    pub fn for_undo(guarded: &'a GuardedRequest) -> HttpUpstream<'a> {
+        HttpUpstream { guarded, prepared: None, begun: None, live: None, found: None, undoes: true }
     }
 
     /// The newest answer. A connection that was not used is given back.
-    pub fn finish(mut self) -> Option<Live> {
+    pub fn finish(mut self) -> Option<UpstreamAnswer> {
         if let Some(prepared) = self.prepared.take() {
             self.guarded.client.keep(prepared);
         }
@@ -75,7 +75,7 @@ impl<'a> HttpUpstream<'a> {
 
     /// The request for the upstream, with its idempotency key where the rule says so.
     fn request(&self, recorded: Option<&Recorded<'_>>) -> Request<Bytes> {
-        let Guarded { method, uri, headers, body, understood, intent, offer, .. } = self.guarded;
+        let GuardedRequest { method, uri, headers, body, understood, intent, offer, .. } = self.guarded;
         let (mut uri, mut headers, mut body) = (uri.clone(), headers.clone(), body.clone());
         if let Some(recorded) = recorded {
             // The client's key stands for the first effect of its record; a deliberate repeat is another one.
@@ -85,9 +85,10 @@ impl<'a> HttpUpstream<'a> {
                 Some(inject) if !(own && understood.key_in_place) => {
                     let shape = &understood.arguments.shape;
                     let parts =
-                        inject::Parts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
+                        inject::RequestParts { uri: &mut uri, headers: &mut headers, body: &mut body, shape };
                     inject::put(inject, recorded.idempotency_key, parts);
                 }
+                None if self.undoes => key::insert(&mut headers, offer, recorded.idempotency_key),
                 None if !first => key::replace(&mut headers, offer, recorded.idempotency_key),
                 _ => {}
             }
@@ -108,7 +109,7 @@ impl<'a> HttpUpstream<'a> {
         let client = &self.guarded.client;
         let attempt = recorded.and_then(|recorded| recorded.effect.attempt(recorded.attempt));
         let last_moment = match attempt.map(|attempt| attempt.last_send) {
-            Some(LastSend::By(at)) => Some(LastMoment { clock: self.guarded.hall.clock.clone(), at }),
+            Some(LastSend::By(at)) => Some(LastMoment { clock: self.guarded.services.clock.clone(), at }),
             Some(LastSend::WhileAlive) | None => None,
         };
         let prepared = match self.prepared.take().and_then(Prepared::fresh) {
@@ -118,15 +119,26 @@ impl<'a> HttpUpstream<'a> {
         client.send_before(last_moment, prepared, self.request(recorded)).await
     }
 
+    async fn send_and_read(&mut self, recorded: Option<&Recorded<'_>>) -> Sent {
+        match self.exchange(recorded).await {
+            Ok(response) => self.read(recorded, response).await,
+            Err(Failed::NeverSent(why)) => {
+                let why = NotAppliedWhy::NeverSent(why);
+                Sent::of(Outcome::NotApplied { why, reply: Reply::Unknown })
+            }
+            Err(Failed::Lost(why)) => Sent::of(Outcome::InDoubt { why, sender_gone: false }),
+        }
+    }
+
     /// Reads an answer to its end, and says what it means.
     async fn read(&mut self, recorded: Option<&Recorded<'_>>, response: Response<Incoming>) -> Sent {
         let (head, body) = response.into_parts();
-        let Guarded { understood, offer, method, path, .. } = self.guarded;
+        let GuardedRequest { understood, offer, method, path, .. } = self.guarded;
         let rule = &understood.rule;
         let keyed = rule.inject.is_some() || understood.key_in_place;
         let once = Sending { recorded: recorded.copied(), timeout: None }.must_happen_once(rule);
         let meaning = classify::meaning(head.status, rule, &offer.keys, keyed);
-        if meaning == Meaning::Ambiguous {
+        if meaning == StatusMeaning::Ambiguous {
             // Its end would not make it any clearer.
             let shown = begins_with(body).await;
             let kept = self.secrets().out_of_body(&shown).unwrap_or_default();
@@ -135,25 +147,25 @@ impl<'a> HttpUpstream<'a> {
         let (begun, has_end) = (self.begun.take(), body.has_end());
         // What a rule reads is held back even where it is not kept: half of it with the client, it could not be judged.
         let more = rule.refused.is_some().then_some((JUDGED_BYTES_MAX, &offer.large_answers));
-        let held = Held { bytes_max: REPLY_BYTES_MAX, more };
+        let held = HoldLimit { bytes_max: REPLY_BYTES_MAX, more };
         let collected = collect(body, held, |length| begin(&head, length, begun, recorded)).await;
-        let (whole, giving, length, _room) = match collected {
-            Ok(Collected::Whole(whole, room)) if has_end || !is_cut(&head, &whole) => {
+        let (whole, writer, length, _room) = match collected {
+            Ok(CollectedBody::Whole(whole, room)) if has_end || !is_cut(&head, &whole) => {
                 let length = whole.len() as u64;
                 (whole, None, length, room)
             }
-            Ok(Collected::Streamed(giving, length)) => (Bytes::new(), Some(giving), length, None),
-            Ok(Collected::Whole(..)) => {
+            Ok(CollectedBody::Streamed(writer, length)) => (Bytes::new(), Some(writer), length, None),
+            Ok(CollectedBody::Whole(..)) => {
                 return self.unclear(broke_off(&head, "it is not whole"), Value::Null);
             }
             Err(error) => return self.unclear(broke_off(&head, &error.to_string()), Value::Null),
         };
-        let said = match giving {
+        let said = match writer {
             None => classify::within(meaning, rule, &understood.arguments.asked, once, &whole),
             Some(_) => Ok(meaning),
         };
         let meaning = match said {
-            Ok(Meaning::Applied) if classify::is_only_accepted(&whole) => Meaning::Accepted,
+            Ok(StatusMeaning::Applied) if classify::is_only_accepted(&whole) => StatusMeaning::Accepted,
             Ok(meaning) => meaning,
             Err(why) => {
                 let why = format!("the answer is unclear: {}", self.told(meaning, &whole, once, why));
@@ -164,32 +176,32 @@ impl<'a> HttpUpstream<'a> {
         };
         let secrets = self.secrets();
         let keeps =
-            giving.is_none() && whole.len() <= REPLY_BYTES_MAX && headers::is_read_as_it_is(&head.headers);
-        let refused = matches!(meaning, Meaning::Refused { .. } | Meaning::Reported);
+            writer.is_none() && whole.len() <= REPLY_BYTES_MAX && headers::is_read_as_it_is(&head.headers);
+        let refused = matches!(meaning, StatusMeaning::Refused { .. } | StatusMeaning::Reported);
         let kept_body = (keeps || refused).then(|| secrets.out_of_body(&whole).ok()).flatten();
         let reply = kept_body.as_ref().filter(|_| keeps).map(|body| recordable(&head, body, &secrets));
         let kept = if reply.is_some() { Reply::Kept } else { Reply::TooLarge(length) };
         let was_sent_before = recorded.is_some_and(|recorded| recorded.effect.has_unproven());
         let outcome = match meaning {
-            Meaning::Refused { .. }
-                if was_sent_before && giving.is_none() && classify::is_gone(method.as_str(), head.status) =>
+            StatusMeaning::Refused { .. }
+                if was_sent_before && writer.is_none() && classify::is_gone(method.as_str(), head.status) =>
             {
                 return Sent::of(Outcome::gone());
             }
-            Meaning::Refused { answers_repeats } => {
+            StatusMeaning::Refused { answers_repeats } => {
                 let said = kept_body.as_deref().unwrap_or_default();
                 let why = NotAppliedWhy::Refused(classify::line(head.status, said));
                 // Without a reply on record it answers nobody else.
                 Outcome::NotApplied { why, reply: if answers_repeats { kept } else { Reply::Unknown } }
             }
-            Meaning::Reported => {
+            StatusMeaning::Reported => {
                 let said = kept_body.as_deref().unwrap_or_default();
                 let why = NotAppliedWhy::Reported(classify::line(head.status, said));
                 Outcome::NotApplied { why, reply: Reply::Unknown }
             }
             applied => {
                 let evidence = match applied {
-                    Meaning::Accepted => Evidence::Accepted,
+                    StatusMeaning::Accepted => Evidence::Accepted,
                     _ => evidence::of_success(rule, || reply::value(&whole)),
                 };
                 let word = classify::effect_word(head.status, method, path, rule, || reply::value(&whole));
@@ -202,14 +214,14 @@ impl<'a> HttpUpstream<'a> {
             }
             _ => None,
         };
-        let body = giving.map_or(LiveBody::Whole(whole), LiveBody::Streamed);
-        self.live = Some(Live { status: head.status, headers: head.headers, body });
+        let body = writer.map_or(AnswerBody::Whole(whole), AnswerBody::Streamed);
+        self.live = Some(UpstreamAnswer { status: head.status, headers: head.headers, body });
         Sent { reply, ..Sent::of(secrets.out_of_outcome(outcome)) }
     }
 
     /// Why nobody can say what an answer means, as it may be written. An expression that fails tells what it failed at.
-    fn told(&self, meaning: Meaning, whole: &Bytes, once: bool, why: String) -> String {
-        let Guarded { understood, .. } = self.guarded;
+    fn told(&self, meaning: StatusMeaning, whole: &Bytes, once: bool, why: String) -> String {
+        let GuardedRequest { understood, .. } = self.guarded;
         let rule = &understood.rule;
         if SecretParts::of(rule).is_empty() {
             return why;
@@ -227,7 +239,7 @@ impl<'a> HttpUpstream<'a> {
     }
 
     fn secrets(&self) -> Secrets {
-        let Guarded { understood, headers, .. } = self.guarded;
+        let GuardedRequest { understood, headers, .. } = self.guarded;
         Secrets::of_request(&understood.arguments.json, &understood.rule, headers)
     }
 }
@@ -236,16 +248,16 @@ impl<'a> HttpUpstream<'a> {
 fn begin(
     head: &Head,
     length: Option<u64>,
-    begun: Option<oneshot::Sender<Begun>>,
+    begun: Option<oneshot::Sender<StreamedHead>>,
     recorded: Option<&Recorded<'_>>,
-) -> Giving {
-    let (Some(begun), Some(recorded)) = (begun, recorded) else { return Giving::to_nobody() };
-    let (giving, parts) = Giving::new();
+) -> StreamWriter {
+    let (Some(begun), Some(recorded)) = (begun, recorded) else { return StreamWriter::to_nobody() };
+    let (writer, parts) = StreamWriter::new();
     let (status, headers) = (head.status, head.headers.clone());
     let (effect, attempt) = (recorded.effect.id, recorded.attempt);
-    // Whoever asked may have gone; then there is nobody to give it to.
-    let _asked = begun.send(Begun { status, headers, length, parts, effect, attempt });
-    giving
+    // The caller may have gone; then there is nobody to give it to.
+    let _asked = begun.send(StreamedHead { status, headers, length, parts, effect, attempt });
+    writer
 }
 
 /// Whether a body that ends with its connection ends too early. Only JSON can be seen to be whole.
@@ -259,9 +271,9 @@ fn broke_off(head: &Head, why: &str) -> String {
     format!("{}; the answer broke off: {why}", classify::line(head.status, b""))
 }
 
-/// What the ledger keeps of an answer. `body`: without what must not be kept.
+/// An answer as the ledger keeps it. `body`: without secrets.
 fn recordable(head: &Head, body: &Bytes, secrets: &Secrets) -> Vec<u8> {
-    let headers = headers::kept(&head.headers)
+    let headers = reply::replayed(&head.headers)
         .filter_map(|(name, value)| Some((name, std::str::from_utf8(value.as_bytes()).ok()?)));
     let headers = headers.map(|(name, value)| (name, secrets.out_of_header(value)));
     reply::encode(head.status, headers, body)
@@ -301,27 +313,27 @@ impl Upstream for HttpUpstream<'_> {
         lets_send(self.guarded.token.as_ref()).await
     }
 
-    /// Waits as long as it takes: an answer after the deadline still is evidence, and the caller is not kept by it.
+    /// Waits as long as it takes: an answer after the deadline still is evidence, and the caller is not kept by it. The
+    /// caller of an undo is, so there it is a doubt.
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
-        let recorded = sending.recorded.as_ref();
-        match self.exchange(recorded).await {
-            Ok(response) => self.read(recorded, response).await,
-            Err(Failed::NeverSent(why)) => {
-                let why = NotAppliedWhy::NeverSent(why);
-                Sent::of(Outcome::NotApplied { why, reply: Reply::Unknown })
-            }
-            Err(Failed::Lost(why)) => Sent::of(Outcome::InDoubt { why, sender_gone: false }),
+        if !self.undoes {
+            return self.send_and_read(sending.recorded.as_ref()).await;
         }
+        let within = sending.timeout.unwrap_or(UNDO_ANSWERS_WITHIN);
+        let sent = tokio::time::timeout(within, self.send_and_read(sending.recorded.as_ref())).await;
+        let late = || format!("it did not answer within {} s", within.as_secs());
+        // Its connection is gone, so nothing more of it can be sent.
+        sent.unwrap_or_else(|_| Sent::of(Outcome::InDoubt { why: late(), sender_gone: true }))
     }
 
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
-        let (answer, found) = ask::probe(probe, effect, self.guarded, &self.secrets()).await;
+        let (answer, found) = query::probe(probe, effect, self.guarded, &self.secrets()).await;
         self.found = found.or(self.found.take());
         answer
     }
 
     fn view(&self) -> Option<CallView> {
-        Some(ask::seen(self.guarded, self.live.as_ref(), self.found.as_ref(), &self.secrets()))
+        Some(query::seen(self.guarded, self.live.as_ref(), self.found.as_ref(), &self.secrets()))
     }
 
     /// The upstream is not the sender: what it still does with a request is what `quiet` is for.

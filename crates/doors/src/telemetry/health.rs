@@ -1,9 +1,9 @@
 //! `/livez`, `/readyz` and `/metrics`.
 
-use super::metrics::{self, OfLedger, Totals};
-use crate::hall::Hall;
-use crate::http::server::{Credential, LOCAL, Load, problem};
+use super::metrics::{self, LedgerMetrics, Totals};
+use crate::http::server::{Credential, LOCAL, ServerLoad, problem};
 use crate::runtime::moment;
+use crate::services::Services;
 use crate::stats;
 use axum::Router;
 use axum::body::Body;
@@ -28,15 +28,15 @@ const WRITE_TAKES_MAX: Duration = Duration::from_secs(5);
 
 /// How a server's health is known.
 #[derive(Debug)]
-pub struct Operation {
-    hall: Arc<Hall>,
-    load: Load,
+pub struct ServerHealth {
+    services: Arc<Services>,
+    load: ServerLoad,
     ready: Mutex<Option<(Instant, Result<(), String>)>>,
 }
 
-impl Operation {
-    pub fn new(hall: Arc<Hall>, load: Load) -> Operation {
-        Operation { hall, load, ready: Mutex::default() }
+impl ServerHealth {
+    pub fn new(services: Arc<Services>, load: ServerLoad) -> ServerHealth {
+        ServerHealth { services, load, ready: Mutex::default() }
     }
 
     /// A durable write, as a claim is one. Whoever asks meanwhile waits for the same answer.
@@ -47,7 +47,7 @@ impl Operation {
         {
             return found.clone();
         }
-        let found = match &self.hall.gate {
+        let found = match &self.services.gate {
             Err(why) => Err(why.clone()),
             Ok(gate) => {
                 let write = gate.ledger.prove_ready(gate.clock.now());
@@ -66,13 +66,12 @@ impl Operation {
         let credential = request.extensions().get::<Credential>().unwrap_or(&Credential::None);
         let scope = request.extensions().get::<AccessScope>();
         // The numbers are of all tenants together.
-        let operates =
-            scope.is_some_and(|scope| *scope >= AccessScope::Operator) && credential.tenant() == LOCAL;
-        operates || self.hall.policy.serve.metrics == Some(MetricsFor::Open)
+        let operates = scope.is_some_and(|scope| *scope >= Scope::Operator) && credential.tenant() == LOCAL;
+        operates || self.services.policy.serve.metrics == Some(MetricsFor::Open)
     }
 }
 
-pub fn router(operation: Arc<Operation>) -> Router {
+pub fn router(operation: Arc<ServerHealth>) -> Router {
     Router::new()
         .route("/livez", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
@@ -80,7 +79,7 @@ pub fn router(operation: Arc<Operation>) -> Router {
         .with_state(operation)
 }
 
-async fn readyz(State(operation): State<Arc<Operation>>) -> Response {
+async fn readyz(State(operation): State<Arc<ServerHealth>>) -> Response {
     match operation.ready().await {
         Ok(()) => Response::new(Body::from("ok\n")),
         Err(why) => {
@@ -91,24 +90,24 @@ async fn readyz(State(operation): State<Arc<Operation>>) -> Response {
     }
 }
 
-async fn metrics(State(operation): State<Arc<Operation>>, request: Request<Body>) -> Response {
+async fn metrics(State(operation): State<Arc<ServerHealth>>, request: Request<Body>) -> Response {
     if !operation.may_read_metrics(&request) {
         let needs = "metrics need a token of scope operator, of this machine's own tenant";
         return problem(StatusCode::FORBIDDEN, needs);
     }
-    let hall = &operation.hall;
-    let ledger = match &hall.gate {
+    let services = &operation.services;
+    let ledger = match &services.gate {
         Ok(gate) => {
-            // What this process has counted and not yet written belongs to the ledger's totals too.
+            // Counts that this process has not yet written belong to the ledger's totals too.
             let _written_the_next_time = gate.write_counts().await;
-            OfLedger {
+            LedgerMetrics {
                 in_doubt: stats::in_doubt(&gate.ledger, None, gate.clock.now()).await.ok(),
                 totals: stats::totals(&gate.ledger).await.ok().map(Totals),
             }
         }
-        Err(_) => OfLedger::default(),
+        Err(_) => LedgerMetrics::default(),
     };
-    let Ok(text) = metrics::text(hall, &operation.load, ledger) else {
+    let Ok(text) = metrics::text(services, &operation.load, ledger) else {
         return problem(StatusCode::INTERNAL_SERVER_ERROR, "the metrics cannot be written");
     };
     let mut response = Response::new(Body::from(text));

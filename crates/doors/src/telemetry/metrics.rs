@@ -1,8 +1,8 @@
 //! Counts, times and gauges in the form that Prometheus reads. Labels come from closed sets: no name of a tool, a run
 //! or a tenant is ever one.
 
-use crate::hall::Hall;
-use crate::http::server::Load;
+use crate::http::server::ServerLoad;
+use crate::services::Services;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
@@ -15,9 +15,9 @@ use semel_ledger::histogram::{BUCKETS_US, HistogramSnapshot};
 use std::fmt;
 use std::sync::Arc;
 
-/// What is told at one moment.
+/// The figures of one moment.
 #[derive(Debug)]
-struct Snapshot {
+struct MetricsSnapshot {
     counts: Arc<Counts>,
     ledger: Option<Totals>,
     commits: HistogramSnapshot,
@@ -27,9 +27,9 @@ struct Snapshot {
     requests: usize,
 }
 
-/// What the ledger says, which is of all processes.
+/// The ledger's figures, which are of all processes.
 #[derive(Debug, Default)]
-pub struct OfLedger {
+pub struct LedgerMetrics {
     pub in_doubt: Option<u64>,
     pub totals: Option<Totals>,
 }
@@ -45,14 +45,14 @@ impl Totals {
 }
 
 /// The whole text. Without a ledger there is nothing to count.
-pub fn text(hall: &Hall, load: &Load, ledger: OfLedger) -> Result<String, fmt::Error> {
+pub fn text(services: &Services, load: &ServerLoad, ledger: LedgerMetrics) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
-    if let Ok(gate) = &hall.gate {
-        registry.register_collector(Box::new(Snapshot {
+    if let Ok(gate) = &services.gate {
+        registry.register_collector(Box::new(MetricsSnapshot {
             counts: Arc::clone(&gate.counts),
             ledger: ledger.totals,
             commits: gate.ledger.store().commit_times(),
-            in_flight: hall.busy.count(),
+            in_flight: services.in_flight.count(),
             in_doubt: ledger.in_doubt,
             connections: load.connections(),
             requests: load.requests(),
@@ -151,7 +151,7 @@ impl Families<'_> {
     }
 }
 
-impl Collector for Snapshot {
+impl Collector for MetricsSnapshot {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let count = |door, counter| self.counts.total(door, counter);
         Families { prefix: "semel", whose: "", count: &count }.encode(&mut encoder)?;

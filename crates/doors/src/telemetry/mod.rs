@@ -1,4 +1,5 @@
-//! What an operator's machines ask: is it alive, is it ready, how much was done; and what is told without being asked.
+//! Questions of an operator's machines: is it alive, is it ready, how much was done; and what is told without being
+//! asked.
 
 mod health;
 mod metrics;
@@ -7,6 +8,6 @@ mod span;
 mod traces;
 mod webhook;
 
-pub use health::{Operation, router};
+pub use health::{ServerHealth, router};
 pub use traces::{Collector, Exporting, Traces};
-pub use webhook::Webhook;
+pub use webhook::WebhookSender;

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// From connecting to the end of the answer.
 const TAKES_MAX: Duration = Duration::from_secs(10);
 
-/// What a listener says beside its status is read so that its connection can be used again, and no further.
+/// The body of a listener's response is read so that its connection can be used again, and no further.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
 /// Posts JSON. Whether and when to try again is the caller's matter.

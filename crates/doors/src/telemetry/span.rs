@@ -16,12 +16,12 @@ use semel_ledger::entropy::{Entropy, OsEntropy};
 use serde_json::{Value, json};
 
 #[derive(Debug, Clone, PartialEq)]
-pub struct Span {
+pub struct TraceSpan {
     trace: u128,
     id: u64,
     parent: Option<u64>,
     name: String,
-    kind: Kind,
+    kind: SpanKind,
     start: At,
     end: At,
     attributes: Vec<(&'static str, Value)>,
@@ -30,15 +30,15 @@ pub struct Span {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SpanKind {
     Internal = 1,
     Client = 3,
 }
 
-impl Span {
+impl TraceSpan {
     /// One attempt, from its claim to its settlement.
-    pub fn of_attempt(settling: &SettlementEvent<'_>) -> Option<Span> {
-        let SettlementEvent { effect, attempt, outcome, at, metadata, .. } = settling;
+    pub fn of_attempt(settling: &Settling<'_>) -> Option<TraceSpan> {
+        let Settling { effect, attempt, outcome, at, metadata, .. } = settling;
         let parent = metadata.and_then(|metadata| metadata.trace);
         if parent.is_some_and(|parent| !parent.sampled) {
             return None;
@@ -49,7 +49,7 @@ impl Span {
             Outcome::InDoubt { .. } => Some("in_doubt".to_owned()),
         };
         let (trace, id) = place(effect, attempt);
-        let mut span = Span::about(&effect.facts.action, *metadata, attempt.claimed_at, *at);
+        let mut span = TraceSpan::about(&effect.facts.action, *metadata, attempt.claimed_at, *at);
         span.attributes.extend(facts(effect));
         span.attributes.push(("semel.attempt", json!(attempt.number.0)));
         span.attributes.push(("semel.outcome", json!("ran")));
@@ -59,12 +59,12 @@ impl Span {
         if settling.duplicate {
             span.attributes.push(("semel.duplicate_detected", json!(true)));
         }
-        Some(Span { trace, id, parent: parent.map(|parent| parent.span), error, ..span })
+        Some(TraceSpan { trace, id, parent: parent.map(|parent| parent.span), error, ..span })
     }
 
     /// A call that got its answer without anything being sent for it, or before its own attempt had one.
-    pub fn of_duplicate(answered: &AnswerEvent<'_>) -> Option<Span> {
-        let AnswerEvent { intent, answer, came, at, repeated_by, looked_again, original } = answered;
+    pub fn of_duplicate(answered: &Answered<'_>) -> Option<TraceSpan> {
+        let Answered { intent, answer, came, at, repeated_by, looked_again, original } = answered;
         let collapsed = match answer.outcome {
             OutcomeWord::Replayed | OutcomeWord::Joined | OutcomeWord::Held => true,
             // A repeat that came to nothing, as when the budget is spent, has what it repeats to point to.
@@ -75,13 +75,13 @@ impl Span {
         if !(collapsed || *looked_again) || parent.is_some_and(|parent| !parent.sampled) {
             return None;
         }
-        let mut span = Span::about(&intent.action, Some(&intent.metadata), *came, *at);
+        let mut span = TraceSpan::about(&intent.action, Some(&intent.metadata), *came, *at);
         span.attributes.extend(original.iter().flat_map(|(effect, _)| facts(effect)));
         let outcome = serde_json::to_value(answer.outcome).unwrap_or_default();
         span.attributes.push(("semel.outcome", outcome));
         span.attributes.extend(repeated_by.map(|origin| ("semel.repeated_by", json!(origin.word()))));
         span.attributes.extend(intent.call_id.as_ref().map(|id| ("gen_ai.tool.call.id", json!(id))));
-        Some(Span {
+        Some(TraceSpan {
             trace: parent.map_or_else(|| OsEntropy.bits(), |parent| parent.trace),
             id: (OsEntropy.bits() as u64).max(1),
             parent: parent.map(|parent| parent.span),
@@ -91,16 +91,16 @@ impl Span {
         })
     }
 
-    fn about(action: &str, metadata: Option<&CallMetadata>, start: At, end: At) -> Span {
-        let (name, kind, attributes) = match DoorKind::of(action) {
-            DoorKind::Llm => {
+    fn about(action: &str, metadata: Option<&CallMetadata>, start: At, end: At) -> TraceSpan {
+        let (name, kind, attributes) = match Door::of(action) {
+            Door::Llm => {
                 let provider = action.trim_start_matches("llm:").split('/').next().unwrap_or_default();
                 let model = metadata.and_then(|metadata| metadata.model.as_deref());
                 let name = model.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"));
                 let mut attributes =
                     vec![("gen_ai.operation.name", json!("chat")), ("gen_ai.provider.name", json!(provider))];
                 attributes.extend(model.map(|model| ("gen_ai.request.model", json!(model))));
-                (name, Kind::Client, attributes)
+                (name, SpanKind::Client, attributes)
             }
             _ => {
                 let tool = tool(action);
@@ -109,11 +109,22 @@ impl Span {
                     ("gen_ai.tool.name", json!(tool)),
                     ("gen_ai.tool.type", json!("function")),
                 ];
-                (format!("execute_tool {tool}"), Kind::Internal, attributes)
+                (format!("execute_tool {tool}"), SpanKind::Internal, attributes)
             }
         };
         let end = end.max(start);
-        Span { trace: 0, id: 0, parent: None, name, kind, start, end, attributes, link: None, error: None }
+        TraceSpan {
+            trace: 0,
+            id: 0,
+            parent: None,
+            name,
+            kind,
+            start,
+            end,
+            attributes,
+            link: None,
+            error: None,
+        }
     }
 
     /// In the form of OTLP over HTTP.
@@ -166,9 +177,9 @@ fn facts(effect: &Effect) -> Vec<(&'static str, Value)> {
     attributes
 }
 
-/// What a generation took. Whoever was answered with it a second time has used nothing.
-fn usage(tokens: TokenUsage) -> Vec<(&'static str, Value)> {
-    let TokenUsage { input, cache_read, cache_write, output } = tokens;
+/// The tokens of a generation. A replay of it has used none.
+fn usage(tokens: Tokens) -> Vec<(&'static str, Value)> {
+    let Tokens { input, cache_read, cache_write, output } = tokens;
     let mut attributes = vec![("gen_ai.usage.output_tokens", json!(output))];
     attributes.extend(input.map(|input| ("gen_ai.usage.input_tokens", json!(input))));
     let cached = [

@@ -2,7 +2,7 @@
 //! costs spans and nothing else.
 
 use super::post::post;
-use super::span::Span;
+use super::span::TraceSpan;
 use crate::http::client::Client;
 use bytes::Bytes;
 use http::HeaderMap;
@@ -41,14 +41,14 @@ pub struct Collector {
 /// Takes spans from the gate.
 #[derive(Debug)]
 pub struct Traces {
-    spans: mpsc::Sender<Span>,
-    counts: Arc<Counts>,
+    spans: mpsc::Sender<TraceSpan>,
+    counts: Arc<SpanCounts>,
 }
 
-/// What was told, and what the collector has taken. The difference is lost once nothing is sent any more, for whatever
-/// reason.
+/// Spans told, and spans that the collector has taken. The difference is lost once nothing is sent any more, for
+/// whatever reason.
 #[derive(Debug, Default)]
-struct Counts {
+struct SpanCounts {
     told: AtomicU64,
     arrived: AtomicU64,
 }
@@ -58,14 +58,14 @@ struct Counts {
 pub struct Exporting {
     end: oneshot::Sender<()>,
     task: JoinHandle<()>,
-    counts: Arc<Counts>,
+    counts: Arc<SpanCounts>,
 }
 
-/// What the task has.
+/// The state of the task.
 struct Exporter {
-    waiting: mpsc::Receiver<Span>,
+    waiting: mpsc::Receiver<TraceSpan>,
     collector: Collector,
-    counts: Arc<Counts>,
+    counts: Arc<SpanCounts>,
 }
 
 impl Traces {
@@ -73,7 +73,7 @@ impl Traces {
     pub fn start(collector: Collector) -> (Arc<Traces>, Exporting) {
         let (spans, waiting) = mpsc::channel(WAITING_MAX);
         let (end, ended) = oneshot::channel();
-        let counts = Arc::<Counts>::default();
+        let counts = Arc::<SpanCounts>::default();
         let exporter = Exporter { waiting, collector, counts: Arc::clone(&counts) };
         let task = tokio::spawn(exporter.export(ended));
         (Arc::new(Traces { spans, counts: Arc::clone(&counts) }), Exporting { end, task, counts })
@@ -85,7 +85,7 @@ impl Exporting {
     pub async fn finish(self) -> u64 {
         let _gone = self.end.send(());
         let _slow = tokio::time::timeout(FINISHES, self.task).await;
-        let Counts { told, arrived } = &*self.counts;
+        let SpanCounts { told, arrived } = &*self.counts;
         told.load(Ordering::Relaxed).saturating_sub(arrived.load(Ordering::Relaxed))
     }
 }
@@ -122,8 +122,8 @@ impl Exporter {
         }
     }
 
-    async fn send(&self, batch: &[Span]) {
-        let spans: Vec<_> = batch.iter().map(Span::json).collect();
+    async fn send(&self, batch: &[TraceSpan]) {
+        let spans: Vec<_> = batch.iter().map(TraceSpan::json).collect();
         let resource = json!({"attributes": [
             {"key": "service.name", "value": {"stringValue": self.collector.service}},
             {"key": "service.version", "value": {"stringValue": env!("CARGO_PKG_VERSION")}},
@@ -151,8 +151,8 @@ impl Exporter {
 impl Observer for Traces {
     fn observe(&self, event: &GateEvent<'_>) {
         let span = match event {
-            GateEvent::Settled(settling) => Span::of_attempt(settling),
-            GateEvent::Answered(answered) => Span::of_duplicate(answered),
+            GateEvent::Settled(settling) => TraceSpan::of_attempt(settling),
+            GateEvent::Answered(answered) => TraceSpan::of_duplicate(answered),
             _ => None,
         };
         if let Some(span) = span {

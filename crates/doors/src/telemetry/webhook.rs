@@ -1,13 +1,13 @@
 //! Tells somebody outside of every new doubt and of every duplicate, signed as Standard Webhooks are.
 //!
-//! What is told comes from the journal, and how far it was told is kept in the ledger: so effects of every process
+//! The news comes from the journal, and how far it was told is kept in the ledger: so effects of every process
 //! count, and nothing is lost when a server ends. A message may come twice, under the same id.
 
 use super::post::post;
 use crate::effect_json::EffectJson;
-use crate::hall::Hall;
 use crate::http::client::Client;
 use crate::runtime::ServedGate;
+use crate::services::Services;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -39,43 +39,43 @@ const TRY_AGAIN_MAX: Duration = Duration::from_secs(300);
 /// A message that the listener itself cannot take is not the listener's being away; others must not wait for it.
 const REFUSALS_MAX: u32 = 5;
 
-/// Who is told, and the secret that both know.
-pub struct Webhook {
+/// The listener, and the secret that both know.
+pub struct WebhookSender {
     pub client: Client,
     /// `whsec_` and base 64, or any text. Without one nothing is signed.
     secret: Option<Vec<u8>>,
 }
 
-impl fmt::Debug for Webhook {
+impl fmt::Debug for WebhookSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Webhook").field("client", &self.client).finish_non_exhaustive()
+        f.debug_struct("WebhookSender").field("client", &self.client).finish_non_exhaustive()
     }
 }
 
-impl Webhook {
-    pub fn new(client: Client, secret: Option<&str>) -> Result<Webhook, BadSecret> {
+impl WebhookSender {
+    pub fn new(client: Client, secret: Option<&str>) -> Result<WebhookSender, BadSecret> {
         let bytes = |secret: &str| match secret.strip_prefix("whsec_") {
             Some(encoded) => STANDARD.decode(encoded).ok().filter(|key| !key.is_empty()).ok_or(BadSecret),
             None => Ok(secret.as_bytes().to_vec()),
         };
-        Ok(Webhook { client, secret: secret.map(bytes).transpose()? })
+        Ok(WebhookSender { client, secret: secret.map(bytes).transpose()? })
     }
 
     /// Tells what comes, for ever. Another process that does the same is left to it. What goes wrong is said by `warn`,
     /// once until it goes well again.
-    pub async fn keep(self, hall: Arc<Hall>, warn: impl Fn(String) + Send + Sync) {
-        let Ok(gate) = &hall.gate else { return };
-        let mut telling = Telling { webhook: &self, gate, warn, away: false };
+    pub async fn keep(self, services: Arc<Services>, warn: impl Fn(String) + Send + Sync) {
+        let Ok(gate) = &services.gate else { return };
+        let mut telling = WebhookTask { webhook: &self, gate, warn, away: false };
         loop {
-            // What could not be read or written now is tried again.
+            // A page that could not be read or written now is tried again.
             if let Err(error) = telling.tell_all().await {
                 telling.trouble(&format!("the ledger: {error}"));
             }
-            hall.clock.sleep(LOOKS_EVERY).await;
+            services.clock.sleep(LOOKS_EVERY).await;
         }
     }
 
-    fn headers(&self, message: &Message, now: At) -> HeaderMap {
+    fn headers(&self, message: &WebhookMessage, now: At) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let timestamp = (now.0 / 1_000_000).to_string();
         let mut put = |name: HeaderName, value: &str| {
@@ -92,21 +92,21 @@ impl Webhook {
     }
 }
 
-/// What begins as Standard Webhooks write their secrets must be one, or nobody could check the signatures.
+/// A text that begins as Standard Webhooks write their secrets must be one, or nobody could check the signatures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("after `whsec_` comes base 64")]
 pub struct BadSecret;
 
 /// The work of one process.
-struct Telling<'a, W> {
-    webhook: &'a Webhook,
+struct WebhookTask<'a, W> {
+    webhook: &'a WebhookSender,
     gate: &'a ServedGate,
     warn: W,
     /// Somebody has heard that it does not go well, and not yet that it does again.
     away: bool,
 }
 
-impl<W: Fn(String) + Send + Sync> Telling<'_, W> {
+impl<W: Fn(String) + Send + Sync> WebhookTask<'_, W> {
     async fn tell_all(&mut self) -> Result<(), Error> {
         let gate = self.gate;
         let Some(mut outbox) = gate.ledger.take_outbox("webhook").await? else { return Ok(()) };
@@ -126,7 +126,7 @@ impl<W: Fn(String) + Send + Sync> Telling<'_, W> {
             {
                 return Ok(());
             }
-            // Whoever writes faster than one page a look must not be left behind for ever.
+            // A journal that grows faster than one page a look must still be caught up with.
             if page.next.is_none() {
                 // A holder that died tells nobody; somebody has to look.
                 gate.ledger.notice_lapses(gate.clock.now()).await?;
@@ -136,7 +136,7 @@ impl<W: Fn(String) + Send + Sync> Telling<'_, W> {
     }
 
     /// Sends until it was taken. `false`: somebody else has taken over.
-    async fn deliver(&mut self, outbox: &mut JournalOutbox, message: &Message) -> Result<bool, Error> {
+    async fn deliver(&mut self, outbox: &mut Outbox, message: &WebhookMessage) -> Result<bool, Error> {
         let (mut pause, mut refusals) = (TRY_AGAIN_FIRST, 0);
         loop {
             let headers = self.webhook.headers(message, self.gate.clock.now());
@@ -180,8 +180,12 @@ impl<W: Fn(String) + Send + Sync> Telling<'_, W> {
     }
 }
 
-/// What a line of the journal is to somebody outside, if it is news.
-async fn message(gate: &ServedGate, cursor: Cursor, line: &JournalLine) -> Result<Option<Message>, Error> {
+/// A line of the journal as a message, if it is news.
+async fn message(
+    gate: &ServedGate,
+    cursor: Cursor,
+    line: &JournalLine,
+) -> Result<Option<WebhookMessage>, Error> {
     let Some(kind) = kind(line) else { return Ok(None) };
     let Some(id) = line.effect.map(EffectId) else { return Ok(None) };
     let (key, known) = match gate.ledger.by_id(id).await {
@@ -195,7 +199,12 @@ async fn message(gate: &ServedGate, cursor: Cursor, line: &JournalLine) -> Resul
         "data": {"tenant": known.effect.facts.tenant, "effect": effect},
     });
     let name = gate.ledger.secret().mac("webhook", &[&cursor.0.to_be_bytes()]).to_string();
-    Ok(Some(Message { id: format!("msg_{}", &name[..32]), about: id, at: cursor, body: body.to_string() }))
+    Ok(Some(WebhookMessage {
+        id: format!("msg_{}", &name[..32]),
+        about: id,
+        at: cursor,
+        body: body.to_string(),
+    }))
 }
 
 /// The listener is there and takes others, most likely.
@@ -208,14 +217,14 @@ fn is_about_the_message(status: StatusCode) -> bool {
 
 /// One message, the same however often it is sent.
 #[derive(Debug)]
-struct Message {
+struct WebhookMessage {
     id: String,
     about: EffectId,
     at: Cursor,
     body: String,
 }
 
-/// What is news: that nobody knows any more whether something happened, and that something happened twice.
+/// The news: that nobody knows any more whether something happened, and that something happened twice.
 fn kind(line: &JournalLine) -> Option<&'static str> {
     let in_doubt = || {
         let data: Value = serde_json::from_str(&line.data).unwrap_or_default();
@@ -257,7 +266,7 @@ mod tests {
     #[test]
     fn a_secret_that_cannot_be_what_it_says_is_refused() {
         let client = || Client::to(Target::parse("http://127.0.0.1:9").unwrap()).unwrap();
-        let key = |secret: &str| Webhook::new(client(), Some(secret)).map(|webhook| webhook.secret);
+        let key = |secret: &str| WebhookSender::new(client(), Some(secret)).map(|webhook| webhook.secret);
         assert_eq!(key("whsec_AAEC"), Ok(Some(vec![0, 1, 2])));
         assert_eq!(key("any text"), Ok(Some(b"any text".to_vec())));
         assert_eq!(key("whsec_not base 64"), Err(BadSecret));

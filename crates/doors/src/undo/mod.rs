@@ -4,19 +4,23 @@
 
 mod request;
 
-use crate::ask::asks::Asks;
-use crate::ask::{Asker, Lent, Matter};
 use crate::command::intent::CommandLine;
-use crate::command::serve::{CommandUpstream, Options, Show};
-use crate::hall::Hall;
+use crate::command::serve::{CommandOptions, CommandUpstream, Show};
 use crate::mcp::call::ToolCall;
+use crate::mcp::configured::{self, ConfiguredServers};
 use crate::mcp::message::{Id, Message};
 use crate::mcp::server::Server;
 use crate::mcp::upstream::ToolUpstream;
 use crate::mcp::{confirm, era, intent as tool_intent};
+use crate::proxy::query;
+use crate::proxy::upstream::HttpUpstream;
+use crate::proxy::upstream_answer::UpstreamAnswer;
+use crate::query::witness::ConfirmWitness;
+use crate::query::{Credentials, Query, Subject};
 use crate::runtime::ServedGate;
+use crate::services::Services;
 use bytes::Bytes;
-use request::RequestUpstream;
+use request::{PreparedUndo, UndoCallHttp};
 use semel_core::class::Class;
 use semel_core::effect::Effect;
 use semel_core::identity::Sorting;
@@ -33,81 +37,84 @@ use semel_gate::{Error, Passed};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Somebody wants an effect back.
+/// A request to take an effect back.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct UndoRequest {
     pub effect: EffectId,
     /// From the credential, never from what was asked.
     pub tenant: String,
     pub principal: String,
-    /// Who it is, as the ledger names people.
+    /// The person's name in the ledger.
     pub by: String,
     pub reason: Reason,
     pub dry_run: bool,
-    /// This process does nothing else. A command inherits the lock of the process that runs it, and with it all that
-    /// the process holds, so one that serves others runs none.
-    pub alone: bool,
-    /// Where the output of a command goes.
-    pub show: Show,
+    /// Where the output of a command goes. `None`: no command is run. A command inherits the lock of the process that
+    /// runs it, and with it all that the process holds, so a process that serves others runs none.
+    pub commands: Option<Show>,
 }
 
 /// One undo on its way.
-struct Undoing<'a> {
-    hall: &'a Hall,
+struct ActiveUndo<'a> {
+    services: &'a Arc<Services>,
+    servers: &'a ConfiguredServers,
     gate: &'a ServedGate,
-    asked: &'a Asked,
+    request: &'a UndoRequest,
     undoable: Undoable,
 }
 
-/// The call that takes it back, as the gate wants it.
-struct Prepared {
-    action: String,
-    arguments: Json,
-    /// Tells two servers of one name apart.
-    authority: String,
-    rule: Rule,
+/// Takes effects back.
+#[derive(Debug, Clone)]
+pub struct Undoer {
+    pub services: Arc<Services>,
+    pub servers: Arc<ConfiguredServers>,
 }
 
-/// Takes an effect back, once, whoever else is at it; or answers why not. Within a runtime.
-pub async fn carry_out(hall: &Hall, asked: &Asked) -> Result<Passed, Error> {
-    let gate = hall
-        .gate
-        .as_ref()
-        .map_err(|why| Error::Ledger(semel_ledger::Error::NotWritten { what: why.clone() }))?;
-    let undoable = match gate.undoable(asked.effect, &asked.tenant).await? {
-        Ok(undoable) => undoable,
-        Err(passed) => return Ok(*passed),
-    };
-    let undoing = Undoing { hall, gate, asked, undoable };
-    if undoing.undoable.effect.undone.is_some() {
-        return undoing.nobody().await;
-    }
-    match undoing.undoable.call.clone() {
-        UndoCall::Command { argv, cwd } => undoing.by_command(argv, cwd).await,
-        UndoCall::Http { .. } => undoing.by_request().await,
-        UndoCall::Mcp { server, tool, arguments } => undoing.by_tool(&server, &tool, &arguments).await,
+impl Undoer {
+    /// Takes an effect back, once, however many ask for it; or answers why not. Within a runtime.
+    pub async fn carry_out(&self, request: &UndoRequest) -> Result<Passed, Error> {
+        let Undoer { services, servers } = self;
+        let gate = services
+            .gate
+            .as_ref()
+            .map_err(|why| Error::Ledger(semel_ledger::Error::NotWritten { what: why.clone() }))?;
+        let undoable = match gate.undoable(request.effect, &request.tenant).await? {
+            Ok(undoable) => undoable,
+            Err(passed) => return Ok(*passed),
+        };
+        let undoing = ActiveUndo { services, servers, gate, request, undoable };
+        if undoing.undoable.effect.undone.is_some() {
+            return undoing.nobody().await;
+        }
+        match undoing.undoable.call.clone() {
+            UndoCall::Command { argv, cwd } => undoing.by_command(argv, cwd).await,
+            UndoCall::Http { method, url, body } => {
+                let call = UndoCallHttp { method: &method, url: &url, body: body.as_ref() };
+                undoing.by_request(call).await
+            }
+            UndoCall::Mcp { server, tool, arguments } => undoing.by_tool(&server, &tool, &arguments).await,
+        }
     }
 }
 
-impl Undoing<'_> {
+impl ActiveUndo<'_> {
     async fn by_command(&self, argv: Vec<String>, cwd: String) -> Result<Passed, Error> {
         let line = CommandLine { argv, cwd, input: None };
         let prepared = self.prepared(line.action(), line.arguments(), String::new());
         let intent = self.intent(&prepared);
-        if self.asked.dry_run {
+        if self.request.dry_run {
             return self.dry_run(&intent, &prepared.rule).await;
         }
-        if !self.asked.alone {
+        let Some(show) = self.request.commands else {
             let trouble = wording::undo_by_hand(&self.undoable.effect);
             return Ok(Passed::refused(&self.undoable.effect, trouble));
-        }
-        let Hall { policy, clock, .. } = self.hall;
-        let means = Arc::clone(&self.hall.means);
-        let options = Options {
-            show: self.asked.show,
+        };
+        let Services { policy, clock, .. } = &**self.services;
+        let backends = Arc::clone(&self.services.backends);
+        let options = CommandOptions {
+            show,
             pass_input: false,
             effect: None,
-            means,
+            backends,
             waits: None,
             output_drain: None,
         };
@@ -115,53 +122,47 @@ impl Undoing<'_> {
         let action = prepared.action.clone();
         let mut upstream =
             CommandUpstream::new(&line, action, (&prepared.rule, policy), holders, clock, options);
-        let passed = self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut upstream).await?;
+        let passed = self.pass(&intent, &prepared, &mut upstream).await?;
         upstream.deliver();
         let reply = upstream.view().and_then(|view| view.places.get("reply").cloned());
         self.confirmed(passed, &prepared, reply.unwrap_or(Json::Null)).await
     }
 
-    async fn by_request(&self) -> Result<Passed, Error> {
-        let UndoCall::Http { method, url, body } = &self.undoable.call else { return self.nobody().await };
-        let arguments = request::arguments(url, body.as_ref());
-        let action = request::action(method, url, &self.hall.policy);
-        let mut prepared = self.prepared(action, arguments, String::new());
+    async fn by_request(&self, call: UndoCallHttp<'_>) -> Result<Passed, Error> {
+        let action = call.action(&self.services.policy);
+        let mut prepared = self.prepared(action, call.arguments(), String::new());
         // Only a header carries the key here; a rule that puts it elsewhere is one without.
         prepared.rule.inject =
             prepared.rule.inject.filter(|inject| matches!(inject.into, InjectInto::Header(_)));
         let intent = self.intent(&prepared);
-        if self.asked.dry_run {
+        if self.request.dry_run {
             return self.dry_run(&intent, &prepared.rule).await;
         }
-        let asker = self.asker(&prepared, None);
-        let upstream = RequestUpstream::new((method, url, body.as_ref()), &prepared.rule, asker);
-        let mut upstream = match upstream {
-            Ok(upstream) => upstream,
-            Err(why) => {
-                return self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut Nobody(why)).await;
-            }
+        let guarded = match call.guarded(self.services, &prepared, intent.clone()) {
+            Ok(guarded) => guarded,
+            Err(why) => return self.pass(&intent, &prepared, &mut NoUpstream(why)).await,
         };
-        let passed = self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut upstream).await?;
-        let reply = upstream.heard.take().unwrap_or(Json::Null);
+        let mut upstream = HttpUpstream::for_undo(&guarded);
+        let mut passed = self.pass(&intent, &prepared, &mut upstream).await?;
+        let answer = upstream.finish();
+        let reply = query::reply(&passed, answer.as_ref());
+        if let Some(data) = answer.and_then(UpstreamAnswer::data).filter(|_| passed.answer.data.is_null()) {
+            passed.answer.data = data;
+        }
         self.confirmed(passed, &prepared, reply).await
     }
 
     async fn by_tool(&self, server: &str, tool: &str, arguments: &str) -> Result<Passed, Error> {
-        if self.asked.dry_run {
+        if self.request.dry_run {
             return self.nobody().await;
         }
-        let (server, started) = match self.hall.means.server(server).await {
+        let (server, started) = match self.servers.get(server).await {
             Ok(server) => server,
-            Err(why) => {
-                let prepared = self.as_kept();
-                let intent = self.intent(&prepared);
-                let mut nobody = Nobody(why);
-                return self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut nobody).await;
-            }
+            Err(why) => return self.not_reached(why).await,
         };
         let passed = self.with_tool(&server, tool, arguments).await;
         if started {
-            crate::ask::means::end(&server).await;
+            configured::end(&server).await;
         }
         passed
     }
@@ -169,16 +170,12 @@ impl Undoing<'_> {
     async fn with_tool(&self, server: &Server, tool: &str, arguments: &str) -> Result<Passed, Error> {
         let call = match tool_call(server, tool, arguments) {
             Ok(call) => call,
-            Err(why) => {
-                let prepared = self.as_kept();
-                let intent = self.intent(&prepared);
-                return self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut Nobody(why)).await;
-            }
+            Err(why) => return self.not_reached(why).await,
         };
         let tools = server.tools(&call.meta()).await;
-        let Hall { means, policy, clock, .. } = self.hall;
+        let Services { backends, policy, clock, .. } = &**self.services;
         let rule = tool_intent::rule(policy, server, &call, tools.get(tool).map(AsRef::as_ref));
-        let prepared = Prepared {
+        let prepared = PreparedUndo {
             action: server.action(tool),
             arguments: call.arguments.clone(),
             authority: server.authority.clone(),
@@ -188,7 +185,7 @@ impl Undoing<'_> {
         let rule = &prepared.rule;
         let mut upstream = ToolUpstream {
             server,
-            means,
+            backends,
             policy,
             call: &call,
             rule,
@@ -202,7 +199,7 @@ impl Undoing<'_> {
             live: None,
             found: None,
         };
-        let mut passed = self.gate.undo(&self.undoable, &intent, rule, &mut upstream).await?;
+        let mut passed = self.pass(&intent, &prepared, &mut upstream).await?;
         let live = upstream.live.take();
         let reply = confirm::reply(&passed, live.as_ref());
         if passed.answer.data.is_null() && reply != Json::Null {
@@ -215,56 +212,77 @@ impl Undoing<'_> {
     async fn nobody(&self) -> Result<Passed, Error> {
         let prepared = self.as_kept();
         let intent = self.intent(&prepared);
-        if self.asked.dry_run {
+        if self.request.dry_run {
             return self.dry_run(&intent, &prepared.rule).await;
         }
-        let mut nobody = Nobody("it has been undone".into());
-        self.gate.undo(&self.undoable, &intent, &prepared.rule, &mut nobody).await
+        self.pass(&intent, &prepared, &mut NoUpstream("it has been undone".into())).await
+    }
+
+    /// The upstream cannot be asked: answers from the record, or why it is not undone.
+    async fn not_reached(&self, why: String) -> Result<Passed, Error> {
+        let prepared = self.as_kept();
+        self.pass(&self.intent(&prepared), &prepared, &mut NoUpstream(why)).await
+    }
+
+    async fn pass(
+        &self,
+        intent: &Intent,
+        prepared: &PreparedUndo,
+        upstream: &mut impl Upstream,
+    ) -> Result<Passed, Error> {
+        self.gate.undo(&self.undoable, intent, &prepared.rule, upstream).await
     }
 
     async fn dry_run(&self, intent: &Intent, rule: &Rule) -> Result<Passed, Error> {
-        let mut nobody = Nobody("nobody is asked by a dry run of an undo".into());
+        let mut nobody = NoUpstream("nobody is asked by a dry run of an undo".into());
         let mut answer = self.gate.dry_run(intent, rule, &mut nobody).await?;
         if let Some(dry_run) = &mut answer.dry_run
             && dry_run.would == semel_core::answer::Would::Run
         {
-            let what = format!("undo {}: {}", self.asked.effect, self.undoable.call);
+            let what = format!("undo {}: {}", self.request.effect, self.undoable.call);
             dry_run.changes = vec![json!({"what": what})];
         }
         Ok(Passed { answer, reply: semel_gate::GivenReply::None, delivery: None })
     }
 
     /// An undo is an effect: where the rule of its action says how, its truth is asked for too.
-    async fn confirmed(&self, mut passed: Passed, prepared: &Prepared, reply: Json) -> Result<Passed, Error> {
+    async fn confirmed(
+        &self,
+        mut passed: Passed,
+        prepared: &PreparedUndo,
+        reply: Json,
+    ) -> Result<Passed, Error> {
         let (Some(confirm), Some(done)) =
             (&prepared.rule.confirm, self.gate.unconfirmed(&prepared.rule, &mut passed))
         else {
             return Ok(passed);
         };
-        let mut asks = Asks { asker: self.asker(prepared, Some(&reply)), confirm };
-        let confirmed = self.gate.confirm(confirm, &done, &mut asks).await?;
+        let query = self.query(prepared, Some(&reply));
+        let confirmed = self.gate.confirm(confirm, &done, &mut ConfirmWitness { query, confirm }).await?;
         self.gate.confirmed_answer(passed, confirmed).await
     }
 
-    fn asker<'b>(&'b self, prepared: &'b Prepared, reply: Option<&'b Json>) -> Asker<'b> {
-        let Prepared { action, arguments, .. } = prepared;
-        let matter = Matter { action, arguments, effect: None, reply, lent: Lent::Nothing };
-        Asker { means: &self.hall.means, policy: &self.hall.policy, matter, signals: None }
+    fn query<'b>(&'b self, prepared: &'b PreparedUndo, reply: Option<&'b Json>) -> Query<'b> {
+        let PreparedUndo { action, arguments, .. } = prepared;
+        let subject = Subject { action, arguments, effect: None, reply, credentials: Credentials::None };
+        Query { backends: &self.services.backends, policy: &self.services.policy, subject, signals: None }
     }
 
-    fn prepared(&self, action: String, arguments: Json, authority: String) -> Prepared {
-        let rule = self.hall.policy.rule_for(&ActionFacts::new(&action, &arguments));
+    fn prepared(&self, action: String, arguments: Json, authority: String) -> PreparedUndo {
+        let rule = self.services.policy.rule_for(&ActionFacts::new(&action, &arguments));
         let rule = if request::speaks_graphql(&arguments) { rule.of_mutation() } else { rule };
-        Prepared { action, arguments, authority, rule: as_undo(rule) }
+        PreparedUndo { action, arguments, authority, rule: as_undo(rule) }
     }
 
     /// The call without a look at whom it would reach.
-    fn as_kept(&self) -> Prepared {
+    fn as_kept(&self) -> PreparedUndo {
         let arguments = match &self.undoable.call {
             UndoCall::Mcp { arguments, .. } => {
                 Json::object([("args", json::parse(arguments).unwrap_or(Json::Null))])
             }
-            UndoCall::Http { url, body, .. } => request::arguments(url, body.as_ref()),
+            UndoCall::Http { method, url, body } => {
+                UndoCallHttp { method, url, body: body.as_ref() }.arguments()
+            }
             UndoCall::Command { argv, .. } => {
                 Json::object([("argv", Json::Array(argv.iter().map(|word| Json::str(word)).collect()))])
             }
@@ -272,9 +290,9 @@ impl Undoing<'_> {
         self.prepared(self.undoable.call.action(), arguments, String::new())
     }
 
-    fn intent(&self, prepared: &Prepared) -> Intent {
-        let Prepared { action, arguments, authority, rule } = prepared;
-        let Asked { tenant, principal, by, reason, .. } = self.asked;
+    fn intent(&self, prepared: &PreparedUndo) -> Intent {
+        let PreparedUndo { action, arguments, authority, rule } = prepared;
+        let UndoRequest { tenant, principal, by, reason, .. } = self.request;
         let ask = Ask {
             tenant,
             principal,
@@ -303,7 +321,7 @@ impl Undoing<'_> {
     }
 }
 
-/// Whatever its action is by itself: nobody wants a thing taken back twice.
+/// Every undo is consequential: nobody wants a thing taken back twice.
 fn as_undo(rule: Arc<Rule>) -> Rule {
     Rule { class: Class::Consequential, ..Arc::unwrap_or_clone(rule) }
 }
@@ -319,10 +337,10 @@ fn tool_call(server: &Server, tool: &str, arguments: &str) -> Result<ToolCall, S
     ToolCall::read(&Id::text("undo"), &message, |_| None).map_err(|bad| bad.to_string())
 }
 
-/// Nobody who could carry it out, and why.
-struct Nobody(String);
+/// No upstream could carry it out, and why.
+struct NoUpstream(String);
 
-impl Upstream for Nobody {
+impl Upstream for NoUpstream {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         Err(NotStarted { why: self.0.clone(), data: Value::Null })
     }

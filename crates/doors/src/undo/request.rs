@@ -1,289 +1,140 @@
-//! An undo by an HTTP request: sent once, with the idempotency key of its effect.
+//! An undo by an HTTP request, which goes the way of the HTTP door: sent once, and read by the same table.
 
-use crate::ask::http::{address, content, request};
-use crate::ask::origins::Origin;
-use crate::ask::{ANSWER_BYTES_MAX, Asker, Matter, Reply as Found, TAKES_MAX, Told};
-use crate::command::render::said;
-use crate::http::body::{self, Unreadable};
-use crate::http::client::{Client, Failed, Prepared};
+use crate::http::client::Client;
 use crate::http::target::Target;
-use crate::proxy::classify::{self, Meaning, is_gone};
+use crate::proxy::Offer;
+use crate::proxy::arguments::{Arguments, BodyShape};
 use crate::proxy::graphql;
-use crate::redact::SecretParts;
-use crate::redact::Secrets;
+use crate::proxy::guarded::GuardedRequest;
+use crate::proxy::intent::UnderstoodRequest;
+use crate::proxy::offer::OfferSettings;
+use crate::proxy::path::UpstreamPath;
+use crate::query::Credentials;
+use crate::query::http::{address, request};
+use crate::query::origins::UrlOrigin;
+use crate::services::Services;
+use crate::wire::form;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use semel_core::answer::EffectWord;
-use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
-use semel_core::ids::AttemptNo;
+use http::{HeaderMap, HeaderValue, header};
+use semel_core::intent::Intent;
 use semel_core::json::{self, Json};
-use semel_core::outcome::Outcome;
-use semel_core::policy::Policy;
-use semel_core::policy::graphql::GraphqlRequest;
-use semel_core::policy::rule::{EffectWording, InjectInto, Probe, Rule};
-use semel_core::policy::upstreams::{KEY_HEADER, KeyPolicy};
-use semel_core::redact::redact;
-use semel_core::undo::{BodyForm, UndoBody};
-use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
-use serde_json::{Value, json};
-use std::time::Duration;
+use semel_core::policy::graphql::Asked;
+use semel_core::policy::rule::Form;
+use semel_core::policy::{Policy, Rule};
+use semel_core::undo::UndoBody;
+use semel_gate::clock::Clock;
+use std::sync::Arc;
 
-/// Where the rule has no timeout: longer than any gateway waits.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(120);
-
+/// An undo as the gate takes it.
 #[derive(Debug)]
-pub struct RequestUpstream<'a> {
-    client: Client,
-    method: &'a str,
-    headers: HeaderMap,
-    body: Bytes,
-    rule: &'a Rule,
-    asker: Asker<'a>,
-    /// What it asks of GraphQL.
-    asked: GraphqlRequest,
-    prepared: Option<Prepared>,
-    /// What it answered.
-    pub heard: Option<Json>,
+pub struct PreparedUndo {
+    pub action: String,
+    pub arguments: Json,
+    /// Tells two servers of one name apart.
+    pub authority: String,
+    pub rule: Rule,
 }
 
-impl<'a> RequestUpstream<'a> {
-    pub fn new(
-        (method, url, body): (&'a str, &str, Option<&UndoBody>),
-        rule: &'a Rule,
-        asker: Asker<'a>,
-    ) -> Result<Self, String> {
-        let (target, mut headers) = address(url, &asker)?;
-        let asked = asked(&target, body);
-        let body = match body {
-            None => Bytes::new(),
-            Some(UndoBody { form: BodyForm::Json, members }) => {
-                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-                Bytes::from(members.clone())
-            }
-            Some(UndoBody { form: BodyForm::Urlencoded, members }) => {
-                let kind = HeaderValue::from_static("application/x-www-form-urlencoded");
-                headers.insert(header::CONTENT_TYPE, kind);
-                Bytes::from(urlencoded(members))
-            }
-        };
+/// The call of an undo by HTTP.
+#[derive(Debug, Clone, Copy)]
+pub struct UndoCallHttp<'a> {
+    pub method: &'a str,
+    pub url: &'a str,
+    pub body: Option<&'a UndoBody>,
+}
+
+impl UndoCallHttp<'_> {
+    /// The request for the gate; or why there is none.
+    pub fn guarded(
+        &self,
+        services: &Arc<Services>,
+        undo: &PreparedUndo,
+        intent: Intent,
+    ) -> Result<GuardedRequest, String> {
+        let (target, mut headers) = address(self.url, &services.backends.origins, Credentials::None)?;
+        let (kind, body) = self.content();
+        headers.extend(kind.map(|kind| (header::CONTENT_TYPE, HeaderValue::from_static(kind))));
+        let (parts, body) = request(self.method, &target, headers, body)?.into_parts();
         let client = Client::to(target).map_err(|error| error.to_string())?;
-        Ok(RequestUpstream { client, method, headers, body, rule, asker, asked, prepared: None, heard: None })
-    }
-
-    async fn exchange(&mut self, key: Option<&str>) -> Result<(StatusCode, Result<Json, u64>), Lost> {
-        let mut headers = self.headers.clone();
-        if let Some(key) = key {
-            let name = match self.rule.inject.as_ref().map(|inject| &inject.into) {
-                Some(InjectInto::Header(name)) => name.as_str(),
-                _ => KEY_HEADER,
-            };
-            let never = |why: String| Lost::NeverSent(why);
-            let name: HeaderName = name.parse().map_err(|_| never(format!("{name} is no header")))?;
-            headers.insert(name, HeaderValue::from_str(key).map_err(|error| never(error.to_string()))?);
-        }
-        let request = request(self.method, self.client.target(), headers, self.body.clone())
-            .map_err(Lost::NeverSent)?;
-        // Prepared once for a call; a second attempt of it makes a connection of its own.
-        let prepared = match self.prepared.take().and_then(Prepared::fresh) {
-            Some(prepared) => prepared,
-            None => self.client.prepare().await.map_err(|error| Lost::NeverSent(error.to_string()))?,
+        let path = client.target().uri().path().to_owned();
+        let settings = OfferSettings {
+            client: client.clone(),
+            authority: undo.authority.clone(),
+            headers: HeaderMap::new(),
+            run: None,
         };
-        let response = self.client.send(prepared, request).await.map_err(|failed| match failed {
-            Failed::NeverSent(why) => Lost::NeverSent(why),
-            Failed::Lost(why) => Lost::Unanswered(why),
-        })?;
-        let (head, body) = response.into_parts();
-        let read = match body::read(body, ANSWER_BYTES_MAX, TAKES_MAX).await {
-            Ok(bytes) => Ok(content(&head.headers, &bytes).unwrap_or(Json::Null)),
-            Err(Unreadable::TooLarge(max)) => Err(max as u64),
-            Err(error) => return Err(Lost::Unanswered(format!("{}: {error}", head.status.as_u16()))),
+        let offer = Offer::of_url(settings, &services.policy).map_err(|error| error.to_string())?;
+        let understood = UnderstoodRequest {
+            action: undo.action.clone(),
+            rule: Arc::new(undo.rule.clone()),
+            arguments: Arguments {
+                json: undo.arguments.clone(),
+                shape: BodyShape::Opaque,
+                asked: self.asked(&path),
+            },
+            key: None,
+            key_in_place: false,
+            may_be_another: false,
         };
-        Ok((head.status, read))
-    }
-
-    /// As the HTTP door reads it. An undo happens once for each effect, so what proves nothing is a doubt.
-    fn outcome(&self, status: StatusCode, read: &Result<Json, u64>) -> Outcome {
-        let reply = match read {
-            Ok(_) => Reply::Kept,
-            Err(bytes) => Reply::TooLarge(*bytes),
-        };
-        let line = format!("HTTP {}", status.as_u16());
-        let meaning = classify::meaning(status, self.rule, &KeyPolicy::default(), true);
-        let within = |body: &Json| {
-            classify::within(meaning, self.rule, &self.asked, true, body.canonical().as_bytes())
-        };
-        // Nobody refuses at such length.
-        let told = read.as_ref().map_or(Ok(meaning), within);
-        match told {
-            Ok(Meaning::Applied | Meaning::Accepted) => {
-                let body = read.as_ref().unwrap_or(&Json::Null);
-                let accepted =
-                    status == StatusCode::ACCEPTED || said(body.canonical().as_bytes()).only_accepted;
-                let evidence = if accepted { Evidence::Accepted } else { Evidence::Reported };
-                Outcome::Applied { evidence, word: self.word(status, body), reply }
-            }
-            Ok(Meaning::Refused { .. } | Meaning::Reported) => {
-                let why = if status.is_success() { format!("{line}, which refuses it") } else { line };
-                Outcome::NotApplied { why: NotAppliedWhy::Refused(why), reply }
-            }
-            Ok(Meaning::Ambiguous) => {
-                Outcome::InDoubt { why: format!("it answered {line}"), sender_gone: true }
-            }
-            Err(_) => {
-                // An expression that fails tells what it failed at, and must not tell what is secret.
-                let of_kept = read.as_ref().ok().map(|body| within(&self.kept(body)));
-                let why = of_kept.and_then(Result::err).unwrap_or_else(|| "it does not say".to_owned());
-                Outcome::InDoubt { why: format!("it answered {line}: {why}"), sender_gone: true }
-            }
-        }
-    }
-
-    /// What the ledger keeps of an answer.
-    fn recorded(&self, status: Option<StatusCode>, body: &Json) -> Vec<u8> {
-        let status = status.map(|status| status.as_u16());
-        json!({"status": status, "body": self.kept(body).to_value()}).to_string().into_bytes()
-    }
-
-    /// A body without what must not be written.
-    fn kept(&self, body: &Json) -> Json {
-        let mut body = redact(body, &[]);
-        SecretParts::of(self.rule).hide_in(&mut body);
-        body
-    }
-
-    fn word(&self, status: StatusCode, reply: &Json) -> EffectWord {
-        let by_rule = match &self.rule.effect {
-            Some(EffectWording::Word(word)) => Some(*word),
-            Some(EffectWording::Expression(expression)) => {
-                let said = expression.eval(&[("reply", reply)]).ok();
-                said.and_then(|said| EffectWord::parse(said.as_str()?))
-            }
-            None => None,
-        };
-        by_rule.unwrap_or(match self.method {
-            "DELETE" => EffectWord::Deleted,
-            _ if status == StatusCode::CREATED => EffectWord::Created,
-            _ => EffectWord::Updated,
+        Ok(GuardedRequest {
+            services: Arc::clone(services),
+            offer: Arc::new(offer),
+            client,
+            method: parts.method,
+            uri: parts.uri,
+            path,
+            headers: parts.headers,
+            body,
+            turn: None,
+            understood,
+            intent,
+            received_at: services.clock.elapsed(),
+            token: None,
         })
     }
-}
 
-enum Lost {
-    NeverSent(String),
-    Unanswered(String),
-}
-
-impl Upstream for RequestUpstream<'_> {
-    async fn prepare(&mut self) -> Result<(), NotStarted> {
-        self.prepared = self.prepared.take().and_then(Prepared::fresh);
-        if self.prepared.is_none() {
-            let prepared = self.client.prepare().await;
-            self.prepared =
-                Some(prepared.map_err(|error| NotStarted { why: error.to_string(), data: Value::Null })?);
-        }
-        Ok(())
+    /// The action as rules name it: with the service's name where the address is a configured API's.
+    pub fn action(&self, policy: &Policy) -> String {
+        let (method, url) = (self.method, self.url);
+        let Ok(target) = Target::parse(url) else { return format!("http:{method} {url}") };
+        let origin = UrlOrigin::of(&target);
+        let same = |api: &str| Target::parse(api).is_ok_and(|api| UrlOrigin::of(&api) == origin);
+        let api = policy.upstreams.values().find(|api| same(&api.url));
+        let service = api.map_or_else(|| target.authority().to_owned(), |api| api.service.clone());
+        format!("http:{method} {service}{}", target.uri().path())
     }
 
-    async fn send(&mut self, sending: Sending<'_>) -> Sent {
-        let within = sending.timeout.unwrap_or(ANSWERS_WITHIN);
-        let key = sending.recorded.map(|recorded| recorded.idempotency_key.to_owned());
-        let lost = match tokio::time::timeout(within, self.exchange(key.as_deref())).await {
-            Ok(Ok((status, read))) => {
-                let was_sent_before = sending.recorded.is_some_and(|recorded| recorded.effect.has_unproven());
-                let outcome = match self.outcome(status, &read) {
-                    Outcome::NotApplied { .. } if was_sent_before && is_gone(self.method, status) => {
-                        Outcome::gone()
-                    }
-                    outcome => outcome,
-                };
-                let body = read.as_ref().map_or(Value::Null, Json::to_value);
-                let data = json!({"status": status.as_u16(), "body": body});
-                let kept = read.as_ref().ok().map(|body| self.recorded(Some(status), body));
-                self.heard = read.ok();
-                return Sent { reply: kept, data, ..Sent::of(outcome) };
-            }
-            Ok(Err(lost)) => lost,
-            Err(_) => Lost::Unanswered(format!("it did not answer within {} s", within.as_secs())),
+    /// The request as rules of the HTTP door see it.
+    pub fn arguments(&self) -> Json {
+        let (kind, body) = self.content();
+        let kind = kind.map(|kind| (header::CONTENT_TYPE, HeaderValue::from_static(kind)));
+        let read = || {
+            let target = Target::parse(self.url).ok()?;
+            let path = target.uri().path_and_query()?.as_str();
+            let path = UpstreamPath::at("", path).ok()?;
+            Arguments::read(&path, target.uri().query(), &HeaderMap::from_iter(kind), &body).ok()
         };
-        let outcome = match lost {
-            Lost::NeverSent(why) => {
-                Outcome::NotApplied { why: NotAppliedWhy::NeverSent(why), reply: Reply::Unknown }
-            }
-            // Its connection is gone, so nothing more of it can be sent.
-            Lost::Unanswered(why) => Outcome::InDoubt { why, sender_gone: true },
-        };
-        Sent::of(outcome)
+        read().map_or_else(|| Json::object([("path", Json::str(self.url))]), |arguments| arguments.json)
     }
 
-    async fn probe(&mut self, probe: &Probe, _: Option<&Effect>) -> ProbeAnswer {
-        let told = self.asker.probe(probe).await;
-        let secrets = Secrets::of(self.asker.matter.arguments, self.rule);
-        match told {
-            Told::No => ProbeAnswer::No,
-            Told::Unknown(why) => ProbeAnswer::Unknown { why: secrets.out_of_line(&why).into_owned() },
-            Told::Yes { reply: found, reply_failed } => {
-                let found = found.map(|found| match found {
-                    Found::Value(value) => value,
-                    Found::Printed(stdout) => Json::str(&String::from_utf8_lossy(&stdout)),
-                });
-                let word = Some(self.word(StatusCode::OK, found.as_ref().unwrap_or(&Json::Null)));
-                let reply = found.map(|value| self.recorded(None, &value));
-                let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
-                ProbeAnswer::Yes { reply, word, reply_failed }
+    /// The body with its type.
+    fn content(&self) -> (Option<&'static str>, Bytes) {
+        match self.body {
+            None => (None, Bytes::new()),
+            Some(UndoBody { form: Form::Json, members }) => {
+                (Some("application/json"), Bytes::from(members.clone()))
+            }
+            Some(UndoBody { form: Form::Urlencoded, members }) => {
+                (Some("application/x-www-form-urlencoded"), Bytes::from(urlencoded(members)))
             }
         }
     }
 
-    fn sends_while_alive(&self) -> bool {
-        false
+    /// The question of a GraphQL document, by which its answer is read.
+    fn asked(&self, path: &str) -> Asked {
+        let body = self.body.and_then(|body| json::parse(&body.members).ok());
+        body.map_or(Asked::Unknown, |body| graphql::asked(path, None, &body))
     }
-
-    fn view(&self) -> Option<CallView> {
-        let Matter { action, arguments, effect, lent, .. } = self.asker.matter;
-        let reply = Some(self.heard.as_ref()?);
-        let matter = Matter { action, arguments, effect, reply, lent };
-        Some(CallView { places: matter.places(), cwd: "/".into() })
-    }
-
-    fn join(&mut self, _: &Effect, _: AttemptNo) {}
-
-    fn let_go(&mut self) {}
-}
-
-/// The action as rules name it: with the service's name where the address is a configured API's.
-pub fn action(method: &str, url: &str, policy: &Policy) -> String {
-    let Ok(target) = Target::parse(url) else { return format!("http:{method} {url}") };
-    let origin = Origin::of(&target);
-    let same = |api: &str| Target::parse(api).is_ok_and(|api| Origin::of(&api) == origin);
-    let api = policy.upstreams.values().find(|api| same(&api.url));
-    let service = api.map_or_else(|| target.authority().to_owned(), |api| api.service.clone());
-    format!("http:{method} {service}{}", target.uri().path())
-}
-
-/// What rules see of the request.
-pub fn arguments(url: &str, body: Option<&UndoBody>) -> Json {
-    let (path, query) = match Target::parse(url) {
-        Ok(target) => (target.uri().path().to_owned(), target.uri().query().unwrap_or_default().to_owned()),
-        Err(_) => (url.to_owned(), String::new()),
-    };
-    let mut members = vec![("path".to_owned(), Json::str(&path))];
-    if !query.is_empty() {
-        members.push(("query".to_owned(), Json::str(&query)));
-    }
-    if let Some(mut body) = body.and_then(|body| json::parse(&body.members).ok()) {
-        // Rules know a mutation by what the door tells of it.
-        if let Ok(Some(graphql)) = graphql::of(&path, None, &body) {
-            graphql.describe(&mut body);
-        }
-        members.push(("body".to_owned(), body));
-    }
-    Json::Object(members.into_iter().collect())
-}
-
-/// What its answer is read by.
-fn asked(target: &Target, body: Option<&UndoBody>) -> GraphqlRequest {
-    let body = body.and_then(|body| json::parse(&body.members).ok());
-    body.map_or(GraphqlRequest::Unknown, |body| graphql::asked(target.uri().path(), None, &body))
 }
 
 /// Whether these are the arguments of a request in GraphQL. An undo is never a mere question.
@@ -294,40 +145,9 @@ pub fn speaks_graphql(arguments: &Json) -> bool {
 /// One object as the fields of a web form.
 fn urlencoded(members: &str) -> String {
     let Ok(Json::Object(members)) = json::parse(members) else { return String::new() };
-    let encoded = |text: &str| {
-        let mut out = String::new();
-        for byte in text.bytes() {
-            match byte {
-                b' ' => out.push('+'),
-                b'-' | b'.' | b'_' | b'*' => out.push(char::from(byte)),
-                byte if byte.is_ascii_alphanumeric() => out.push(char::from(byte)),
-                byte => out.push_str(&format!("%{byte:02X}")),
-            }
-        }
-        out
-    };
     let fields = members.iter().map(|(name, value)| {
         let value = value.as_str().map_or_else(|| value.canonical(), str::to_owned);
-        format!("{}={}", encoded(name), encoded(&value))
+        format!("{}={}", form::encoded(name), form::encoded(&value))
     });
     fields.collect::<Vec<_>>().join("&")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_form_is_encoded_as_web_pages_do() {
-        assert_eq!(urlencoded(r#"{"charge": "ch 1&a=b", "amount": 7}"#), "amount=7&charge=ch+1%26a%3Db");
-    }
-
-    #[test]
-    fn the_action_has_the_name_of_the_service() {
-        let policy = Policy::default();
-        assert_eq!(
-            action("DELETE", "https://api.example.com/v1/x/1?a=b", &policy),
-            "http:DELETE api.example.com/v1/x/1"
-        );
-    }
 }

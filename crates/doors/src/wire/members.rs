@@ -31,7 +31,7 @@ impl<'a> Members<'a> {
             // Texts and numbers are asked too, and the parser's complaint costs more than its work.
             return None;
         }
-        serde_json::Deserializer::from_str(json).deserialize_map(Reader).ok()
+        serde_json::Deserializer::from_str(json).deserialize_map(MembersVisitor).ok()
     }
 
     fn named_twice(&self) -> Option<&str> {
@@ -117,9 +117,9 @@ pub fn quoted(text: &str) -> String {
     serde_json::to_string(text).expect("a text is JSON")
 }
 
-struct Reader;
+struct MembersVisitor;
 
-impl<'de> Visitor<'de> for Reader {
+impl<'de> Visitor<'de> for MembersVisitor {
     type Value = Members<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -128,7 +128,7 @@ impl<'de> Visitor<'de> for Reader {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
         let mut members = Vec::new();
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(JsonMemberName(name)) = map.next_key()? {
             let value: &'de RawValue = map.next_value()?;
             members.push((name, Cow::Borrowed(value.get())));
         }
@@ -139,7 +139,7 @@ impl<'de> Visitor<'de> for Reader {
 /// A plain `Cow` would always be read as owned.
 #[derive(serde::Deserialize)]
 #[serde(transparent)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+struct JsonMemberName<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

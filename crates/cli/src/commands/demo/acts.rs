@@ -185,7 +185,7 @@ fn expect_same(act: &mut Act, who: &str, first: &RunAnswer, later: &RunAnswer) {
     act.must(later.succeeded("replayed") && same && later.charge().is_some(), || told(who, later));
 }
 
-/// What was told that should not have been.
+/// Claims that should not have been made.
 fn told(who: &str, answer: &RunAnswer) -> String {
     let code = answer.code.map_or_else(|| "a signal".to_owned(), |code| format!("exit {code}"));
     let words =

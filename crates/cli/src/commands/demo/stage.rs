@@ -1,10 +1,10 @@
-//! What people see of the demo, and how long they have to read it.
+//! The demo on the screen, and the time to read it.
 
 use super::judge::Act;
 use super::world::{DemoWorld, RunAnswer};
 use crate::output::Output;
 use owo_colors::OwoColorize;
-use semel_doors::command::child::Signals;
+use semel_doors::process::child::Signals;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use std::fmt;
 use std::time::Duration;
@@ -56,24 +56,24 @@ impl Narrator {
         self.pause(AFTER_LINE)
     }
 
-    /// What one should know.
+    /// A fact to know.
     pub fn aside(&self, text: &str) {
         self.line(format_args!("  {}", text.dimmed()));
     }
 
-    /// What somebody does.
+    /// A deed.
     pub fn does(&self, command: impl fmt::Display) -> anyhow::Result<()> {
         self.line(format_args!("  {} {command}", "$".dimmed()));
         self.pause(AFTER_LINE)
     }
 
-    /// What comes of it.
+    /// Its outcome.
     pub fn gets(&self, what: impl fmt::Display) -> anyhow::Result<()> {
         self.line(format_args!("    {what}"));
         self.pause(AFTER_LINE)
     }
 
-    /// What semel says to it, in the answer's own words.
+    /// Semel's answer, in its own words.
     pub fn answered(&self, answer: &RunAnswer) -> anyhow::Result<()> {
         let exit = answer.code.map_or_else(|| "killed".to_owned(), |code| format!("exit {code}"));
         let outcome = answer.text("outcome");

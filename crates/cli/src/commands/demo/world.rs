@@ -79,7 +79,7 @@ impl DemoWorld {
         self.directory.close().context("the temporary directory cannot be removed")
     }
 
-    /// What an agent runs to pay.
+    /// The command by which an agent pays.
     pub fn pay(&self, request: &[&str]) -> Vec<OsString> {
         let (program, book) = (self.program.clone().into_os_string(), self.book().into_os_string());
         let head = [program, "demo".into(), "pay".into(), "--book".into(), book];
@@ -168,7 +168,7 @@ impl PendingRun {
     }
 }
 
-/// What `semel run` told its caller.
+/// The answer of `semel run` to its caller.
 #[derive(Debug)]
 pub struct RunAnswer {
     pub code: Option<i32>,

@@ -92,7 +92,7 @@ impl Backups {
         let make = |directory: &Path| DirBuilder::new().recursive(true).mode(0o700).create(directory);
         make(&self.directory).with_context(about)?;
         let own = self.directory.symlink_metadata().with_context(about)?;
-        // Whoever else could write there could say what a file was before.
+        // Another writer there could say what a file was before.
         let ours =
             own.is_dir() && own.uid() == rustix::process::geteuid().as_raw() && own.mode() & 0o077 == 0;
         ensure!(

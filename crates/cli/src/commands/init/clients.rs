@@ -3,7 +3,7 @@
 use super::format::Format;
 use crate::args::ClientChoice;
 
-/// What a client calls the parts of a server's entry.
+/// A client's names for the parts of a server's entry.
 #[derive(Debug)]
 pub struct McpClient {
     pub choice: ClientChoice,
@@ -13,7 +13,7 @@ pub struct McpClient {
     pub name: &'static str,
     /// Where a file that is for servers keeps them.
     pub containers: Containers,
-    /// What holds the address of a remote server, the most telling first.
+    /// Members that hold the address of a remote server, the most telling first.
     pub urls: &'static [&'static str],
     /// The one of them at which the client speaks SSE unless `type` says otherwise.
     pub sse_url: Option<&'static str>,
@@ -25,7 +25,7 @@ pub struct McpClient {
 /// The paths to the objects of a file that hold servers; `*` is any name.
 pub type Containers = &'static [&'static [&'static str]];
 
-/// What becomes of `type` when a remote server turns into a local one.
+/// The new `type` when a remote server turns into a local one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TypeMember {
     /// The client knows the word `stdio`.

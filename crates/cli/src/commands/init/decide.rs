@@ -1,4 +1,4 @@
-//! What happens to each server, and why.
+//! The treatment of each server, with its reason.
 
 use super::clients::McpClient;
 use super::edit::{EntryPath, MemberEdit};
@@ -32,7 +32,7 @@ pub enum GuardDecision {
     },
 }
 
-/// What the decisions depend on besides the entries.
+/// The facts behind the decisions, besides the entries.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
     pub front: FrontWords<'a>,
@@ -91,7 +91,7 @@ fn local(
     let (command, note) = match resolve::program(&server.command, server.own_path, around.search) {
         Program::Absolute(path) => (path, None),
         Program::AsItIs(why) => (server.command.clone(), why.map(str::to_owned)),
-        Program::Line => {
+        Program::StatsLine => {
             let why = "its command is a line for a shell; put its words into args".to_owned();
             return GuardDecision::LeftAlone { why };
         }

@@ -34,9 +34,9 @@ pub struct RemoteEntry {
     pub url: String,
     /// By name.
     pub headers: Vec<Header>,
-    /// What `type` says.
+    /// The value of `type`.
     pub kind: Option<String>,
-    /// What it may hold although no client reads it there.
+    /// Members that no client reads there.
     pub env: Map<String, Value>,
     /// A member that says that the client itself signs in, or makes headers as it goes.
     pub signs_in: Option<&'static str>,
@@ -188,7 +188,7 @@ fn remote(member: &'static str, url: &str, members: &Map<String, Value>, client:
     })
 }
 
-/// What a client passes over in the entry of a remote server, and semel would have to overwrite.
+/// Members that a client passes over in the entry of a remote server, and that semel would have to overwrite.
 fn in_the_way(members: &Map<String, Value>, headers: &[Header]) -> Option<&'static str> {
     let named = headers.iter().any(|header| matches!(header.from, HeaderFrom::Variable(_)));
     let args = members.get("args").is_some_and(|args| args.as_array().is_none_or(|args| !args.is_empty()));

@@ -14,6 +14,7 @@ mod format;
 mod guard;
 mod known;
 mod mask;
+mod outcome;
 mod packs;
 mod places;
 mod plan;
@@ -26,14 +27,14 @@ mod write;
 
 use crate::args::{ClientChoice, InitArgs};
 use crate::context::Context;
-use crate::neutral;
 use crate::output::Hinted;
+use crate::terminal_text;
 use backups::Backups;
 use clap::ValueEnum;
 use decide::Surroundings;
 use guard::FrontWords;
+use outcome::FileOutcome;
 use places::Candidate;
-use report::FileOutcome;
 use std::path::Path;
 use std::process::ExitCode;
 use write::FileSnapshot;
@@ -113,7 +114,7 @@ fn report(context: &Context, args: &InitArgs, outcomes: &[FileOutcome]) -> ExitC
         output.data(report::text(outcomes, args, &flags(context), context));
         let shared = outcomes.iter().filter_map(FileOutcome::plan).filter(|plan| plan.candidate.shared);
         for plan in shared.filter(|plan| plan.changes() && !args.undo) {
-            let path = neutral::line(&plan.candidate.path.display().to_string());
+            let path = terminal_text::line(&plan.candidate.path.display().to_string());
             output.say(format!(
                 "note: {path} belongs to the project; the paths in it hold on this machine only"
             ));

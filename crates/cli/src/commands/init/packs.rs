@@ -1,7 +1,7 @@
 //! Which packs fit the servers, and where to include them. That file is written by people, so it is only named.
 
+use super::outcome::FileOutcome;
 use super::plan::{ServerRow, Treatment};
-use super::report::FileOutcome;
 use crate::context::Context;
 use crate::policy_files;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub struct Packs {
     /// With `pack:` before each.
     fitting: Vec<String>,
-    /// What is to be written where, if not all of them are included.
+    /// The line to write, and where, if not all of them are included.
     pub advice: Option<Advice>,
 }
 
@@ -60,7 +60,7 @@ impl Packs {
     }
 }
 
-/// What a policy includes. One that cannot be read includes nothing; `semel policy check` says why.
+/// The includes of a policy. One that cannot be read includes nothing; `semel policy check` says why.
 fn included(file: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let document = text.parse::<toml_edit::DocumentMut>().unwrap_or_default();

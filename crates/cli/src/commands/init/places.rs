@@ -17,7 +17,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// What of the way to a server only this file says: a project of Claude Code.
+    /// The part of the way to a server that only this file says: a project of Claude Code.
     pub fn named_within<'a>(&self, place: &'a EntryPath) -> Option<&'a str> {
         let fits = |path: &&&[&str]| {
             path.len() == place.container.len()

@@ -1,4 +1,4 @@
-//! What a file would become, server by server.
+//! The plan for one file, server by server.
 
 use super::backups::Backups;
 use super::decide::{self, GuardDecision, Surroundings};
@@ -22,7 +22,7 @@ pub struct FilePlan {
     pub shown: BTreeSet<String>,
 }
 
-/// What happens to one server.
+/// The plan for one server.
 #[derive(Debug)]
 pub struct ServerRow {
     pub place: EntryPath,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 /// Windows editors write it; no parser here expects it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
-/// What the clients themselves read: comments and trailing commas, and nothing else beyond JSON.
+/// The JSON that the clients themselves read: with comments and trailing commas, and nothing else beyond JSON.
 const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,

@@ -1,57 +1,20 @@
-//! What `semel init` says: a diff of each file, a line for each server, and what to do next.
+//! The report of `semel init`: a diff of each file, a line for each server, and the next step.
 
 use super::mask::masked;
+use super::outcome::FileOutcome;
 use super::packs::Packs;
-use super::plan::{FilePlan, ServerRow};
+use super::plan::FilePlan;
 use crate::args::InitArgs;
 use crate::config::Environment;
 use crate::context::Context;
-use crate::{neutral, table};
+use crate::{table, terminal_text};
 use owo_colors::OwoColorize;
 use serde_json::{Value, json};
 use similar::TextDiff;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Lines around a change, as every diff has them.
 const CONTEXT_LINES: usize = 3;
-
-/// One configuration, and what came of it.
-#[derive(Debug)]
-pub enum FileOutcome {
-    Planned(FilePlan),
-    /// With where the former content is kept.
-    Written(FilePlan, PathBuf),
-    NotWritten(FilePlan, anyhow::Error),
-    NotRead {
-        client: &'static str,
-        path: PathBuf,
-        error: anyhow::Error,
-    },
-}
-
-impl FileOutcome {
-    pub fn plan(&self) -> Option<&FilePlan> {
-        match self {
-            FileOutcome::Planned(plan) | FileOutcome::Written(plan, _) | FileOutcome::NotWritten(plan, _) => {
-                Some(plan)
-            }
-            FileOutcome::NotRead { .. } => None,
-        }
-    }
-
-    /// What went wrong, and with which file.
-    pub fn error(&self) -> Option<(&Path, &anyhow::Error)> {
-        match self {
-            FileOutcome::Planned(_) | FileOutcome::Written(..) => None,
-            FileOutcome::NotWritten(plan, error) => Some((&plan.candidate.path, error)),
-            FileOutcome::NotRead { path, error, .. } => Some((path, error)),
-        }
-    }
-
-    pub fn rows(&self) -> impl Iterator<Item = (&FilePlan, &ServerRow)> {
-        self.plan().into_iter().flat_map(|plan| plan.rows.iter().map(move |row| (plan, row)))
-    }
-}
 
 pub fn text(outcomes: &[FileOutcome], args: &InitArgs, flags: &[String], context: &Context) -> String {
     let environment = &context.environment;
@@ -66,12 +29,12 @@ pub fn text(outcomes: &[FileOutcome], args: &InitArgs, flags: &[String], context
             let file = near(&plan.candidate.path, environment);
             let within = plan.candidate.named_within(&row.place).map(|name| format!(" ({name})"));
             vec![
-                neutral::line(&row.place.server),
+                terminal_text::line(&row.place.server),
                 plan.candidate.client.title.to_owned(),
-                neutral::line(&format!("{file}{}", within.unwrap_or_default())),
+                terminal_text::line(&format!("{file}{}", within.unwrap_or_default())),
                 row.action.words().to_owned(),
                 row.pack.unwrap_or("-").to_owned(),
-                neutral::line(row.why.as_deref().unwrap_or_default()),
+                terminal_text::line(row.why.as_deref().unwrap_or_default()),
             ]
         })
         .collect();
@@ -82,7 +45,7 @@ pub fn text(outcomes: &[FileOutcome], args: &InitArgs, flags: &[String], context
         parts.push(lines.join("\n"));
     }
     if !args.undo {
-        let near = |path: &Path| neutral::line(&near(path, environment));
+        let near = |path: &Path| terminal_text::line(&near(path, environment));
         parts.extend(Packs::of(outcomes, context).text(near));
     }
     parts.push(next(outcomes, args, flags));
@@ -146,7 +109,7 @@ fn diff(plan: &FilePlan) -> String {
     let diff = TextDiff::from_lines(&before, &after);
     let mut unified = diff.unified_diff();
     unified.context_radius(CONTEXT_LINES).header(&path, &path);
-    neutral::lines(unified.to_string().trim_end())
+    terminal_text::lines(unified.to_string().trim_end())
 }
 
 fn coloured(diff: &str) -> String {
@@ -175,7 +138,7 @@ fn next(outcomes: &[FileOutcome], args: &InitArgs, flags: &[String]) -> String {
     let mut backups = Vec::new();
     for outcome in outcomes {
         if let FileOutcome::Written(_, backup) = outcome {
-            backups.push(format!("  {}", neutral::line(&backup.display().to_string())));
+            backups.push(format!("  {}", terminal_text::line(&backup.display().to_string())));
         }
     }
     let changes = outcomes.iter().filter_map(FileOutcome::plan).any(FilePlan::changes);
@@ -212,7 +175,7 @@ fn snippet(flags: &[String]) -> String {
 fn command(args: &InitArgs, flags: &[String]) -> String {
     let quoted = |word: &String| {
         let quoted = shlex::try_quote(word).map_or_else(|_| word.clone(), |quoted| quoted.into_owned());
-        neutral::line(&quoted)
+        terminal_text::line(&quoted)
     };
     let mut words = vec!["semel".to_owned(), "init".to_owned()];
     words.extend(flags.iter().map(quoted));

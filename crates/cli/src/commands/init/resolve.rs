@@ -27,7 +27,7 @@ pub enum Program {
     /// It stays as it is, for a reason that may be worth a word.
     AsItIs(Option<&'static str>),
     /// It is a line for a shell rather than a program.
-    Line,
+    StatsLine,
 }
 
 pub fn program(command: &str, own_path: bool, search: &OsStr) -> Program {
@@ -47,7 +47,7 @@ pub fn program(command: &str, own_path: bool, search: &OsStr) -> Program {
     }
     match on_path(command, search).and_then(|path| path.into_os_string().into_string().ok()) {
         Some(path) => Program::Absolute(path),
-        None if command.contains(char::is_whitespace) => Program::Line,
+        None if command.contains(char::is_whitespace) => Program::StatsLine,
         None => Program::AsItIs(Some("its command is not on this PATH")),
     }
 }
@@ -77,7 +77,7 @@ mod tests {
         for command in ["/bin/sh", "${HOME}/bin/x", "$HOME/x", "./server", "~/bin/x"] {
             assert_eq!(program(command, false, search), Program::AsItIs(None), "{command}");
         }
-        assert_eq!(program("npx -y thing", false, search), Program::Line);
+        assert_eq!(program("npx -y thing", false, search), Program::StatsLine);
         assert!(matches!(program("no-such-program", false, search), Program::AsItIs(Some(_))));
     }
 }

@@ -4,7 +4,7 @@ use super::scan::{self, Which};
 use crate::context::Context;
 use crate::effect_json;
 use crate::open::TENANT;
-use crate::{neutral, table};
+use crate::{table, terminal_text};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotAppliedWhy, State};
@@ -89,9 +89,9 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
         let reason = fence.reason.map_or_else(String::new, |reason| format!(": {reason}"));
         context.output.say(format_args!(
             "run {} was cancelled {}{}; nothing more starts in it",
-            neutral::line(run),
+            terminal_text::line(run),
             fence.at,
-            neutral::line(&reason)
+            terminal_text::line(&reason)
         ));
     }
     if counts.duplicates > 0 {

@@ -1,6 +1,6 @@
 //! `semel ledger export`: every effect, one JSON document a line.
 
-use super::reply_data;
+use super::reply::reply_data;
 use super::scan::{self, Which};
 use crate::context::Context;
 use crate::effect_json::{self, EffectJson};

@@ -1,7 +1,7 @@
 //! Lines of the journal, for `tail`, `show` and `doctor`.
 
-use crate::neutral;
 use crate::open::LocalLedger;
+use crate::terminal_text;
 use semel_core::ids::EffectId;
 use semel_gate::clock::block_on;
 use semel_ledger::store::{JOURNAL_PAGE_MAX, JournalLine};
@@ -26,18 +26,18 @@ impl LineJson {
         }
     }
 
-    /// What the line says beside its kind, as `name=value`.
+    /// The rest of the line beside its kind, as `name=value`.
     pub fn details(&self) -> String {
-        let Value::Object(members) = &self.data else { return neutral::line(&self.data.to_string()) };
+        let Value::Object(members) = &self.data else { return terminal_text::line(&self.data.to_string()) };
         let pairs = members.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| match value {
             Value::String(text) => format!("{name}={text}"),
             other => format!("{name}={other}"),
         });
-        neutral::line(&pairs.collect::<Vec<_>>().join(" "))
+        terminal_text::line(&pairs.collect::<Vec<_>>().join(" "))
     }
 }
 
-/// What the journal says of one effect, oldest first.
+/// The journal of one effect, oldest first.
 pub fn of_effect(ledger: &LocalLedger, id: EffectId) -> anyhow::Result<Vec<LineJson>> {
     let mut lines = Vec::new();
     let mut after = None;

@@ -20,15 +20,9 @@ mod undo;
 
 use crate::args::{LedgerArgs, LedgerCommand};
 use crate::context::Context;
-use crate::neutral;
 use crate::output::Hinted;
 use anyhow::Context as _;
-use semel_core::effect::{Effect, Ruling};
-use semel_core::ids::{Reason, Run};
-use semel_core::time::At;
-use semel_doors::command::render::Output as CommandOutput;
-use semel_doors::proxy::reply::Kept;
-use semel_doors::run_summary::first_line;
+use semel_core::ids::Run;
 use std::process::ExitCode;
 
 pub fn run(context: &Context, args: &LedgerArgs) -> anyhow::Result<ExitCode> {
@@ -70,22 +64,4 @@ pub fn run(context: &Context, args: &LedgerArgs) -> anyhow::Result<ExitCode> {
             quarantine::rotate_secret(context, reason, *replace)
         }
     }
-}
-
-fn ruling(by: String, reason: &str, at: At) -> anyhow::Result<Ruling> {
-    Ok(Ruling { by, reason: Reason::parse(reason).context("--reason")?, at })
-}
-
-/// An effect, as a person who is asked about it recognises it.
-fn recognisable(effect: &Effect) -> String {
-    neutral::line(&format!("{} {} ({})", effect.id, effect.facts.action, effect.facts.subject))
-}
-
-/// A recorded reply as JSON. Whatever is neither a command's output nor an answer over HTTP is shown as the text it is.
-fn reply_data(bytes: &[u8]) -> serde_json::Value {
-    if let Some(output) = CommandOutput::decode(bytes) {
-        return output.data();
-    }
-    let answer = Kept::decode(bytes.to_vec()).and_then(|kept| serde_json::from_str(&kept.data()).ok());
-    answer.unwrap_or_else(|| serde_json::json!({"text": String::from_utf8_lossy(bytes)}))
 }

@@ -5,6 +5,7 @@ use crate::args::EffectName;
 use crate::context::Context;
 use crate::open::{LocalLedger, TENANT};
 use crate::output::{Hinted, counted, hint};
+use crate::terminal_text;
 use semel_core::digest::Digest;
 use semel_core::effect::Effect;
 use semel_core::identity::{IntentDigest, IntentParts, alias_key, intent_key};
@@ -170,6 +171,11 @@ fn the_only_one(fitting: &[EffectId], suffix: &str) -> anyhow::Result<Option<Eff
     let more = if fitting.len() > CANDIDATES_SHOWN { ", …" } else { "" };
     let what = format!("{} effects end in {suffix}: {}{more}", fitting.len(), shown.join(", "));
     Err(Hinted::error(what, "give more of its end, or the whole id"))
+}
+
+/// An effect, as a person who is asked about it recognises it.
+pub fn recognisable(effect: &Effect) -> String {
+    terminal_text::line(&format!("{} {} ({})", effect.id, effect.facts.action, effect.facts.subject))
 }
 
 #[cfg(test)]

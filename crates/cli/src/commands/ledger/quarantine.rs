@@ -2,10 +2,10 @@
 
 use crate::args::OperatorArgs;
 use crate::context::Context;
-use crate::neutral;
 use crate::open::{self, TENANT};
 use crate::operator::Operator;
 use crate::output::{counted, stderr_is_terminal};
+use crate::terminal_text;
 use anyhow::Context as _;
 use semel_core::ids::Reason;
 use semel_core::time::{At, in_words};
@@ -87,7 +87,7 @@ fn print(context: &Context, epoch: Option<&Epoch>, now: At) {
         return;
     };
     let Epoch { since, reason, .. } = epoch;
-    let reason = neutral::line(reason);
+    let reason = terminal_text::line(reason);
     context.output.data(match quarantined_until {
         Some(until) => format!(
             "Quarantine since {since}: {reason}\nCalls that may be older are held until {until} ({} more).",

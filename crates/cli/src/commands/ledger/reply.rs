@@ -1,12 +1,11 @@
 //! `semel ledger reply`: the recorded reply of an effect.
 
-use super::{named, reply_data, scan};
+use super::{named, scan};
 use crate::args::EffectName;
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::effect_json::{self, ReplyKept};
 use crate::output::Hinted;
-use semel_doors::command::render::Output as CommandOutput;
-use semel_doors::proxy::reply::Kept;
+use semel_doors::reply::{CommandOutput, HttpReply};
 use semel_gate::clock::{Clock, SystemClock};
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -50,11 +49,21 @@ pub fn run(context: &Context, name: &EffectName) -> anyhow::Result<ExitCode> {
 
 /// Data as it was: to the byte, each stream to its own. A reader that has gone is no error.
 fn write(reply: &[u8]) -> std::io::Result<()> {
-    let answer = || Kept::decode(reply.to_vec()).map(|kept| CommandOutput::of_stdout(kept.body.to_vec()));
+    let answer =
+        || HttpReply::decode(reply.to_vec()).map(|kept| CommandOutput::of_stdout(kept.body.to_vec()));
     let output = CommandOutput::decode(reply).or_else(answer);
     let output = output.unwrap_or_else(|| CommandOutput::of_stdout(reply.to_vec()));
     let mut stdout = std::io::stdout().lock();
     let written = stdout.write_all(&output.stdout).and_then(|()| stdout.flush());
     let written = written.and_then(|()| std::io::stderr().write_all(&output.stderr));
     written.or_else(|error| if error.kind() == ErrorKind::BrokenPipe { Ok(()) } else { Err(error) })
+}
+
+/// A recorded reply as JSON. Whatever is neither a command's output nor an answer over HTTP is shown as the text it is.
+pub fn reply_data(bytes: &[u8]) -> serde_json::Value {
+    if let Some(output) = CommandOutput::decode(bytes) {
+        return output.data();
+    }
+    let answer = HttpReply::decode(bytes.to_vec()).and_then(|kept| serde_json::from_str(&kept.data()).ok());
+    answer.unwrap_or_else(|| serde_json::json!({"text": String::from_utf8_lossy(bytes)}))
 }

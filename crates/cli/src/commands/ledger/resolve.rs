@@ -1,6 +1,7 @@
 //! `semel ledger resolve`: what became of an effect that is in doubt.
 
-use super::{named, recognisable, ruling};
+use super::named::{self, recognisable};
+use super::rule::ruling;
 use crate::args::ResolveArgs;
 use crate::context::Context;
 use crate::effect_json;
@@ -10,8 +11,7 @@ use anyhow::Context as _;
 use semel_core::effect::{Attempt, LastSend, State};
 use semel_core::ids::EffectId;
 use semel_core::lifecycle::Illegal;
-use semel_doors::api::rulings::supplied;
-use semel_doors::command::render::REPLY_BYTES_MAX;
+use semel_doors::reply::{REPLY_BYTES_MAX, encode_supplied};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_gate::counts::Counts;
 use semel_ledger::Error;
@@ -35,7 +35,7 @@ pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<ExitCode> {
         let facts = &effect.facts;
         let kept = |reply| -> anyhow::Result<Vec<u8>> {
             let rule = context.policy()?.rule_kept(&facts.action, &facts.rule);
-            supplied(&facts.action, &rule, reply).map_err(anyhow::Error::msg)
+            encode_supplied(&facts.action, &rule, reply).map_err(anyhow::Error::msg)
         };
         RulingVerdict::Applied { reply: reply.map(kept).transpose().context("--reply")? }
     } else {

@@ -1,14 +1,17 @@
 //! `semel ledger reopen` and `semel ledger allow-repeat`: a person's word about what has ended.
 
-use super::{named, recognisable, ruling};
+use super::named::{self, recognisable};
 use crate::args::BecauseArgs;
 use crate::context::Context;
 use crate::effect_json;
 use crate::open::LocalLedger;
 use crate::operator::Operator;
 use crate::output::Hinted;
+use anyhow::Context as _;
 use semel_core::effect::{Effect, Ruling};
+use semel_core::ids::Reason;
 use semel_core::lifecycle::Illegal;
+use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::{Error, RecordUpdate};
 use std::process::ExitCode;
@@ -88,4 +91,8 @@ fn rule(
         context.output.data(format_args!("{id} {}.", (words.said)(effect)));
     }
     Ok(ExitCode::SUCCESS)
+}
+
+pub fn ruling(by: String, reason: &str, at: At) -> anyhow::Result<Ruling> {
+    Ok(Ruling { by, reason: Reason::parse(reason).context("--reason")?, at })
 }

@@ -3,7 +3,7 @@
 use super::scan::{self, Which};
 use crate::args::RunsArgs;
 use crate::context::Context;
-use crate::{neutral, table};
+use crate::{table, terminal_text};
 use semel_core::effect::State;
 use semel_core::time::{At, in_words};
 use semel_gate::clock::{Clock, SystemClock};
@@ -65,7 +65,7 @@ pub fn run(context: &Context, args: &RunsArgs) -> anyhow::Result<ExitCode> {
     let rows = runs.iter().map(|run| {
         let changed = format!("{} ago", in_words(now.since(run.changed_at)));
         let numbers = [run.effects, run.open, run.in_doubt].map(|number| number.to_string());
-        std::iter::once(neutral::line(&run.run)).chain(numbers).chain([changed]).collect()
+        std::iter::once(terminal_text::line(&run.run)).chain(numbers).chain([changed]).collect()
     });
     for line in table::plain(&["RUN", "EFFECTS", "OPEN", "IN DOUBT", "CHANGED"], rows) {
         context.output.data(line);

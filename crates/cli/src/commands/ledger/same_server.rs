@@ -2,11 +2,11 @@
 
 use crate::args::OperatorArgs;
 use crate::context::Context;
-use crate::neutral;
 use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use crate::server_identity::described;
+use crate::terminal_text;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use std::process::ExitCode;
 
@@ -23,7 +23,7 @@ pub fn run(context: &Context, name: &str, args: &OperatorArgs) -> anyhow::Result
     let known = block_on(ledger.known_server(name))?.ok_or_else(nothing_refused)?;
     let refused = known.refused.as_ref().ok_or_else(nothing_refused)?;
     let (before, now) = (described(&known.start), described(refused));
-    let name_shown = neutral::line(name);
+    let name_shown = terminal_text::line(name);
     let what = format!("{name_shown} was {before}. Is {now} the same server?");
     let by = operator.confirm(&ledger, TENANT, what)?;
     if !block_on(ledger.accept_server(name, refused, &by, clock.now()))? {

@@ -1,19 +1,20 @@
 //! `semel ledger show`: all that is known of one effect.
 
 use super::journal::{self, LineJson};
-use super::{first_line, named, scan};
+use super::{named, scan};
 use crate::args::EffectName;
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::effect_json::{self, EffectJson, ReplyKept};
-use crate::neutral;
 use crate::open::LocalLedger;
 use crate::output::stderr_is_terminal;
 use crate::table;
+use crate::terminal_text;
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, NotAppliedWhy, Ruling, State, Verdict};
 use semel_core::time::in_words;
-use semel_doors::command::render::Output as CommandOutput;
+use semel_doors::reply::CommandOutput;
+use semel_doors::run_summary::first_line;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::store::{By, PAGE_ROWS_MAX};
 use serde::Serialize;
@@ -76,7 +77,7 @@ pub fn run(context: &Context, name: &EffectName) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a person can decide about it.
+/// The decisions that a person can make about it.
 fn hints(effect: &Effect) -> Vec<String> {
     let id = effect.id;
     let undo = || format!("hint: to take it back: semel ledger undo {id} --reason TEXT");
@@ -153,7 +154,7 @@ fn text(shown: &Shown, effect: &Effect, age: String) -> Result<String, std::fmt:
     let json = &shown.effect;
     let mut fact = |name: &str, value: &str| {
         if !value.is_empty() {
-            let _infallible = writeln!(text, "{name:<14}{}", neutral::line(value));
+            let _infallible = writeln!(text, "{name:<14}{}", terminal_text::line(value));
         }
     };
     fact("effect", &json.effect_id.to_string());
@@ -201,11 +202,11 @@ fn text(shown: &Shown, effect: &Effect, age: String) -> Result<String, std::fmt:
         fact("undone", &format!("{} by {}", undone.at, undone.by));
     }
     let state = table::state(&effect.state);
-    let why = json.why.as_deref().map(|why| format!(": {}", neutral::line(why))).unwrap_or_default();
+    let why = json.why.as_deref().map(|why| format!(": {}", terminal_text::line(why))).unwrap_or_default();
     let evidence = json.evidence.map(|evidence| format!(", {}", evidence.word())).unwrap_or_default();
     writeln!(text, "{:<14}{state}{evidence}{why}", "state")?;
     if let Some(RulingJson { by, reason, at }) = &shown.ruling {
-        writeln!(text, "{:<14}{}", "ruling", neutral::line(&format!("{by}, {at}: {reason}")))?;
+        writeln!(text, "{:<14}{}", "ruling", terminal_text::line(&format!("{by}, {at}: {reason}")))?;
     }
     writeln!(text, "\nattempts")?;
     for attempt in &effect.attempts {
@@ -224,13 +225,13 @@ fn text(shown: &Shown, effect: &Effect, age: String) -> Result<String, std::fmt:
     if !shown.other_occurrences.is_empty() {
         writeln!(text, "\nother occurrences of the same intent")?;
         for OccurrenceJson { occurrence, effect_id, state, opened_at, again } in &shown.other_occurrences {
-            let again = neutral::line(again.as_deref().unwrap_or_default());
+            let again = terminal_text::line(again.as_deref().unwrap_or_default());
             writeln!(text, "  {occurrence}  {effect_id}  {opened_at}  {}  {again}", state.replace('_', " "))?;
         }
     }
     writeln!(text, "\njournal")?;
     for line in &shown.journal {
-        writeln!(text, "  {}  {:<20}  {}", line.at, neutral::line(&line.kind), line.details())?;
+        writeln!(text, "  {}  {:<20}  {}", line.at, terminal_text::line(&line.kind), line.details())?;
     }
     Ok(text)
 }

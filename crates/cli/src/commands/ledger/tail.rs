@@ -73,7 +73,7 @@ fn print_new(context: &Context, ledger: &LocalLedger, after: &mut Option<Cursor>
 
 fn text(line: &LineJson) -> String {
     let effect = line.effect_id.map_or_else(|| "-".to_owned(), |id| id.to_string());
-    format!("{}  {effect:<29}  {:<20}  {}", line.at, crate::neutral::line(&line.kind), line.details())
+    format!("{}  {effect:<29}  {:<20}  {}", line.at, crate::terminal_text::line(&line.kind), line.details())
 }
 
 /// Waits, and says whether whoever reads stdout has gone meanwhile. A terminal or a file never goes.

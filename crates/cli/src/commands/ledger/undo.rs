@@ -1,25 +1,27 @@
 //! `semel ledger undo`: takes an effect back, once.
 
-use super::{named, recognisable};
+use super::named::{self, recognisable};
 use crate::args::UndoArgs;
 use crate::commands::run::respond;
 use crate::context::Context;
-use crate::neutral;
 use crate::open::TENANT;
 use crate::operator::Operator;
+use crate::terminal_text;
 use crate::{probe_access, server_runtime};
 use anyhow::Context as _;
 use semel_core::answer::OutcomeWord;
 use semel_core::ids::{EffectId, Reason};
 use semel_core::undo::Undo;
 use semel_doors::command::serve::Show;
-use semel_doors::hall::Hall;
+use semel_doors::mcp::door::Servers;
 use semel_doors::runtime::RuntimeClock;
-use semel_doors::undo::{Asked, carry_out};
+use semel_doors::services::Services;
+use semel_doors::undo::{UndoRequest, Undoer};
 use semel_gate::Passed;
 use semel_gate::clock::{Clock, SystemClock};
 use serde::Serialize;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -47,7 +49,7 @@ pub fn run(context: &Context, args: &UndoArgs) -> anyhow::Result<ExitCode> {
         let ledger = ledger.expect("an effect was found in it");
         let asks = match call.as_str() {
             "" => format!("Take {} back?", recognisable(&effect)),
-            call => format!("Take {} back by {}?", recognisable(&effect), neutral::line(call)),
+            call => format!("Take {} back by {}?", recognisable(&effect), terminal_text::line(call)),
         };
         let by =
             operator.map(|operator| operator.confirm(&ledger, &effect.facts.tenant, asks)).transpose()?;
@@ -57,22 +59,23 @@ pub fn run(context: &Context, args: &UndoArgs) -> anyhow::Result<ExitCode> {
     let _in_runtime = runtime.enter();
     let clock = RuntimeClock::start();
     let gate = server_runtime::gate(context, &clock, &policy).map_err(anyhow::Error::msg)?;
-    let means = probe_access::alone(context, &policy);
-    let hall = Hall::new(Ok(gate), policy, clock).with_means(means);
-    let asked = Asked {
+    let servers = Arc::new(probe_access::servers(context, &policy, Servers::new()));
+    let backends = probe_access::backends(context, &policy, &servers);
+    let services = Arc::new(Services::new(Ok(gate), policy, clock).with_backends(backends));
+    let request = UndoRequest {
         effect,
         tenant: TENANT.to_owned(),
         principal: TENANT.to_owned(),
         by,
         reason,
         dry_run: args.dry_run,
-        alone: true,
-        show: if context.output.json { Show::InAnswer } else { Show::Live },
+        commands: Some(if context.output.json { Show::InAnswer } else { Show::Live }),
     };
+    let undoer = Undoer { services: Arc::clone(&services), servers };
     let passed =
-        runtime.block_on(carry_out(&hall, &asked)).map_err(|semel_gate::Error::Ledger(error)| error)?;
+        runtime.block_on(undoer.carry_out(&request)).map_err(|semel_gate::Error::Ledger(error)| error)?;
     tell(context, effect, &call, &passed);
-    if let (Ok(gate), Some(delivery)) = (&hall.gate, &passed.delivery) {
+    if let (Ok(gate), Some(delivery)) = (&services.gate, &passed.delivery) {
         // A missing mark only means that the next undo is told the same again.
         let _unmarked = runtime.block_on(gate.delivered(delivery));
         gate.ledger.holders().let_go();
@@ -87,13 +90,13 @@ fn tell(context: &Context, undoes: EffectId, call: &str, passed: &Passed) {
         context.output.document(&Document { undoes, answer });
         return;
     }
-    let call = neutral::line(call);
+    let call = terminal_text::line(call);
     let by = answer.effect_id.map(|id| format!(" by {id}")).unwrap_or_default();
     match (answer.ok, answer.outcome) {
         (true, OutcomeWord::DryRun) => {
             for change in answer.dry_run.iter().flat_map(|dry_run| &dry_run.changes) {
                 let what = change["what"].as_str().unwrap_or_default();
-                context.output.data(neutral::line(what));
+                context.output.data(terminal_text::line(what));
             }
         }
         (true, OutcomeWord::Ran) => {

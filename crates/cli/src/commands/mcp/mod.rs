@@ -16,7 +16,6 @@ use semel_core::ids::Run;
 use semel_core::policy::Policy;
 use semel_core::policy::servers::{McpEndpoint, McpServer};
 use semel_doors::caller::Caller;
-use semel_doors::hall::Hall;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::connection::Connection;
@@ -25,6 +24,7 @@ use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
+use semel_doors::services::Services;
 use session::{ServerMessages, StdioSession};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
@@ -58,23 +58,24 @@ pub fn run(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
         caller.surrounding_run = Some(Run::named(run).context("run")?);
     }
     say(context, &server.name, &policy);
-    let servers = mcp_servers::asked(context, &policy, &server.name, &clock)?;
-    let means = probe_access::serving(context, &policy, servers);
-    let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
-    runtime.spawn(server_runtime::keep_retention(Arc::clone(&hall)));
-    runtime.spawn(server_runtime::keep_counts(Arc::clone(&hall), context.output));
-    runtime.spawn(server_runtime::keep_settling(Arc::clone(&hall)));
-    let door = Arc::new(Door::new(Arc::clone(&hall)));
+    let running = mcp_servers::asked(context, &policy, &server.name, &clock)?;
+    let servers = Arc::new(probe_access::servers(context, &policy, running));
+    let backends = probe_access::backends(context, &policy, &servers);
+    let services = Arc::new(Services::new(gate, policy, clock).with_backends(backends));
+    runtime.spawn(server_runtime::keep_retention(Arc::clone(&services)));
+    runtime.spawn(server_runtime::keep_counts(Arc::clone(&services), context.output));
+    runtime.spawn(server_runtime::keep_settling(Arc::clone(&services)));
+    let door = Arc::new(Door::new(Arc::clone(&services)));
     let connection = Arc::new(Connection::new(caller));
     let session = StdioSession { door, server: Arc::new(server), connection };
     let code = runtime.block_on(session.run(hears))?;
     runtime.block_on(async {
-        server_runtime::write_counts(&hall).await;
+        server_runtime::write_counts(&services).await;
         if let Some((_, exporting)) = traces {
             // Standard error is the client's log; a collector that is away is not its concern.
             let _lost = exporting.finish().await;
         }
-        server_runtime::fold_back(&hall);
+        server_runtime::fold_back(&services);
     });
     runtime.shutdown_background();
     Ok(ExitCode::from(code))
@@ -108,7 +109,7 @@ fn say(context: &Context, name: &str, policy: &Policy) {
     }
 }
 
-/// What the policy says of a server of this name, and what the flags add.
+/// The policy's settings of a server of this name, and the flags.
 fn settings(args: &McpArgs, configured: Option<&McpServer>) -> Settings {
     let said = configured.map_or_else(Settings::default, mcp_servers::settings);
     Settings {

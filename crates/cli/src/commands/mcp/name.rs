@@ -1,4 +1,4 @@
-//! What a server is called when nobody says, by the package or the program that it is; and what it may be called.
+//! The name of a server that nobody names: by its package or program; and the names that are allowed.
 
 use anyhow::bail;
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::ffi::OsString;
 /// As long as a name can be that people still read.
 const CHARS_MAX: usize = 100;
 
-/// What a name is made of. A slash ends it in the name of an action, and the signs of a pattern would mean something
+/// The characters of a name. A slash ends it in the name of an action, and the signs of a pattern would mean something
 /// else in a rule.
 fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '@' | ':' | ' ')
@@ -36,7 +36,7 @@ const STARTERS: [&str; 12] =
 /// Words of such a starter that do not name the server.
 const STARTER_WORDS: [&str; 6] = ["run", "exec", "tool", "dlx", "x", "start"];
 
-/// What packages of servers have in common, and so does not tell one from another.
+/// Words that packages of servers have in common, and so do not tell one from another.
 const AFFIXES: [&str; 5] = ["mcp-server", "server-mcp", "modelcontextprotocol", "mcp", "server"];
 
 pub fn of(command: &[OsString]) -> String {

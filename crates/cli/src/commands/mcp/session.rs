@@ -113,8 +113,8 @@ impl StdioSession {
     }
 
     async fn settle(&self, within: Duration) {
-        // What has not settled by then stays in flight, and is seen to be in doubt once this process is gone.
-        let _unsettled = tokio::time::timeout(within, self.door.hall.busy.rest()).await;
+        // A call that has not settled by then stays in flight, and is seen to be in doubt once this process is gone.
+        let _unsettled = tokio::time::timeout(within, self.door.services.in_flight.idle()).await;
     }
 }
 

@@ -45,7 +45,7 @@ fn text(it: &Explanation) -> String {
     facts.fact("class", format!("{}: {}", it.class, it.because));
     facts.fact("mode", word(it.mode));
     match it.class {
-        // Whatever else a rule says is about what is recorded.
+        // Everything else in a rule is about recorded calls.
         Class::Read => {
             facts
                 .fact("repeat", "passes each time: a read is not held, recorded or answered from the record");
@@ -63,7 +63,7 @@ struct ExplainedFacts(String);
 impl ExplainedFacts {
     fn fact(&mut self, name: &str, value: impl AsRef<str>) {
         if !value.as_ref().is_empty() {
-            let _infallible = writeln!(self.0, "{name:<14}{}", crate::neutral::line(value.as_ref()));
+            let _infallible = writeln!(self.0, "{name:<14}{}", crate::terminal_text::line(value.as_ref()));
         }
     }
 }
@@ -143,7 +143,7 @@ fn earlier(it: &Explanation) -> String {
         if text.is_empty() {
             text.push_str("\nearlier rules that did not take it\n");
         }
-        let _infallible = writeln!(text, "  {}  {}", earlier.rule, crate::neutral::line(&why));
+        let _infallible = writeln!(text, "  {}  {}", earlier.rule, crate::terminal_text::line(&why));
     }
     text
 }

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 #[derive(Debug, Serialize)]
 struct KnownApi {
     name: &'static str,
-    /// What stands for the host in the names of its actions.
+    /// The name that replaces the host in the names of its actions.
     service: String,
     hosts: Vec<String>,
     speaks: Speaks,
@@ -24,7 +24,7 @@ struct KnownApi {
     keys: ApiAnswers,
 }
 
-/// What clients get for their keys.
+/// The answers that clients get for their keys.
 #[derive(Debug, Serialize)]
 struct ApiAnswers {
     header: String,

@@ -20,9 +20,9 @@ use semel_core::intent::Intent;
 use semel_core::json::Json;
 use semel_core::policy::{Policy, Rule, duration};
 use semel_core::wording;
-use semel_doors::command::confirm::Asks;
-use semel_doors::command::serve::{CommandUpstream, Options, Show};
-use semel_doors::command::stream::reader_is_gone;
+use semel_doors::command::confirm::CommandWitness;
+use semel_doors::command::serve::{CommandOptions, CommandUpstream, Show};
+use semel_doors::process::stream::reader_is_gone;
 use semel_gate::Passed;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::holders::FileHolders;
@@ -159,12 +159,12 @@ impl PreparedRun {
         clock: &'a SystemClock,
     ) -> CommandUpstream<'a, SystemClock> {
         let asks = self.rule.probe.is_some() || self.rule.confirm.is_some();
-        let options = Options {
+        let options = CommandOptions {
             show: if context.output.json { Show::InAnswer } else { Show::Live },
             pass_input: self.request.pass_input,
             effect: self.request.effect,
             // Most commands are asked nothing about.
-            means: Arc::new(match asks {
+            backends: Arc::new(match asks {
                 true => probe_access::alone(context, &self.policy),
                 false => probe_access::commands(context),
             }),
@@ -232,11 +232,11 @@ fn confirm(
     let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(rule, &mut passed)) else {
         return passed;
     };
-    // What it printed need not wait for that; its exit code does.
+    // Its output need not wait for that; its exit code does.
     upstream.deliver();
     let within = duration::text(confirm.within);
     context.output.say(format_args!("semel: asking for at most {within} whether it is true"));
-    let mut asks = Asks::about(&passed, confirm, upstream);
+    let mut asks = CommandWitness::about(&passed, confirm, upstream);
     let confirmed = block_on(gate.confirm(confirm, &done, &mut asks));
     let told = confirmed.and_then(|confirmed| block_on(gate.confirmed_answer(passed.clone(), confirmed)));
     told.unwrap_or_else(|error| {

@@ -1,18 +1,18 @@
 //! The answer on its way out: streams, exit code, and what people and models read beside it.
 
 use crate::context::Context;
-use crate::neutral;
 use crate::output::stderr_is_terminal;
 use crate::policy_files::Unusable;
+use crate::terminal_text;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble};
 use semel_core::class::{Class, Tier};
 use semel_core::effect::Effect;
 use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::rule::{DryRunOption, Rule};
 use semel_core::wording;
-use semel_doors::command::render::Output as CommandOutput;
 use semel_doors::command::serve::CommandUpstream;
-use semel_doors::command::stream::write_fully;
+use semel_doors::process::stream::write_fully;
+use semel_doors::reply::CommandOutput;
 use semel_gate::clock::Clock;
 use semel_gate::{GivenReply, Passed};
 use serde_json::json;
@@ -70,7 +70,7 @@ pub fn exit_code(answer: &Answer, recorded: Option<&CommandOutput>) -> u8 {
     }
 }
 
-/// What people and models read on stderr beside the command's own output.
+/// The text for people and models on stderr, beside the command's own output.
 pub fn talk(context: &Context, answer: &Answer) {
     use owo_colors::OwoColorize;
     let id = answer.effect_id.map(|id| id.to_string()).unwrap_or_default();
@@ -100,7 +100,7 @@ pub fn talk(context: &Context, answer: &Answer) {
         context.output.say(format_args!("{} {} ({id})", "semel:".bold(), wording::POSSIBLE_REPEAT));
     }
     match (answer.outcome, &answer.reason) {
-        // Whoever is quiet must hear that what it believes to be there is not.
+        // An undone effect is told even to a quiet caller.
         (OutcomeWord::Replayed | OutcomeWord::Joined, Some(reason)) if answer.undone_by.is_some() => {
             context.output.warn(format_args!("{} {} ({id})", "semel:".bold(), reason.yellow()));
         }
@@ -150,7 +150,7 @@ pub fn dry_run<C: Clock>(
     let Some(dry_run) = &answer.dry_run else { return 0 };
     context.output.data(format_args!("{}", answer.effect));
     if let Some(reason) = &answer.reason {
-        context.output.data(format_args!("  {}", neutral::line(reason)));
+        context.output.data(format_args!("  {}", terminal_text::line(reason)));
     }
     for change in &dry_run.changes {
         let text = change["what"].as_str().map_or_else(|| change.to_string(), str::to_owned);

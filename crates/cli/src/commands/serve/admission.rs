@@ -1,24 +1,24 @@
-//! Who is let in: the tokens, and what may be asked without one.
+//! The admission: the tokens, and the paths that need none.
 
 use semel_core::policy::Policy;
 use semel_core::policy::file::MetricsFor;
 use semel_core::policy::servers::Serve;
-use semel_doors::hall::Hall;
-use semel_doors::http::server::{Admission, Keyring, ReadTokens, Token};
+use semel_doors::http::server::{Admission, Keyring, OperatorToken, ReadTokens};
 use semel_doors::proxy::nothing_here;
+use semel_doors::services::Services;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// Beginnings of semel's own paths.
 const OWN: [&str; 3] = ["/mcp", "/api", "/metrics"];
 
-pub fn admission(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) -> Admission {
-    let Policy { serve, upstreams, .. } = &hall.policy;
-    let (required, keeper) = (token.is_some(), Arc::clone(hall));
+pub fn admission(services: &Arc<Services>, token: Option<OperatorToken>, address: SocketAddr) -> Admission {
+    let Policy { serve, upstreams, .. } = &services.policy;
+    let (required, keeper) = (token.is_some(), Arc::clone(services));
     let read: ReadTokens = Arc::new(move || {
-        let hall = Arc::clone(&keeper);
+        let services = Arc::clone(&keeper);
         Box::pin(async move {
-            let gate = hall.gate.as_ref().map_err(Clone::clone)?;
+            let gate = services.gate.as_ref().map_err(Clone::clone)?;
             gate.ledger.tokens().await.map_err(|error| error.to_string())
         })
     });
@@ -33,7 +33,7 @@ pub fn admission(hall: &Arc<Hall>, token: Option<Token>, address: SocketAddr) ->
     Admission {
         hosts: hosts(serve, address),
         origins: serve.allowed_origins.clone(),
-        keyring: Arc::new(Keyring::new(token, Some(read), hall.clock.clone())),
+        keyring: Arc::new(Keyring::new(token, Some(read), services.clock.clone())),
         required,
         passing: passing.map(|(name, _)| format!("/p/{name}/")).collect(),
         open: open.then(|| "/metrics".to_owned()).into_iter().collect(),

@@ -16,16 +16,17 @@ use axum::Router;
 use axum::routing::get;
 use http::StatusCode;
 use semel_core::policy::servers::{LISTEN, Serve};
-use semel_doors::api::{self, Api};
-use semel_doors::entrance::Entrance;
-use semel_doors::hall::Hall;
-use semel_doors::http::server::{self, Load, Room, Served, Token, Workers};
+use semel_doors::api::{self, ApiServer};
+use semel_doors::http::server::{self, OperatorToken, Room, ServerLoad, ServerSetup, Workers};
 use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http as mcp;
 use semel_doors::proxy;
+use semel_doors::router::DoorRouter;
 use semel_doors::runtime::RuntimeClock;
-use semel_doors::telemetry::{self, Operation};
+use semel_doors::services::Services;
+use semel_doors::telemetry::{self, ServerHealth};
+use semel_doors::undo::Undoer;
 use semel_ledger::place::Place;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -62,23 +63,25 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let mcp = offers.keys().map(|name| format!("mcp/{name}"));
     let paths: Vec<String> = mcp.chain(apis.keys().map(|name| format!("p/{name}/"))).collect();
     let nothing_here = proxy::nothing_here(apis.keys());
-    let means = probe_access::serving(context, &policy, servers);
-    let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
-    runtime.spawn(server_runtime::keep_retention(Arc::clone(&hall)));
-    runtime.spawn(server_runtime::keep_counts(Arc::clone(&hall), context.output));
-    runtime.spawn(server_runtime::keep_settling(Arc::clone(&hall)));
-    if let Some(webhook) = webhook::of(context, &hall.policy.serve)? {
+    let servers = Arc::new(probe_access::servers(context, &policy, servers));
+    let backends = probe_access::backends(context, &policy, &servers);
+    let services = Arc::new(Services::new(gate, policy, clock).with_backends(backends));
+    runtime.spawn(server_runtime::keep_retention(Arc::clone(&services)));
+    runtime.spawn(server_runtime::keep_counts(Arc::clone(&services), context.output));
+    runtime.spawn(server_runtime::keep_settling(Arc::clone(&services)));
+    if let Some(webhook) = webhook::of(context, &services.policy.serve)? {
         let output = context.output;
-        runtime.spawn(webhook.keep(Arc::clone(&hall), move |said| output.warn(said)));
+        runtime.spawn(webhook.keep(Arc::clone(&services), move |said| output.warn(said)));
     }
-    let admission = admission::admission(&hall, token, address);
-    let door = Arc::new(Door::new(Arc::clone(&hall)));
-    let load = Load::within(Room::for_files(server_runtime::open_files()));
+    let admission = admission::admission(&services, token, address);
+    let door = Arc::new(Door::new(Arc::clone(&services)));
+    let undoer = Undoer { services: Arc::clone(&services), servers };
+    let load = ServerLoad::within(Room::for_files(server_runtime::open_files()));
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
-        .merge(telemetry::router(Arc::new(Operation::new(Arc::clone(&hall), load.clone()))))
+        .merge(telemetry::router(Arc::new(ServerHealth::new(Arc::clone(&services), load.clone()))))
         .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
-        .merge(api::router(Arc::new(Api::new(Arc::clone(&hall)))))
+        .merge(api::router(Arc::new(ApiServer::new(Arc::clone(&services), undoer))))
         .fallback(move || async move { server::problem(StatusCode::NOT_FOUND, &nothing_here) });
     runtime.block_on(async {
         let listener = server::listen(address).map_err(|error| {
@@ -88,17 +91,17 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
             )
         })?;
         let signalled = server_runtime::signals()?;
-        // Whoever reads this may ask it to end at once.
+        // A reader of this line may ask it to end at once.
         say(context, listener.local_addr()?, token_file.as_deref(), &paths);
         let stop = async { drop(signalled.await) };
-        let grace = hall.policy.serve.grace.unwrap_or(server::GRACE);
-        let apis = proxy::Offers::new(Arc::clone(&hall), apis);
+        let grace = services.policy.serve.grace.unwrap_or(server::GRACE);
+        let apis = proxy::Offers::new(Arc::clone(&services), apis);
         let workers = Workers::with(THREADS_MORE).context("another thread")?;
-        let served = Served { admission, doors: Entrance { apis, router }, load, workers, grace };
-        let settled = async || hall.busy.rest().await;
-        server::serve(listener, served, stop, settled, || hall.busy.give_up()).await;
-        server_runtime::lapse_rest(&hall, context.output).await;
-        server_runtime::write_counts(&hall).await;
+        let served = ServerSetup { admission, doors: DoorRouter::new(apis, router), load, workers, grace };
+        let settled = async || services.in_flight.idle().await;
+        server::serve(listener, served, stop, settled, || services.in_flight.give_up()).await;
+        server_runtime::lapse_rest(&services, context.output).await;
+        server_runtime::write_counts(&services).await;
         if let Some((_, exporting)) = traces {
             let lost = exporting.finish().await;
             if lost > 0 {
@@ -111,14 +114,14 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
                 server_runtime::end(child).await;
             }
         }
-        server_runtime::fold_back(&hall);
+        server_runtime::fold_back(&services);
         anyhow::Ok(())
     })?;
     runtime.shutdown_background();
     Ok(ExitCode::SUCCESS)
 }
 
-/// What other machines can reach needs the operator's word and a token.
+/// An address that other machines can reach needs the operator's word and a token.
 fn address(args: &ServeArgs, serve: &Serve) -> anyhow::Result<SocketAddr> {
     let address = args.listen.or(serve.listen).unwrap_or(LISTEN);
     if !address.ip().is_loopback() {
@@ -139,7 +142,7 @@ fn address(args: &ServeArgs, serve: &Serve) -> anyhow::Result<SocketAddr> {
 }
 
 /// The token, and the file that it lies in.
-fn token(context: &Context, serve: &Serve) -> anyhow::Result<(Option<Token>, Option<PathBuf>)> {
+fn token(context: &Context, serve: &Serve) -> anyhow::Result<(Option<OperatorToken>, Option<PathBuf>)> {
     if serve.require_token == Some(false) {
         return Ok((None, None));
     }

@@ -1,7 +1,7 @@
 //! The token that clients show: made once, kept beside the ledger, never printed.
 
 use anyhow::{Context as _, bail};
-use semel_doors::http::server::Token;
+use semel_doors::http::server::OperatorToken;
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use semel_ledger::tokens::PREFIX;
 use std::io::Write;
@@ -14,7 +14,7 @@ const CHARS_MIN: usize = 16;
 const BYTES_MAX: u64 = 4 * 1024;
 
 /// The token in this file, which is made if there is none. However many processes race here, all get the same one.
-pub fn kept(file: &Path) -> anyhow::Result<Token> {
+pub fn kept(file: &Path) -> anyhow::Result<OperatorToken> {
     if !file.exists() {
         let directory = file.parent().context("the token has no directory")?;
         let mut aside = tempfile::NamedTempFile::new_in(directory).context("cannot write the token")?;
@@ -35,10 +35,10 @@ pub fn kept(file: &Path) -> anyhow::Result<Token> {
     of(std::fs::read_to_string(file).with_context(about)?.trim())
 }
 
-pub fn of(text: &str) -> anyhow::Result<Token> {
+pub fn of(text: &str) -> anyhow::Result<OperatorToken> {
     let visible = text.bytes().all(|byte| byte.is_ascii_graphic());
     if text.len() < CHARS_MIN || !visible {
         bail!("a token has at least {CHARS_MIN} visible characters");
     }
-    Ok(Token::new(text.to_owned()))
+    Ok(OperatorToken::new(text.to_owned()))
 }

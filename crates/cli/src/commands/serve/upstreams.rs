@@ -11,7 +11,7 @@ use semel_core::redact::is_secret_name;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::proxy::Offer;
-use semel_doors::proxy::offer::With;
+use semel_doors::proxy::offer::OfferSettings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -25,8 +25,8 @@ pub fn prepare(context: &Context, policy: &Policy) -> anyhow::Result<BTreeMap<St
     Ok(offers.into_iter().map(|offer| (offer.name.clone(), Arc::new(offer))).collect())
 }
 
-/// Two upstreams that nothing tells apart would answer for each other. Most are found where the file is read; here their
-/// addresses are known as they are asked.
+/// Two upstreams that nothing tells apart would answer for each other. Most are found where the file is read; here
+/// their addresses are known as they are asked.
 fn are_told_apart(offers: &[Offer], policy: &Policy) -> anyhow::Result<()> {
     let is_named = |offer: &Offer| policy.upstreams.get(&offer.name).is_some_and(|api| api.account.is_some());
     for (nth, offer) in offers.iter().enumerate().filter(|(_, offer)| !is_named(offer)) {
@@ -46,7 +46,7 @@ fn are_told_apart(offers: &[Offer], policy: &Policy) -> anyhow::Result<()> {
 
 fn offer(context: &Context, policy: &Policy, name: &str, api: &HttpApi) -> anyhow::Result<Offer> {
     let target = Target::parse(&api.url).context("url")?.with_private(api.private);
-    let with = With {
+    let with = OfferSettings {
         authority: api.account.as_ref().map_or_else(|| authority(&target), |name| format!("account {name}")),
         client: Client::to(target)?,
         headers: headers_of(context, api)?,
@@ -55,7 +55,7 @@ fn offer(context: &Context, policy: &Policy, name: &str, api: &HttpApi) -> anyho
     Ok(Offer::new(name, api, with, policy)?)
 }
 
-/// What comes from the environment is a secret; what stands in a file that people share is one by its name alone.
+/// A value from the environment is a secret; one in a file that people share is one by its name alone.
 fn headers_of(context: &Context, api: &HttpApi) -> anyhow::Result<HeaderMap> {
     let mut all = headers(context, &api.headers, &api.headers_env, in_policy)?;
     for (name, _) in api.headers.iter().filter(|(name, _)| !is_secret_name(name)) {

@@ -5,9 +5,9 @@ use anyhow::Context as _;
 use semel_core::policy::servers::Serve;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
-use semel_doors::telemetry::Webhook;
+use semel_doors::telemetry::WebhookSender;
 
-pub fn of(context: &Context, serve: &Serve) -> anyhow::Result<Option<Webhook>> {
+pub fn of(context: &Context, serve: &Serve) -> anyhow::Result<Option<WebhookSender>> {
     let Some(configured) = &serve.webhook else { return Ok(None) };
     let about = "[serve.webhook]";
     let target =
@@ -15,6 +15,6 @@ pub fn of(context: &Context, serve: &Serve) -> anyhow::Result<Option<Webhook>> {
     let variable = configured.secret_env.as_deref();
     let secret = variable.map(|name| context.environment.variable(name)).transpose();
     let secret = secret.context("secret_env").context(about)?;
-    let webhook = Webhook::new(Client::to(target)?, secret.as_deref());
+    let webhook = WebhookSender::new(Client::to(target)?, secret.as_deref());
     Ok(Some(webhook.context("secret_env").context(about)?))
 }

@@ -25,12 +25,12 @@ pub struct Incoming {
 impl Incoming {
     pub(super) fn new(
         body: hyper::body::Incoming,
-        framing: Framing,
+        framing: BodyFraming,
         connection: Connection,
         return_to: (Pool, Arc<str>),
     ) -> Incoming {
-        let return_to = (framing == Framing::Clear).then_some(return_to);
-        let has_end = framing != Framing::UntilClosed;
+        let return_to = (framing == BodyFraming::Clear).then_some(return_to);
+        let has_end = framing != BodyFraming::UntilClosed;
         let mut incoming = Incoming { body, connection: Some(connection), return_to, has_end };
         if incoming.body.is_end_stream() {
             incoming.finish();
@@ -52,15 +52,15 @@ impl Incoming {
 
 /// How a response says where it ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
+pub enum BodyFraming {
     Clear,
     /// It has no body, and some servers send one all the same: it would be taken for the next response.
     NoBody,
     UntilClosed,
 }
 
-impl Framing {
-    pub fn of(head: &Parts, method: &Method) -> Framing {
+impl BodyFraming {
+    pub fn of(head: &Parts, method: &Method) -> BodyFraming {
         let is_chunked = || {
             let last = head.headers.get_all(TRANSFER_ENCODING).iter().next_back();
             last.is_some_and(|codings| codings.as_bytes().to_ascii_lowercase().ends_with(b"chunked"))
@@ -68,11 +68,11 @@ impl Framing {
         let has_length =
             || head.headers.contains_key(CONTENT_LENGTH) && !head.headers.contains_key(TRANSFER_ENCODING);
         match head.status {
-            _ if head.version == Version::HTTP_2 => Framing::Clear,
-            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => Framing::NoBody,
-            _ if *method == Method::HEAD => Framing::NoBody,
-            _ if is_chunked() || has_length() => Framing::Clear,
-            _ => Framing::UntilClosed,
+            _ if head.version == Version::HTTP_2 => BodyFraming::Clear,
+            StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => BodyFraming::NoBody,
+            _ if *method == Method::HEAD => BodyFraming::NoBody,
+            _ if is_chunked() || has_length() => BodyFraming::Clear,
+            _ => BodyFraming::UntilClosed,
         }
     }
 }

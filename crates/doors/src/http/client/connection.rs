@@ -1,10 +1,12 @@
 //! A connection to an upstream, spoken by hyper. It has no task of its own: the caller that waits for a response, or
 //! reads its body, drives it. One request at a time is under way.
 
-use super::connect::{Nature, Stream, nature};
+use super::connect::{ClientStream, StreamNature, nature};
+use super::error::Failed;
 use super::http2_tasks::Http2Driver;
-use super::monitor::{Check, Refusal, SendMonitor};
-use super::{HEADER_BYTES_MAX, LastMoment, Payload, describe};
+use super::monitor::{LastMoment, SendCheck, SendMonitor, SendRefusal};
+use super::payload::Payload;
+use crate::http::{HEADER_BYTES_MAX, describe};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
@@ -21,22 +23,22 @@ use tokio::runtime;
 const WINDOW_BYTES: u32 = 256 * 1024;
 
 pub struct Connection {
-    sender: Sender,
+    sender: RequestSender,
     /// `None`: it is closed. Never locked: it is used through `&mut` alone, and so can be part of shared values.
-    driver: Mutex<Option<Driver>>,
+    driver: Mutex<Option<ConnectionDriver>>,
     monitor: Arc<SendMonitor>,
     is_tls: bool,
     is_used: bool,
     home: runtime::Id,
 }
 
-enum Sender {
+enum RequestSender {
     Http1(http1::SendRequest<Payload>),
     Http2(http2::SendRequest<Payload>),
 }
 
-enum Driver {
-    Http1(Box<http1::Connection<Stream, Payload>>),
+enum ConnectionDriver {
+    Http1(Box<http1::Connection<ClientStream, Payload>>),
     Http2(Box<Http2Driver>),
 }
 
@@ -50,6 +52,16 @@ pub enum Unanswered {
     Lost(String),
 }
 
+impl From<Unanswered> for Failed {
+    fn from(unanswered: Unanswered) -> Failed {
+        match unanswered {
+            Unanswered::TooLate => Failed::NeverSent("the last moment for sending has passed".into()),
+            Unanswered::NeverSent(why) => Failed::NeverSent(why),
+            Unanswered::Lost(why) => Failed::Lost(why),
+        }
+    }
+}
+
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection").field("is_used", &self.is_used).finish_non_exhaustive()
@@ -57,8 +69,8 @@ impl fmt::Debug for Connection {
 }
 
 impl Connection {
-    pub async fn open(stream: Stream) -> hyper::Result<Connection> {
-        let Nature { monitor, is_tls, is_http2 } = nature(&stream);
+    pub async fn open(stream: ClientStream) -> hyper::Result<Connection> {
+        let StreamNature { monitor, is_tls, is_http2 } = nature(&stream);
         let (sender, driver) = if is_http2 {
             let (sender, driver) = Http2Driver::open(stream, |executor| {
                 let mut builder = http2::Builder::new(executor);
@@ -69,12 +81,12 @@ impl Connection {
                 builder
             })
             .await?;
-            (Sender::Http2(sender), Driver::Http2(Box::new(driver)))
+            (RequestSender::Http2(sender), ConnectionDriver::Http2(Box::new(driver)))
         } else {
             let mut builder = http1::Builder::new();
             builder.max_buf_size(HEADER_BYTES_MAX).max_header_size(HEADER_BYTES_MAX);
             let (sender, driver) = builder.handshake(stream).await?;
-            (Sender::Http1(sender), Driver::Http1(Box::new(driver)))
+            (RequestSender::Http1(sender), ConnectionDriver::Http1(Box::new(driver)))
         };
         let (driver, home) = (Mutex::new(Some(driver)), runtime::Handle::current().id());
         let mut connection = Connection { sender, driver, monitor, is_tls, is_used: false, home };
@@ -94,7 +106,7 @@ impl Connection {
     }
 
     pub fn is_http2(&self) -> bool {
-        matches!(self.sender, Sender::Http2(_))
+        matches!(self.sender, RequestSender::Http2(_))
     }
 
     /// Whether a request can be sent on it, as far as its peer was heard.
@@ -107,12 +119,12 @@ impl Connection {
     /// Whether everything was written and read that belongs to its last request.
     fn is_at_rest(&mut self) -> bool {
         let sender_is_ready = match &self.sender {
-            Sender::Http1(sender) => sender.is_ready(),
-            Sender::Http2(sender) => sender.is_ready(),
+            RequestSender::Http1(sender) => sender.is_ready(),
+            RequestSender::Http2(sender) => sender.is_ready(),
         };
         match self.driver() {
-            Some(Driver::Http1(_)) => sender_is_ready,
-            Some(Driver::Http2(driver)) => sender_is_ready && driver.is_at_rest(),
+            Some(ConnectionDriver::Http1(_)) => sender_is_ready,
+            Some(ConnectionDriver::Http2(driver)) => sender_is_ready && driver.is_at_rest(),
             None => false,
         }
     }
@@ -159,7 +171,7 @@ impl Connection {
         poll_driver(self.driver(), context);
     }
 
-    fn driver(&mut self) -> &mut Option<Driver> {
+    fn driver(&mut self) -> &mut Option<ConnectionDriver> {
         self.driver.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -178,13 +190,13 @@ impl Connection {
         let greets = self.is_tls && !self.is_used;
         let expects_silence = !self.is_http2() && !greets;
         self.is_used = true;
-        self.monitor.begin(Check { last_moment, expects_silence });
+        self.monitor.begin(SendCheck { last_moment, expects_silence });
         let answered = match &mut self.sender {
-            Sender::Http1(sender) => {
+            RequestSender::Http1(sender) => {
                 let response = sender.try_send_request(request);
                 drive_until(&mut self.driver, response).await
             }
-            Sender::Http2(sender) => {
+            RequestSender::Http2(sender) => {
                 address(&mut request, origin);
                 let response = sender.try_send_request(request);
                 drive_until(&mut self.driver, response).await
@@ -207,8 +219,8 @@ impl Connection {
         let error = failed.into_error();
         let why = self.monitor.why_broken().unwrap_or_else(|| describe(&error));
         match self.monitor.refusal() {
-            Some(Refusal::TooLate) => Unanswered::TooLate,
-            Some(Refusal::PeerClosed) => Unanswered::NeverSent(CLOSED.into()),
+            Some(SendRefusal::TooLate) => Unanswered::TooLate,
+            Some(SendRefusal::PeerClosed) => Unanswered::NeverSent(CLOSED.into()),
             None if !was_taken || !self.monitor.has_begun() || is_refused(&error) => {
                 Unanswered::NeverSent(why)
             }
@@ -220,7 +232,10 @@ impl Connection {
 const CLOSED: &str = "the upstream has closed the connection";
 
 /// Drives a connection until it has a response, or will have none.
-async fn drive_until<T>(driver: &mut Mutex<Option<Driver>>, response: impl Future<Output = T>) -> T {
+async fn drive_until<T>(
+    driver: &mut Mutex<Option<ConnectionDriver>>,
+    response: impl Future<Output = T>,
+) -> T {
     let mut response = pin!(response);
     let driver = driver.get_mut().unwrap_or_else(PoisonError::into_inner);
     poll_fn(|context| {
@@ -234,10 +249,10 @@ async fn drive_until<T>(driver: &mut Mutex<Option<Driver>>, response: impl Futur
 }
 
 /// One that has ended is dropped, so that a response that will not come is known not to.
-fn poll_driver(driver: &mut Option<Driver>, context: &mut Context<'_>) {
+fn poll_driver(driver: &mut Option<ConnectionDriver>, context: &mut Context<'_>) {
     let ended = match driver {
-        Some(Driver::Http1(driver)) => Pin::new(driver).poll(context).is_ready(),
-        Some(Driver::Http2(driver)) => driver.poll(context).is_ready(),
+        Some(ConnectionDriver::Http1(driver)) => Pin::new(driver).poll(context).is_ready(),
+        Some(ConnectionDriver::Http2(driver)) => driver.poll(context).is_ready(),
         None => return,
     };
     if ended {

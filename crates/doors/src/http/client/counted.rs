@@ -1,8 +1,8 @@
 //! A connection below TLS. It counts the bytes that the kernel took: a request of which none was written was not sent,
 //! whatever failed above. Before the first byte of a request it looks at the peer and at the clock.
 
-use super::connect::CheckedResolver;
 use super::monitor::SendMonitor;
+use super::resolver::CheckedResolver;
 use crate::http::socket;
 use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
@@ -16,12 +16,12 @@ use tokio::net::TcpStream;
 use tower_service::Service;
 
 #[derive(Debug)]
-pub struct Counted {
+pub struct CountedSocket {
     stream: TokioIo<TcpStream>,
     monitor: Arc<SendMonitor>,
 }
 
-impl Counted {
+impl CountedSocket {
     pub fn monitor(&self) -> &Arc<SendMonitor> {
         &self.monitor
     }
@@ -52,7 +52,7 @@ impl Counted {
     }
 }
 
-impl Read for Counted {
+impl Read for CountedSocket {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -62,7 +62,7 @@ impl Read for Counted {
     }
 }
 
-impl Write for Counted {
+impl Write for CountedSocket {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -93,7 +93,7 @@ impl Write for Counted {
     }
 }
 
-impl Connection for Counted {
+impl Connection for CountedSocket {
     fn connected(&self) -> Connected {
         self.stream.connected()
     }
@@ -101,12 +101,12 @@ impl Connection for Counted {
 
 /// Opens connections that count.
 #[derive(Debug, Clone)]
-pub struct Counting(pub HttpConnector<CheckedResolver>);
+pub struct CountedConnector(pub HttpConnector<CheckedResolver>);
 
-impl Service<Uri> for Counting {
-    type Response = Counted;
+impl Service<Uri> for CountedConnector {
+    type Response = CountedSocket;
     type Error = <HttpConnector<CheckedResolver> as Service<Uri>>::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<Counted, Self::Error>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<CountedSocket, Self::Error>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
         self.0.poll_ready(context)
@@ -114,6 +114,6 @@ impl Service<Uri> for Counting {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connecting = self.0.call(uri);
-        Box::pin(async move { Ok(Counted { stream: connecting.await?, monitor: Arc::default() }) })
+        Box::pin(async move { Ok(CountedSocket { stream: connecting.await?, monitor: Arc::default() }) })
     }
 }

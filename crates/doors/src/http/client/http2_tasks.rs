@@ -1,8 +1,8 @@
 //! The parts of an HTTP/2 connection, all polled by the caller that waits for the response. Once the caller drops them,
 //! nothing more is written.
 
-use super::Payload;
-use super::connect::Stream;
+use super::connect::ClientStream;
+use super::payload::Payload;
 use hyper::client::conn::http2;
 use hyper::rt::Executor;
 use std::fmt;
@@ -10,13 +10,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 
-type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
-type OpenConnection = http2::Connection<Stream, Payload, LocalExecutor>;
-type NewTasks = Mutex<Vec<Task>>;
+type Http2Task = Pin<Box<dyn Future<Output = ()> + Send>>;
+type OpenConnection = http2::Connection<ClientStream, Payload, LocalExecutor>;
+type NewHttp2Tasks = Mutex<Vec<Http2Task>>;
 
 /// Takes the tasks that the library would spawn. Weak: the tasks hold it themselves.
 #[derive(Clone)]
-pub struct LocalExecutor(Weak<NewTasks>);
+pub struct LocalExecutor(Weak<NewHttp2Tasks>);
 
 impl fmt::Debug for LocalExecutor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -35,16 +35,16 @@ impl<F: Future<Output = ()> + Send + 'static> Executor<F> for LocalExecutor {
 pub struct Http2Driver {
     /// `None`: it has ended. Responses that are under way may still come.
     connection: Option<OpenConnection>,
-    new: Arc<NewTasks>,
-    tasks: Vec<Task>,
+    new: Arc<NewHttp2Tasks>,
+    tasks: Vec<Http2Task>,
 }
 
 impl Http2Driver {
     pub async fn open(
-        stream: Stream,
+        stream: ClientStream,
         builder: impl FnOnce(LocalExecutor) -> http2::Builder<LocalExecutor>,
     ) -> hyper::Result<(http2::SendRequest<Payload>, Http2Driver)> {
-        let new = Arc::<NewTasks>::default();
+        let new = Arc::<NewHttp2Tasks>::default();
         let executor = LocalExecutor(Arc::downgrade(&new));
         let (sender, connection) = builder(executor).handshake(stream).await?;
         Ok((sender, Http2Driver { connection: Some(connection), new, tasks: Vec::new() }))

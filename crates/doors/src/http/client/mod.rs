@@ -8,25 +8,27 @@ mod body;
 mod connect;
 mod connection;
 mod counted;
+mod error;
 mod http2_tasks;
 mod monitor;
 mod payload;
 mod pool;
+mod resolver;
 
 pub use body::Incoming;
+pub use error::{ClientError, Failed, NotReached};
+pub use monitor::LastMoment;
 pub use payload::Payload;
 
-use super::target::Target;
-use super::{HEADER_BYTES_MAX, describe};
-use crate::runtime::RuntimeClock;
-use body::Framing;
-use connect::{Connector, Names, OfThisMachine};
+use crate::http::describe;
+use crate::http::target::Target;
+use body::BodyFraming;
+use connect::Connector;
 use connection::{Connection, Unanswered};
 use http::{Request, Response};
 use pool::Pool;
+use resolver::{Names, SystemNames};
 use rustls::RootCertStore;
-use semel_core::time::At;
-use semel_gate::clock::Clock;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -34,47 +36,6 @@ use tower_service::Service;
 
 /// Resolving, connecting and TLS together.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
-
-/// Semel could not build a client.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("TLS cannot be set up: {0}")]
-    Tls(String),
-    #[error("this machine has no root certificates ({0}); install ca-certificates or set SSL_CERT_FILE")]
-    NoRoots(String),
-}
-
-/// No connection: certainly nothing was sent.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("cannot reach {target}: {why}")]
-pub struct NotReached {
-    pub target: String,
-    pub why: String,
-}
-
-/// A request that got no response.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Failed {
-    /// Not one byte of it was written.
-    #[error("nothing was sent: {0}")]
-    NeverSent(String),
-    /// Some of it may have arrived.
-    #[error("no response came: {0}")]
-    Lost(String),
-}
-
-/// After it nothing of a request may begin to leave.
-#[derive(Debug, Clone)]
-pub struct LastMoment {
-    pub clock: RuntimeClock,
-    pub at: At,
-}
-
-impl LastMoment {
-    fn has_passed(&self) -> bool {
-        self.at < self.clock.now()
-    }
-}
 
 /// One upstream, for one principal: connections that were used are never shared between two.
 #[derive(Debug, Clone)]
@@ -105,18 +66,18 @@ impl Prepared {
 
 impl Client {
     /// For semel itself.
-    pub fn to(target: Target) -> Result<Client, Error> {
-        Client::by(target, Arc::new(OfThisMachine))
+    pub fn to(target: Target) -> Result<Client, ClientError> {
+        Client::by(target, Arc::new(SystemNames))
     }
 
     /// Found by these names.
-    fn by(target: Target, names: Arc<dyn Names>) -> Result<Client, Error> {
+    fn by(target: Target, names: Arc<dyn Names>) -> Result<Client, ClientError> {
         let roots = connect::roots(&target)?;
         Client::trusting(target, names, roots)
     }
 
     /// Known by certificates that these roots vouch for.
-    fn trusting(target: Target, names: Arc<dyn Names>, roots: RootCertStore) -> Result<Client, Error> {
+    fn trusting(target: Target, names: Arc<dyn Names>, roots: RootCertStore) -> Result<Client, ClientError> {
         let connector = connect::connector(&target, names, roots, CONNECT_TIME)?;
         Ok(Client { target: Arc::new(target), connector, pool: Pool::default(), principal: "".into() })
     }
@@ -235,19 +196,9 @@ impl Client {
         let method = request.method().clone();
         let response = connection.send(self.target.uri(), request, last_moment).await?;
         let (head, body) = response.into_parts();
-        let framing = Framing::of(&head, &method);
+        let framing = BodyFraming::of(&head, &method);
         let return_to = (self.pool.clone(), Arc::clone(&self.principal));
         Ok(Response::from_parts(head, Incoming::new(body, framing, connection, return_to)))
-    }
-}
-
-impl From<Unanswered> for Failed {
-    fn from(unanswered: Unanswered) -> Failed {
-        match unanswered {
-            Unanswered::TooLate => Failed::NeverSent("the last moment for sending has passed".into()),
-            Unanswered::NeverSent(why) => Failed::NeverSent(why),
-            Unanswered::Lost(why) => Failed::Lost(why),
-        }
     }
 }
 

@@ -1,27 +1,42 @@
 //! The facts about the request that a connection carries, shared between the connection and the socket below TLS.
 
-use super::LastMoment;
+use crate::runtime::RuntimeClock;
+use semel_core::time::At;
+use semel_gate::clock::Clock;
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-#[derive(Debug, Default)]
-pub struct SendMonitor(Mutex<State>);
+/// After it nothing of a request may begin to leave.
+#[derive(Debug, Clone)]
+pub struct LastMoment {
+    pub clock: RuntimeClock,
+    pub at: At,
+}
+
+impl LastMoment {
+    fn has_passed(&self) -> bool {
+        self.at < self.clock.now()
+    }
+}
 
 #[derive(Debug, Default)]
-struct State {
+pub struct SendMonitor(Mutex<MonitorState>);
+
+#[derive(Debug, Default)]
+struct MonitorState {
     /// Bytes that the kernel took since the connection was opened.
     written: u64,
     /// The same when the request began.
     before: u64,
     /// Made before the first byte of the request.
-    check: Option<Check>,
-    refused: Option<Refusal>,
+    check: Option<SendCheck>,
+    refused: Option<SendRefusal>,
     /// Why the peer took no more of a request that had begun. The rest of it is dropped.
     broken: Option<String>,
 }
 
 #[derive(Debug)]
-pub struct Check {
+pub struct SendCheck {
     pub last_moment: Option<LastMoment>,
     /// Bytes that come before the request are somebody else's answer.
     pub expects_silence: bool,
@@ -29,14 +44,14 @@ pub struct Check {
 
 /// Why the first byte of a request was not written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refusal {
+pub enum SendRefusal {
     TooLate,
     PeerClosed,
 }
 
 impl SendMonitor {
     /// A request begins: its first write is checked.
-    pub fn begin(&self, check: Check) {
+    pub fn begin(&self, check: SendCheck) {
         let mut state = self.lock();
         (state.before, state.check, state.refused) = (state.written, Some(check), None);
     }
@@ -56,7 +71,7 @@ impl SendMonitor {
         self.lock().written
     }
 
-    pub fn refusal(&self) -> Option<Refusal> {
+    pub fn refusal(&self) -> Option<SendRefusal> {
         self.lock().refused
     }
 
@@ -74,12 +89,12 @@ impl SendMonitor {
         has_bytes: impl FnOnce() -> bool,
     ) -> io::Result<()> {
         let mut state = self.lock();
-        let Some(Check { last_moment, expects_silence }) = state.check.take() else { return Ok(()) };
+        let Some(SendCheck { last_moment, expects_silence }) = state.check.take() else { return Ok(()) };
         // An end counts as bytes.
         let is_closed = if expects_silence { has_bytes() } else { has_hung_up() };
         let refusal = match last_moment {
-            _ if is_closed => Refusal::PeerClosed,
-            Some(last_moment) if last_moment.has_passed() => Refusal::TooLate,
+            _ if is_closed => SendRefusal::PeerClosed,
+            Some(last_moment) if last_moment.has_passed() => SendRefusal::TooLate,
             _ => return Ok(()),
         };
         state.refused = Some(refusal);
@@ -94,7 +109,7 @@ impl SendMonitor {
         self.lock().broken = Some(error.to_string());
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, MonitorState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

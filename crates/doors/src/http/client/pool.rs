@@ -24,12 +24,12 @@ const FINISH_PAUSE_MAX: Duration = Duration::from_secs(10);
 const FINISHING_MAX: usize = 8;
 
 #[derive(Debug, Clone, Default)]
-pub struct Pool(Arc<Shared>);
+pub struct Pool(Arc<SharedPool>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedPool {
     /// In the order in which they came to rest, so that the oldest are in front.
-    connections: Mutex<VecDeque<Idle>>,
+    connections: Mutex<VecDeque<IdleConnection>>,
     /// Places for requests that are still written although they were answered.
     finishing: Arc<Semaphore>,
     /// A task drops the old ones.
@@ -38,9 +38,9 @@ struct Shared {
     is_warming: AtomicBool,
 }
 
-impl Default for Shared {
+impl Default for SharedPool {
     fn default() -> Self {
-        Shared {
+        SharedPool {
             connections: Mutex::default(),
             finishing: Arc::new(Semaphore::new(FINISHING_MAX)),
             is_swept: AtomicBool::default(),
@@ -50,14 +50,14 @@ impl Default for Shared {
 }
 
 #[derive(Debug)]
-struct Idle {
+struct IdleConnection {
     connection: Connection,
     /// `None`: it has carried nothing.
     owner: Option<Arc<str>>,
     since: Instant,
 }
 
-impl Idle {
+impl IdleConnection {
     fn is_old(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) >= IDLE_TIME_MAX
     }
@@ -76,7 +76,8 @@ impl Pool {
         loop {
             let mut connections = self.lock();
             drop_old(&mut connections, now);
-            let fits = |idle: &Idle| idle.connection.home() == here && idle.may_carry(owner, is_read);
+            let fits =
+                |idle: &IdleConnection| idle.connection.home() == here && idle.may_carry(owner, is_read);
             // A connection of its own is better than one that another call could need.
             let own = connections.iter().rposition(|idle| idle.owner.is_some() && fits(idle));
             let found = own.or_else(|| connections.iter().rposition(fits))?;
@@ -109,7 +110,8 @@ impl Pool {
 
     /// Takes a connection that has carried nothing, if there is no other one.
     pub fn put_spare(&self, connection: Connection) {
-        let is_spare = |idle: &Idle| idle.owner.is_none() && idle.connection.home() == connection.home();
+        let is_spare =
+            |idle: &IdleConnection| idle.owner.is_none() && idle.connection.home() == connection.home();
         let has_one = self.lock().iter().any(is_spare);
         if !has_one {
             self.keep(connection, None);
@@ -139,7 +141,7 @@ impl Pool {
     fn keep(&self, connection: Connection, owner: Option<Arc<str>>) {
         let mut connections = self.lock();
         if connections.len() < IDLE_MAX {
-            connections.push_back(Idle { connection, owner, since: crate::runtime::moment() });
+            connections.push_back(IdleConnection { connection, owner, since: crate::runtime::moment() });
         }
         drop(connections);
         if !self.0.is_swept.swap(true, Ordering::AcqRel) {
@@ -161,12 +163,12 @@ impl Pool {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Idle>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<IdleConnection>> {
         self.0.connections.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn drop_old(connections: &mut VecDeque<Idle>, now: Instant) {
+fn drop_old(connections: &mut VecDeque<IdleConnection>, now: Instant) {
     while connections.front().is_some_and(|idle| idle.is_old(now)) {
         connections.pop_front();
     }

@@ -1,7 +1,7 @@
-//! Who may come in: the right host, no foreign web page, a credential.
+//! The conditions of admission: the right host, no foreign web page, a credential.
 
 use super::credential::{Credential, UPSTREAM_CREDENTIALS};
-use super::keyring::{Keyring, Shown};
+use super::keyring::{Keyring, TokenStanding};
 use super::problem::problem;
 use super::revocable::Revocable;
 use axum::response::Response;
@@ -47,12 +47,12 @@ pub struct Admission {
     pub by_host: Vec<(String, String)>,
 }
 
-type Refused = Box<Response>;
+type AdmissionRefusal = Box<Response>;
 
 impl Admission {
     /// Lets a request in, by a token that may be revoked or by something else, or says why not. What was meant for
     /// semel alone is taken out of it.
-    pub async fn admit(&self, parts: &mut Parts) -> Result<Option<Revocable>, Refused> {
+    pub async fn admit(&self, parts: &mut Parts) -> Result<Option<Revocable>, AdmissionRefusal> {
         check_coding(&parts.headers)?;
         self.check_host(parts)?;
         self.check_origin(&parts.headers)?;
@@ -96,7 +96,7 @@ impl Admission {
     }
 
     /// A web page whose name was made to lead here still sends its own name.
-    fn check_host(&self, parts: &Parts) -> Result<(), Refused> {
+    fn check_host(&self, parts: &Parts) -> Result<(), AdmissionRefusal> {
         let mut named = parts.headers.get_all(header::HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else {
             return refuse(StatusCode::BAD_REQUEST, "one Host header is needed");
@@ -115,7 +115,7 @@ impl Admission {
         known.into_iter().any(|known| known.eq_ignore_ascii_case(host)) || self.beginning(host).is_some()
     }
 
-    fn check_origin(&self, headers: &HeaderMap) -> Result<(), Refused> {
+    fn check_origin(&self, headers: &HeaderMap) -> Result<(), AdmissionRefusal> {
         let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
         let known =
             |origin: &HeaderValue| origin.to_str().is_ok_and(|origin| self.is_known_origin(origin, host));
@@ -135,25 +135,25 @@ impl Admission {
         own || self.origins.iter().any(|known| known == origin)
     }
 
-    async fn credential(&self, parts: &Parts, open: bool) -> Result<Admitted, Refused> {
+    async fn credential(&self, parts: &Parts, open: bool) -> Result<Admitted, AdmissionRefusal> {
         let headers = &parts.headers;
         // Where a client has one header for a key, semel's token comes in that; some clients put it into several.
         let (mut holder, mut own, mut revocable) = (None, Vec::new(), None);
         for name in [OWN_TOKEN].into_iter().chain(UPSTREAM_CREDENTIALS) {
             let Some(token) = headers.get(&name).and_then(|value| token(&name, value)) else { continue };
             match self.keyring.look_up(token).await {
-                Shown::Holds(shown) => {
+                TokenStanding::Holds(shown) => {
                     if holder.is_none() && !self.keyring.is_own(token) {
                         revocable = Some(Revocable::new(token, &self.keyring));
                     }
                     holder.get_or_insert(shown);
                     own.push(name);
                 }
-                Shown::Unknown(why) => return Err(unavailable(&why)),
-                // Whoever shows one means it, and it must not reach an upstream.
-                Shown::Worthless => return Err(unauthorized(UNKNOWN)),
-                Shown::Foreign if name == OWN_TOKEN => return Err(unauthorized(UNKNOWN)),
-                Shown::Foreign => {}
+                TokenStanding::Unknown(why) => return Err(unavailable(&why)),
+                // A token of semel's own must not reach an upstream.
+                TokenStanding::Worthless => return Err(unauthorized(UNKNOWN)),
+                TokenStanding::Foreign if name == OWN_TOKEN => return Err(unauthorized(UNKNOWN)),
+                TokenStanding::Foreign => {}
             }
         }
         if let Some(holder) = holder {
@@ -165,10 +165,8 @@ impl Admission {
         let admitted =
             |credential, scope| Ok(Admitted { credential, scope, own: Vec::new(), revocable: None });
         match passed {
-            // Whoever shows nothing is no more than an agent: it rules on nothing, and makes no tokens.
-            passed if !self.required => {
-                admitted(passed.unwrap_or(Credential::None), Some(AccessScope::Agent))
-            }
+            // A caller without a token is no more than an agent: it rules on nothing, and makes no tokens.
+            passed if !self.required => admitted(passed.unwrap_or(Credential::None), Some(Scope::Agent)),
             Some(passed) if passes => admitted(passed, None),
             _ if open => admitted(Credential::None, None),
             None if passes => Err(unauthorized(EITHER_NEEDED)),
@@ -177,7 +175,7 @@ impl Admission {
     }
 }
 
-/// What a request was let in by, and what it may do.
+/// The credential that lets a request in, and its scope.
 struct Admitted {
     credential: Credential,
     scope: Option<AccessScope>,
@@ -188,7 +186,7 @@ struct Admitted {
 
 /// Chunks are read here, and nothing else. Another coding would be passed on as if it were the content. The connection
 /// ends: the next server before or behind may read its end elsewhere.
-fn check_coding(headers: &HeaderMap) -> Result<(), Refused> {
+fn check_coding(headers: &HeaderMap) -> Result<(), AdmissionRefusal> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
     match (codings.next(), codings.next()) {
@@ -204,7 +202,7 @@ fn check_coding(headers: &HeaderMap) -> Result<(), Refused> {
 }
 
 /// Of two, one could be checked here and the other believed upstream.
-fn check_single(headers: &HeaderMap) -> Result<(), Refused> {
+fn check_single(headers: &HeaderMap) -> Result<(), AdmissionRefusal> {
     let twice = |name: &HeaderName| headers.get_all(name).iter().nth(1).is_some();
     match [OWN_TOKEN].iter().chain(&UPSTREAM_CREDENTIALS).find(|name| twice(name)) {
         Some(name) => refuse(StatusCode::BAD_REQUEST, &format!("{name} came twice")),
@@ -212,12 +210,12 @@ fn check_single(headers: &HeaderMap) -> Result<(), Refused> {
     }
 }
 
-/// What may be a token of semel's in this header.
+/// The text in this header that may be a token of semel's.
 fn token<'a>(name: &HeaderName, value: &'a HeaderValue) -> Option<&'a [u8]> {
     if *name == header::AUTHORIZATION { bearer(value.as_bytes()) } else { Some(value.as_bytes()) }
 }
 
-fn refuse(status: StatusCode, detail: &str) -> Result<(), Refused> {
+fn refuse(status: StatusCode, detail: &str) -> Result<(), AdmissionRefusal> {
     Err(Box::new(problem(status, detail)))
 }
 
@@ -230,14 +228,14 @@ const EITHER_NEEDED: &str = "a credential is needed: the upstream's own, which i
 const UNKNOWN: &str = "this token is not known here: it was never made, is over or was revoked; `semel token list` \
                        shows those that are";
 
-fn unauthorized(why: &str) -> Refused {
+fn unauthorized(why: &str) -> AdmissionRefusal {
     let mut response = problem(StatusCode::UNAUTHORIZED, why);
     let challenge = HeaderValue::from_static("Bearer realm=\"semel\"");
     response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
     Box::new(response)
 }
 
-fn unavailable(why: &str) -> Refused {
+fn unavailable(why: &str) -> AdmissionRefusal {
     let mut response = problem(StatusCode::SERVICE_UNAVAILABLE, &format!("tokens cannot be checked: {why}"));
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     Box::new(response)

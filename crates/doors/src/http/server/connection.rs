@@ -1,8 +1,9 @@
 //! A client's connection, spoken by hyper: one request after the other.
 
+use super::departures::{Departures, LeavingResponse};
 use super::request_body::RequestBody;
-use super::response_body::{Leaving, ResponseBody};
-use super::socket::{ClientSocket, Departures};
+use super::response_body::ResponseBody;
+use super::socket::ClientSocket;
 use crate::http::HEADER_BYTES_MAX;
 use axum::body::Body;
 use axum::response::Response;
@@ -29,7 +30,7 @@ const UNSENT_BYTES_MAX: u32 = 128 * 1024;
 
 /// A response, and what is held until all of it was written.
 #[derive(Debug)]
-pub struct Answered<H> {
+pub struct HeldResponse<H> {
     pub response: Response,
     pub held: H,
 }
@@ -41,7 +42,7 @@ pub async fn serve<H, F>(
     mut stopped: watch::Receiver<bool>,
 ) where
     H: Send + 'static,
-    F: Future<Output = Answered<H>>,
+    F: Future<Output = HeldResponse<H>>,
 {
     set_up(&stream);
     let departures = Arc::<Departures>::default();
@@ -52,7 +53,7 @@ pub async fn serve<H, F>(
         let departures = Arc::clone(&departures);
         // Boxed, so that a connection without a request is small.
         Box::pin(async move {
-            let Answered { response, held } = answering.await;
+            let HeldResponse { response, held } = answering.await;
             Ok::<_, Infallible>(leave(response, Box::new(held), &method, version, departures))
         })
     });
@@ -89,7 +90,7 @@ fn leave(
     departures: Arc<Departures>,
 ) -> http::Response<ResponseBody> {
     let (mut parts, body) = response.into_parts();
-    let leaving = Leaving { on_sent: parts.extensions.remove(), held };
+    let leaving = LeavingResponse { on_sent: parts.extensions.remove(), held };
     let has_body = *method != Method::HEAD
         && !matches!(parts.status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED)
         && !body.is_end_stream();

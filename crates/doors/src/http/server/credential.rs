@@ -1,4 +1,4 @@
-//! What a request was let in by, and whose it therefore is.
+//! The credential that lets a request in, and whose it therefore is.
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue};
@@ -49,7 +49,7 @@ pub enum Credential {
 }
 
 impl Credential {
-    /// What a request is let in by at an upstream that checks it itself.
+    /// A credential for an upstream that checks it itself.
     pub fn passed(headers: &HeaderMap) -> Option<Credential> {
         let shows = |name| headers.get(name).is_some_and(|value| !value.is_empty());
         UPSTREAM_CREDENTIALS.iter().any(shows).then(|| Credential::Passed(shown(headers)))
@@ -63,8 +63,8 @@ impl Credential {
         }
     }
 
-    /// A name that two credentials have only if they are the same principal's; as [`Caller::whose`] says it, where there
-    /// is a ledger.
+    /// A name that two credentials have only if they are the same principal's; as [`Caller::whose`] says it, where
+    /// there is a ledger.
     ///
     /// [`Caller::whose`]: crate::caller::Caller::whose
     pub fn whose(&self, secret: Option<&Secret>) -> String {
@@ -84,8 +84,8 @@ impl Credential {
     }
 }
 
-/// What a request shows to its upstream: all of it, because the upstream chooses which of several it believes. Empty:
-/// it shows nothing.
+/// The credentials that a request shows to its upstream: all of them, because the upstream chooses which of several it
+/// believes. Empty: it shows nothing.
 pub fn shown(headers: &HeaderMap) -> Vec<u8> {
     let mut bytes = Vec::new();
     for name in UPSTREAM_CREDENTIALS {
@@ -124,7 +124,7 @@ const LASTING: [&str; 8] =
 /// Schemes whose case clients do not agree on, as most of them write it.
 const SPELT: [&str; 4] = ["Bearer", "Basic", "Token", "Bot"];
 
-/// What of a credential stays the same from request to request.
+/// The part of a credential that stays the same from request to request.
 fn lasting(value: &HeaderValue) -> Cow<'_, [u8]> {
     let signed = value.to_str().ok().and_then(|text| text.split_once(' '));
     let Some((scheme, parameters)) = signed else { return Cow::Borrowed(value.as_bytes()) };

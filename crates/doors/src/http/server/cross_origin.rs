@@ -17,7 +17,7 @@ pub struct CrossOrigin {
     wants: Option<HeaderValue>,
 }
 
-/// What a page may read of an answer besides its body.
+/// Headers that a page may read of an answer.
 const EXPOSED: &str = "Mcp-Session-Id, MCP-Protocol-Version, WWW-Authenticate, Location, Retry-After, ETag, Link, \
                        Idempotent-Replayed, Semel-Effect-Id, Semel-Outcome, Semel-Effect, Semel-Attempt, Semel-Reason";
 
@@ -48,7 +48,7 @@ impl CrossOrigin {
         response
     }
 
-    /// What the browser needs to give the answer to the page. What the upstream says about other pages is not meant
+    /// The headers by which the browser gives the answer to the page. The upstream's own about other pages is not meant
     /// here.
     pub fn may_read(&self, headers: &mut HeaderMap) {
         let Some(origin) = &self.origin else { return };

@@ -17,11 +17,11 @@ const FRESH: Duration = Duration::from_secs(1);
 
 /// The operator's own token. Never printed.
 #[derive(Clone)]
-pub struct Token(String);
+pub struct OperatorToken(String);
 
-impl Token {
-    pub fn new(text: String) -> Token {
-        Token(text)
+impl OperatorToken {
+    pub fn new(text: String) -> OperatorToken {
+        OperatorToken(text)
     }
 
     fn is(&self, other: &[u8]) -> bool {
@@ -30,9 +30,9 @@ impl Token {
     }
 }
 
-impl fmt::Debug for Token {
+impl fmt::Debug for OperatorToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Token(…)")
+        f.write_str("OperatorToken(…)")
     }
 }
 
@@ -41,22 +41,22 @@ pub type ReadTokens =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = Result<TokenTable, String>> + Send>> + Send + Sync>;
 
 pub struct Keyring {
-    own: Option<Token>,
+    own: Option<OperatorToken>,
     kept: Option<ReadTokens>,
     clock: RuntimeClock,
-    seen: Mutex<Option<Seen>>,
+    seen: Mutex<Option<TokenSnapshot>>,
 }
 
 /// The tokens as they were a moment ago.
 #[derive(Debug, Clone)]
-struct Seen {
-    tokens: Arc<TokenTable>,
+struct TokenSnapshot {
+    tokens: Arc<Tokens>,
     at: Instant,
 }
 
-/// What a token turned out to be.
+/// The standing of a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shown {
+pub enum TokenStanding {
     Holds(Holder),
     /// It was never made, is revoked or is over. It is semel's own by its looks, and goes nowhere.
     Worthless,
@@ -67,7 +67,7 @@ pub enum Shown {
 }
 
 impl Keyring {
-    pub fn new(own: Option<Token>, kept: Option<ReadTokens>, clock: RuntimeClock) -> Keyring {
+    pub fn new(own: Option<OperatorToken>, kept: Option<ReadTokens>, clock: RuntimeClock) -> Keyring {
         Keyring { own, kept, clock, seen: Mutex::default() }
     }
 
@@ -76,26 +76,26 @@ impl Keyring {
         self.own.as_ref().is_some_and(|own| own.is(shown))
     }
 
-    pub async fn look_up(&self, shown: &[u8]) -> Shown {
+    pub async fn look_up(&self, shown: &[u8]) -> TokenStanding {
         if self.is_own(shown) {
-            return Shown::Holds(Holder::operator());
+            return TokenStanding::Holds(Holder::operator());
         }
         if !shown.starts_with(PREFIX.as_bytes()) {
-            return Shown::Foreign;
+            return TokenStanding::Foreign;
         }
-        let Some(kept) = &self.kept else { return Shown::Worthless };
+        let Some(kept) = &self.kept else { return TokenStanding::Worthless };
         let seen = self.lock().clone().filter(|seen| seen.at.elapsed() < FRESH);
         if let Some(holder) = seen.and_then(|seen| self.holder(&seen.tokens, shown)) {
-            return Shown::Holds(holder);
+            return TokenStanding::Holds(holder);
         }
         // One that is not known may have been made just now.
         let tokens = match kept().await {
             Ok(tokens) => Arc::new(tokens),
-            Err(why) => return Shown::Unknown(why),
+            Err(why) => return TokenStanding::Unknown(why),
         };
         let found = self.holder(&tokens, shown);
-        *self.lock() = Some(Seen { tokens, at: moment() });
-        found.map_or(Shown::Worthless, Shown::Holds)
+        *self.lock() = Some(TokenSnapshot { tokens, at: moment() });
+        found.map_or(TokenStanding::Worthless, TokenStanding::Holds)
     }
 
     fn holder(&self, tokens: &TokenTable, shown: &[u8]) -> Option<Holder> {
@@ -103,13 +103,13 @@ impl Keyring {
         Some(Holder { tenant: kept.tenant.clone(), subject: kept.subject(id), scope: kept.scope })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Seen>> {
+    fn lock(&self) -> MutexGuard<'_, Option<TokenSnapshot>> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Holder {
-    /// Whoever has the operator's own token is the operator, and does what the command line does.
+    /// The holder of the operator's own token is the operator, and does what the command line does.
     fn operator() -> Holder {
         Holder { tenant: LOCAL.to_owned(), subject: LOCAL.to_owned(), scope: AccessScope::Admin }
     }

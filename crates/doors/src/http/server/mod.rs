@@ -7,6 +7,7 @@ mod caller;
 mod connection;
 mod credential;
 mod cross_origin;
+mod departures;
 mod keyring;
 mod listen;
 pub mod on_sent;
@@ -22,7 +23,7 @@ mod workers;
 pub use admission::{Admission, OWN_TOKEN};
 pub use caller::caller;
 pub use credential::{Credential, Holder, LOCAL, is_no_credential, shown};
-pub use keyring::{Keyring, ReadTokens, Token};
+pub use keyring::{Keyring, OperatorToken, ReadTokens};
 pub use listen::listen;
 pub use problem::problem;
 pub use revocable::{Revocable, lets_send};
@@ -32,7 +33,7 @@ pub use workers::Workers;
 
 use axum::body::Body;
 use axum::response::Response;
-use connection::Answered;
+use connection::HeldResponse;
 use cross_origin::CrossOrigin;
 use http::header::LOCATION;
 use http::{HeaderValue, Request, StatusCode};
@@ -57,17 +58,17 @@ const LEAVE_TIME_MAX: Duration = Duration::from_secs(2);
 /// How long last words may take: a few bytes into a socket.
 const LAST_WORDS_TIME_MAX: Duration = Duration::from_millis(200);
 
-/// Who answers requests that were let in.
+/// Answers requests that were let in.
 pub trait Answers: Send + Sync + 'static {
     fn answer(&self, request: Request<Body>) -> impl Future<Output = Response> + Send;
 }
 
-/// What a server serves, and to whom.
+/// The parts of a server.
 #[derive(Debug)]
-pub struct Served<A> {
+pub struct ServerSetup<A> {
     pub admission: Admission,
     pub doors: A,
-    pub load: Load,
+    pub load: ServerLoad,
     pub workers: Workers,
     /// How long what was sent may take to settle once the server was told to stop.
     pub grace: Duration,
@@ -75,7 +76,7 @@ pub struct Served<A> {
 
 /// How much a server carries, and how much it may.
 #[derive(Debug, Clone)]
-pub struct Load {
+pub struct ServerLoad {
     connections: Arc<Semaphore>,
     requests: Arc<Semaphore>,
     room: Room,
@@ -85,17 +86,17 @@ pub struct Load {
 }
 
 /// An open connection, as long as it is counted.
-struct Open(Arc<AtomicUsize>);
+struct OpenConnectionGuard(Arc<AtomicUsize>);
 
-impl Drop for Open {
+impl Drop for OpenConnectionGuard {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Load {
-    pub fn within(room: Room) -> Load {
-        Load {
+impl ServerLoad {
+    pub fn within(room: Room) -> ServerLoad {
+        ServerLoad {
             connections: Arc::new(Semaphore::new(room.connections)),
             requests: Arc::new(Semaphore::new(room.requests)),
             room,
@@ -108,9 +109,9 @@ impl Load {
         self.open.load(Ordering::Relaxed)
     }
 
-    fn opens(&self) -> Open {
+    fn opens(&self) -> OpenConnectionGuard {
         self.open.fetch_add(1, Ordering::Relaxed);
-        Open(Arc::clone(&self.open))
+        OpenConnectionGuard(Arc::clone(&self.open))
     }
 
     pub fn requests(&self) -> usize {
@@ -122,7 +123,7 @@ impl Load {
 /// waits after that is told so by `give_up`, where a word can still reach it.
 pub async fn serve(
     listener: TcpListener,
-    served: Served<impl Answers>,
+    served: ServerSetup<impl Answers>,
     stop: impl Future<Output = ()>,
     settled: impl AsyncFn(),
     give_up: impl FnOnce(),
@@ -175,21 +176,28 @@ pub async fn serve(
         }
     };
     if tokio::time::timeout(served.grace.max(LEAVE_TIME_MAX), rest).await.is_err() {
-        // What is unsettled is in doubt.
+        // An unsettled call is in doubt.
         give_up();
         let left = async { while open.join_next().await.is_some() {} };
         let _streams_have_no_end = tokio::time::timeout(LAST_WORDS_TIME_MAX, left).await;
     }
 }
 
-async fn connection(stream: TcpStream, served: Arc<Served<impl Answers>>, stopped: watch::Receiver<bool>) {
+async fn connection(
+    stream: TcpStream,
+    served: Arc<ServerSetup<impl Answers>>,
+    stopped: watch::Receiver<bool>,
+) {
     connection::serve(stream, |request| answer(request, Arc::clone(&served)), stopped).await;
 }
 
 /// A request's place among all, and among those of whoever asks.
-type Place = (Option<OwnedSemaphorePermit>, Option<Share>);
+type RequestPlace = (Option<OwnedSemaphorePermit>, Option<Share>);
 
-async fn answer(request: Request<Body>, served: Arc<Served<impl Answers>>) -> Answered<Place> {
+async fn answer(
+    request: Request<Body>,
+    served: Arc<ServerSetup<impl Answers>>,
+) -> HeldResponse<RequestPlace> {
     let permit = Arc::clone(&served.load.requests).try_acquire_owned().ok();
     let mut place = (permit, None);
     let (mut parts, body) = request.into_parts();
@@ -199,7 +207,7 @@ async fn answer(request: Request<Body>, served: Arc<Served<impl Answers>>) -> An
     if let Some(beginning) = beginning {
         without_beginning(&mut response, &beginning);
     }
-    Answered { response, held: place }
+    HeldResponse { response, held: place }
 }
 
 /// A redirect within what a host name stands for is written without what it stands for.
@@ -212,11 +220,11 @@ fn without_beginning(response: &mut Response, beginning: &str) {
 }
 
 async fn answer_in(
-    (permit, share): &mut Place,
+    (permit, share): &mut RequestPlace,
     request: Request<Body>,
-    served: Arc<Served<impl Answers>>,
+    served: Arc<ServerSetup<impl Answers>>,
 ) -> Response {
-    // Whoever asks whether it lives must not be told by a crowd that it does not, and whoever brings what was done must
+    // A health check must not be told by a crowd that the server is dead, and a settlement must
     // not be kept out by a crowd that waits for just that. There are more connections than requests for them.
     let path = request.uri().path();
     let always_has_room = admission::HEALTH.contains(&path) || path == admission::SETTLE;
@@ -271,7 +279,7 @@ fn may_be_large(headers: &http::HeaderMap) -> bool {
     }
 }
 
-async fn answer_aside(served: Arc<Served<impl Answers>>, request: Request<Body>) -> Response {
+async fn answer_aside(served: Arc<ServerSetup<impl Answers>>, request: Request<Body>) -> Response {
     let there = Arc::clone(&served);
     let answered = served.workers.aside(async move { there.doors.answer(request).await }).await;
     answered.unwrap_or_else(|| problem(StatusCode::INTERNAL_SERVER_ERROR, "semel failed; see semel ledger"))

@@ -4,15 +4,15 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-type Action = Box<dyn FnOnce() + Send>;
+type SentAction = Box<dyn FnOnce() + Send>;
 
 /// Stands among the extensions of a response. The action runs once the response has left; if it never does, it is
 /// dropped.
 #[derive(Clone, Default)]
-pub struct OnSent(Arc<Mutex<Option<Due>>>);
+pub struct OnSent(Arc<Mutex<Option<PendingAction>>>);
 
-struct Due {
-    action: Action,
+struct PendingAction {
+    action: SentAction,
     /// All that its client needs is in the part of the body that was given last.
     for_this_part: bool,
 }
@@ -26,12 +26,12 @@ impl OnSent {
 
     /// For a response whose action is known only at its end.
     pub fn set(&self, action: impl FnOnce() + Send + 'static) {
-        *lock(&self.0) = Some(Due { action: Box::new(action), for_this_part: false });
+        *lock(&self.0) = Some(PendingAction { action: Box::new(action), for_this_part: false });
     }
 
     /// For a stream whose client may close before its end: called by the body as it gives the part that says all.
     pub fn set_for_this_part(&self, action: impl FnOnce() + Send + 'static) {
-        *lock(&self.0) = Some(Due { action: Box::new(action), for_this_part: true });
+        *lock(&self.0) = Some(PendingAction { action: Box::new(action), for_this_part: true });
     }
 
     pub(super) fn is_for_this_part(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What semel itself says when it does not serve a request (RFC 9457).
+//! Semel's own answer when it does not serve a request (RFC 9457).
 
 use axum::body::Body;
 use axum::response::Response;

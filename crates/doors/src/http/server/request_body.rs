@@ -1,6 +1,6 @@
 //! The body of a request, as it arrives.
 
-use super::socket::Departures;
+use super::departures::Departures;
 use crate::http::body::BodyError;
 use axum::body::Body;
 use bytes::Bytes;

@@ -1,33 +1,18 @@
 //! The body of a response on its way to hyper. It tells the socket which of its bytes are the last.
 
-use super::on_sent::OnSent;
-use super::socket::Departures;
+use super::departures::{Departures, LeavingResponse};
 use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-
-/// The end of a response. Both are dropped if it never leaves.
-pub struct Leaving {
-    pub on_sent: Option<OnSent>,
-    /// The request's place among all.
-    pub held: Box<dyn Send>,
-}
-
-impl fmt::Debug for Leaving {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Leaving").field("on_sent", &self.on_sent).finish_non_exhaustive()
-    }
-}
 
 #[derive(Debug)]
 pub struct ResponseBody {
     body: Body,
     /// `None`: it was handed over to the socket.
-    leaving: Option<Leaving>,
+    leaving: Option<LeavingResponse>,
     departures: Arc<Departures>,
     ends_with_connection: bool,
 }
@@ -35,7 +20,7 @@ pub struct ResponseBody {
 impl ResponseBody {
     pub fn new(
         body: Body,
-        leaving: Leaving,
+        leaving: LeavingResponse,
         departures: Arc<Departures>,
         ends_with_connection: bool,
     ) -> ResponseBody {
@@ -57,10 +42,10 @@ impl ResponseBody {
 
     /// The same for a part that says all, though the stream goes on.
     fn leave_with_part(&mut self) {
-        if let Some(Leaving { on_sent, .. }) = &mut self.leaving
+        if let Some(LeavingResponse { on_sent, .. }) = &mut self.leaving
             && let Some(on_sent) = on_sent.take_if(|on_sent| on_sent.is_for_this_part())
         {
-            self.departures.push(Leaving { on_sent: Some(on_sent), held: Box::new(()) });
+            self.departures.push(LeavingResponse { on_sent: Some(on_sent), held: Box::new(()) });
         }
     }
 

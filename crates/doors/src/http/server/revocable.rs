@@ -1,6 +1,6 @@
 //! Streams end with the token that opened them, and what still waits is not sent for it.
 
-use super::keyring::{Keyring, Shown};
+use super::keyring::{Keyring, TokenStanding};
 use axum::body::Body;
 use bytes::Bytes;
 use http_body::{Body as _, Frame, SizeHint};
@@ -31,7 +31,7 @@ impl Revocable {
 
     /// A ledger that cannot be asked says nothing against it.
     async fn is_worthless(&self) -> bool {
-        self.keyring.look_up(&self.token).await == Shown::Worthless
+        self.keyring.look_up(&self.token).await == TokenStanding::Worthless
     }
 
     /// A body that breaks off once the token is worth nothing. One whose length is known is on its way already.

@@ -3,7 +3,7 @@
 /// Idle connections and streams of many agents; each takes some kilobytes.
 const CONNECTIONS_MAX: usize = 16 * 1024;
 
-/// What the process itself has open: the ledger, locks, listeners, servers on pipes.
+/// Files of the process itself: the ledger, locks, listeners, servers on pipes.
 const OWN_FILES: usize = 128;
 
 /// A machine that allows hardly any files still serves somebody.

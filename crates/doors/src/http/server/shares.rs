@@ -6,19 +6,19 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Tenant and subject.
-type Taken = HashMap<(String, String), usize>;
+type RequestCounts = HashMap<(String, String), usize>;
 
 /// Requests under way of whoever was given a token, streams included. The operator's own is not counted.
 #[derive(Debug, Clone)]
 pub(super) struct Shares {
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<RequestCounts>>,
     each_max: usize,
 }
 
 /// One request's part of what its holder may have, until it is dropped.
 #[derive(Debug)]
 pub struct Share {
-    taken: Arc<Mutex<Taken>>,
+    taken: Arc<Mutex<RequestCounts>>,
     whose: (String, String),
 }
 
@@ -53,7 +53,7 @@ impl Drop for Share {
 }
 
 /// A count is whole after each step, whoever panicked in between.
-fn lock(taken: &Mutex<Taken>) -> MutexGuard<'_, Taken> {
+fn lock(taken: &Mutex<RequestCounts>) -> MutexGuard<'_, RequestCounts> {
     taken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,11 +1,11 @@
 //! A client's socket, below hyper. It knows when the last byte of a response was taken, and does not wait for ever for a
 //! client that takes nothing.
 
-use super::response_body::Leaving;
+use super::departures::{Departures, LeavingResponse};
 use crate::http::socket;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -17,38 +17,6 @@ pub(super) const TAKES_NOTHING_MAX: Duration = Duration::from_secs(120);
 
 /// How long a client may still send what nobody reads. Hung up on in the middle, it would not hear its response.
 const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
-
-/// The facts that a socket shares with the bodies on it.
-#[derive(Debug, Default)]
-pub struct Departures(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    /// Responses whose last bytes are in the buffer above, or on their way through here.
-    leaving: Vec<Leaving>,
-    /// The request was not read to its end.
-    has_unread: bool,
-    /// A close would look like the end of what broke off.
-    resets: bool,
-}
-
-impl Departures {
-    pub(super) fn push(&self, leaving: Leaving) {
-        self.lock().leaving.push(leaving);
-    }
-
-    pub(super) fn note_unread(&self, has_unread: bool) {
-        self.lock().has_unread = has_unread;
-    }
-
-    pub(super) fn reset(&self) {
-        self.lock().resets = true;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
 
 type Timer = Pin<Box<Sleep>>;
 
@@ -134,7 +102,7 @@ impl AsyncWrite for ClientSocket {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
         let left = std::mem::take(&mut self.departures.lock().leaving);
-        for Leaving { on_sent, held } in left {
+        for LeavingResponse { on_sent, held } in left {
             if let Some(on_sent) = on_sent {
                 on_sent.run();
             }

@@ -11,13 +11,13 @@ use tokio::task::JoinSet;
 /// Its threads end when it is dropped.
 #[derive(Debug)]
 pub struct Workers {
-    workers: Vec<Worker>,
+    workers: Vec<ServerWorker>,
     /// Serves no connection, but requests that take long to be understood: they hold up each other and nobody else.
-    aside: Worker,
+    aside: ServerWorker,
 }
 
 #[derive(Debug)]
-struct Worker {
+struct ServerWorker {
     runtime: Handle,
     serving: Arc<AtomicUsize>,
     /// `None` for the thread that is there anyway.
@@ -40,16 +40,16 @@ impl Drop for Assignment {
 impl Workers {
     /// The thread that asks, within its own runtime, and so many more.
     pub fn with(more: usize) -> io::Result<Workers> {
-        let here = Worker { runtime: Handle::current(), serving: Arc::default(), _until_dropped: None };
-        let others = (0..more).map(|_| Worker::spawn());
+        let here = ServerWorker { runtime: Handle::current(), serving: Arc::default(), _until_dropped: None };
+        let others = (0..more).map(|_| ServerWorker::spawn());
         let workers = std::iter::once(Ok(here)).chain(others).collect::<io::Result<_>>()?;
-        Ok(Workers { workers, aside: Worker::spawn()? })
+        Ok(Workers { workers, aside: ServerWorker::spawn()? })
     }
 
     /// To the worker that serves the fewest.
     pub fn assign(&self) -> Assignment {
         let idlest = self.workers.iter().min_by_key(|worker| worker.serving.load(Ordering::Relaxed));
-        let Worker { runtime, serving, .. } = idlest.expect("there is always one");
+        let ServerWorker { runtime, serving, .. } = idlest.expect("there is always one");
         serving.fetch_add(1, Ordering::Relaxed);
         Assignment { runtime: runtime.clone(), serving: Arc::clone(serving) }
     }
@@ -65,8 +65,8 @@ impl Workers {
     }
 }
 
-impl Worker {
-    fn spawn() -> io::Result<Worker> {
+impl ServerWorker {
+    fn spawn() -> io::Result<ServerWorker> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();
         let (until_dropped, dropped) = oneshot::channel::<()>();
@@ -74,7 +74,7 @@ impl Worker {
             let _dropped = runtime.block_on(dropped);
             runtime.shutdown_background();
         })?;
-        Ok(Worker { runtime: handle, serving: Arc::default(), _until_dropped: Some(until_dropped) })
+        Ok(ServerWorker { runtime: handle, serving: Arc::default(), _until_dropped: Some(until_dropped) })
     }
 }
 

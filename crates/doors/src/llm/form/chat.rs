@@ -1,9 +1,9 @@
 //! Chat completions: chunks without names, each a part of the document, and `[DONE]` at the end.
 
-use super::{data_events, exact, indexed, merge::merge};
+use super::events::{contains, data_events};
+use super::{exact, merge::merge};
 use crate::http::sse::Parser;
 use crate::llm::api::DONE;
-use crate::llm::usage::contains;
 use bytes::{Bytes, BytesMut};
 use serde_json::{Map, Value, json};
 
@@ -67,6 +67,15 @@ pub fn assembled(stream: &[u8]) -> Option<Bytes> {
     whole.then(|| exact::written(&Value::Object(document)).into())
 }
 
+/// The element of this index, made if there is none.
+fn indexed<T>(list: &mut Vec<(u64, T)>, index: u64, make: impl FnOnce() -> T) -> &mut T {
+    let at = list.iter().position(|(known, _)| *known == index).unwrap_or_else(|| {
+        list.push((index, make()));
+        list.len() - 1
+    });
+    &mut list[at].1
+}
+
 /// Adds what a chunk says of one choice. One that is `alone` in its chunk needs no number.
 fn add(choices: &mut Vec<(u64, Map<String, Value>)>, part: Value, alone: bool) -> Option<()> {
     let Value::Object(part) = part else { return None };
@@ -105,7 +114,7 @@ fn tells_calls_apart(message: &Value, delta: &Value) -> bool {
         Some(_) => {
             let goes_on = |before: &Value| before["index"] == call["index"] && !names_another(before, call);
             let is_other = |other: &Value| other["index"].is_u64() && other["index"] != call["index"];
-            // What comes at once and has two names is two.
+            // Two names at once are two calls.
             let twice = |before: &Value| name(before).is_some() && name(call).is_some();
             known.iter().all(|other| is_other(other) || goes_on(other))
                 && new[..place].iter().all(|other| is_other(other) || goes_on(other) && !twice(other))

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 /// Members that name something and are said whole, by some servers in every chunk.
 const NAMES: [&str; 6] = ["format", "id", "index", "object", "role", "type"];
 
-/// What a value is to whatever is added to it.
+/// The kind of a value, for adding to it.
 #[derive(PartialEq, Eq)]
-enum Kind {
+enum MergeKind {
     /// An empty text too: servers begin with one, or end with one, whatever comes otherwise.
     Nothing,
     Plain,
@@ -17,16 +17,16 @@ enum Kind {
     Object,
 }
 
-impl Kind {
-    fn of(value: &Value) -> Kind {
+impl MergeKind {
+    fn of(value: &Value) -> MergeKind {
         match value {
-            Value::Null => Kind::Nothing,
-            Value::String(text) if text.is_empty() => Kind::Nothing,
-            value if is_number(value) => Kind::Plain,
-            Value::Bool(_) | Value::Number(_) => Kind::Plain,
-            Value::String(_) => Kind::Text,
-            Value::Array(_) => Kind::List,
-            Value::Object(_) => Kind::Object,
+            Value::Null => MergeKind::Nothing,
+            Value::String(text) if text.is_empty() => MergeKind::Nothing,
+            value if is_number(value) => MergeKind::Plain,
+            Value::Bool(_) | Value::Number(_) => MergeKind::Plain,
+            Value::String(_) => MergeKind::Text,
+            Value::Array(_) => MergeKind::List,
+            Value::Object(_) => MergeKind::Object,
         }
     }
 }
@@ -34,19 +34,19 @@ impl Kind {
 /// Texts grow, lists grow, objects are merged member by member; whatever else is said last holds. `None`: what was of
 /// one kind goes on as another, and what they are together could only be guessed.
 pub fn merge(whole: &mut Value, delta: Value) -> Option<()> {
-    let (known, new) = (Kind::of(whole), Kind::of(&delta));
-    if known != new && known != Kind::Nothing && new != Kind::Nothing {
+    let (known, new) = (MergeKind::of(whole), MergeKind::of(&delta));
+    if known != new && known != MergeKind::Nothing && new != MergeKind::Nothing {
         return None;
     }
     match (whole, delta) {
-        (whole, delta) if new == Kind::Nothing => {
+        (whole, delta) if new == MergeKind::Nothing => {
             if whole.is_null() {
                 *whole = delta;
             }
         }
         (Value::Object(whole), Value::Object(delta)) => members(whole, delta)?,
         (Value::Array(whole), Value::Array(delta)) => elements(whole, delta)?,
-        (Value::String(whole), Value::String(delta)) if new == Kind::Text => whole.push_str(&delta),
+        (Value::String(whole), Value::String(delta)) if new == MergeKind::Text => whole.push_str(&delta),
         // The first delta is put together from nothing, so that what it numbers stands in its place.
         (whole, Value::Array(delta)) => {
             let mut list = Vec::new();
@@ -62,7 +62,7 @@ fn members(whole: &mut Map<String, Value>, delta: Map<String, Value>) -> Option<
     for (name, value) in delta {
         let known = whole.entry(name.as_str()).or_insert(Value::Null);
         let repeated = name == "name" && *known == value;
-        let replaces = NAMES.contains(&name.as_str()) && Kind::of(&value) != Kind::Nothing;
+        let replaces = NAMES.contains(&name.as_str()) && MergeKind::of(&value) != MergeKind::Nothing;
         match replaces {
             _ if repeated => {}
             true => *known = value,

@@ -2,14 +2,15 @@
 //!
 //! The input of a tool is the model's own text: it is carried over as it stands, to its last digit.
 
-use super::{data_events, event, exact, merge::merge};
+use super::events::{data_events, event};
+use super::{exact, merge::merge};
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
 #[derive(Debug)]
-struct Block {
+struct MessageBlock {
     members: Map<String, Value>,
     /// The text of its input, as far as it came.
     input: String,
@@ -24,7 +25,7 @@ const STOPS: [&str; 3] = ["stop_details", "stop_reason", "stop_sequence"];
 /// The document that the events of a stream add up to.
 pub fn assembled(stream: &[u8]) -> Option<Bytes> {
     let mut message: Option<Map<String, Value>> = None;
-    let mut blocks: BTreeMap<u64, Block> = BTreeMap::new();
+    let mut blocks: BTreeMap<u64, MessageBlock> = BTreeMap::new();
     let mut whole = false;
     for data in data_events(stream) {
         let Value::Object(mut event) = exact::read(&data)? else { return None };
@@ -39,7 +40,7 @@ pub fn assembled(stream: &[u8]) -> Option<Bytes> {
                 if let Some(model) = falls_back_to(&members) {
                     message.insert("model".into(), model);
                 }
-                let block = Block { members, input: String::new() };
+                let block = MessageBlock { members, input: String::new() };
                 if blocks.insert(index?, block).is_some() {
                     return None;
                 }
@@ -61,7 +62,7 @@ pub fn assembled(stream: &[u8]) -> Option<Bytes> {
     }
     let mut message = message.filter(|_| whole)?;
     message.remove("content");
-    let blocks: Option<Vec<String>> = blocks.into_values().map(Block::written).collect();
+    let blocks: Option<Vec<String>> = blocks.into_values().map(MessageBlock::written).collect();
     Some(with(message, "content", &format!("[{}]", blocks?.join(","))).into())
 }
 
@@ -76,7 +77,7 @@ fn falls_back_to(block: &Map<String, Value>) -> Option<Value> {
     block.get("to").filter(|_| is_fallback)?.get("model").filter(|model| model.is_string()).cloned()
 }
 
-fn grow(block: &mut Block, mut delta: Map<String, Value>) -> Option<()> {
+fn grow(block: &mut MessageBlock, mut delta: Map<String, Value>) -> Option<()> {
     match delta.remove("type")?.as_str()? {
         "input_json_delta" => block.input.push_str(delta.get("partial_json")?.as_str()?),
         "citations_delta" => {
@@ -85,7 +86,7 @@ fn grow(block: &mut Block, mut delta: Map<String, Value>) -> Option<()> {
         }
         // These are said whole.
         "signature_delta" | "compaction_delta" => block.members.extend(delta),
-        // Whatever else grows does so under the name that it has in the block.
+        // Any other member grows under the name that it has in the block.
         _ => {
             for (name, value) in delta {
                 merge(block.members.entry(name).or_insert(Value::Null), value)?;
@@ -95,7 +96,7 @@ fn grow(block: &mut Block, mut delta: Map<String, Value>) -> Option<()> {
     Some(())
 }
 
-/// What is known only at the end. Counts are totals; what is left out, or null, stays what it was.
+/// Members that are known only at the end. Counts are totals; a member that is left out, or null, stays as it was.
 fn finish(message: &mut Map<String, Value>, event: Map<String, Value>) {
     for (name, value) in event {
         match (name.as_str(), value) {
@@ -124,7 +125,7 @@ fn say(message: &mut Map<String, Value>, name: String, value: Value) {
     }
 }
 
-impl Block {
+impl MessageBlock {
     /// `None`: its input broke off, and is not ours to complete.
     fn written(mut self) -> Option<String> {
         if self.input.trim().is_empty() {

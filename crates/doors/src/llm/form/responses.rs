@@ -1,6 +1,7 @@
 //! Responses: numbered events, the last of which carries the whole document.
 
-use super::{data_events, event, exact};
+use super::events::{data_events, event};
+use super::exact;
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -8,9 +9,9 @@ use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// What is looked for in an event.
+/// The members of an event that are looked at.
 #[derive(Deserialize)]
-struct Said<'a> {
+struct ResponseEvent<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -23,15 +24,15 @@ struct Said<'a> {
 /// The document of the terminal event, as it stands there. Servers that leave its output out have said it before, item
 /// by item, each with its place.
 pub fn assembled(stream: &[u8]) -> Option<Bytes> {
-    let mut items = Items::default();
+    let mut items = ResponseItems::default();
     for data in data_events(stream) {
-        let Ok(said) = serde_json::from_slice::<Said<'_>>(&data) else { continue };
+        let Ok(said) = serde_json::from_slice::<ResponseEvent<'_>>(&data) else { continue };
         let place = said.output_index.and_then(|index| index.as_u64());
         match (&*said.kind, said.response, said.item) {
             ("response.output_item.added", ..) => items.begin(place),
             ("response.output_item.done", _, Some(item)) => items.end(place, item),
             ("response.completed" | "response.incomplete" | "response.failed", Some(response), _) => {
-                // What a response had begun when it failed is no part of it.
+                // An item that was begun when the response failed is no part of it.
                 if said.kind == "response.failed" {
                     items.forget_begun();
                 }
@@ -45,7 +46,7 @@ pub fn assembled(stream: &[u8]) -> Option<Bytes> {
 
 /// Items as they were said one by one.
 #[derive(Default)]
-struct Items {
+struct ResponseItems {
     /// `None`: it has begun.
     by_place: BTreeMap<u64, Option<String>>,
     /// One has begun that has no place.
@@ -54,7 +55,7 @@ struct Items {
     unclear: bool,
 }
 
-impl Items {
+impl ResponseItems {
     fn begin(&mut self, place: Option<u64>) {
         match place {
             Some(place) => drop(self.by_place.entry(place).or_default()),
@@ -80,7 +81,7 @@ impl Items {
     }
 }
 
-fn whole(response: &str, items: Items) -> Option<Bytes> {
+fn whole(response: &str, items: ResponseItems) -> Option<Bytes> {
     let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(response).ok()?;
     let has_output = members.get("output").is_some_and(|output| {
         serde_json::from_str::<Vec<&RawValue>>(output.get()).is_ok_and(|output| !output.is_empty())
@@ -96,12 +97,12 @@ fn whole(response: &str, items: Items) -> Option<Bytes> {
 }
 
 /// The events of a stream, numbered as they are said.
-struct Stream {
+struct ResponseStream {
     text: String,
     number: u64,
 }
 
-impl Stream {
+impl ResponseStream {
     fn say(&mut self, kind: &str, mut data: Value) {
         data["sequence_number"] = json!(self.number);
         self.number += 1;
@@ -125,7 +126,7 @@ pub fn split(document: &[u8]) -> Option<Bytes> {
             *value = Value::Null;
         }
     }
-    let mut stream = Stream { text: String::new(), number: 0 };
+    let mut stream = ResponseStream { text: String::new(), number: 0 };
     stream.say("response.created", json!({"response": begun}));
     stream.say("response.in_progress", json!({"response": begun}));
     for (index, item) in document["output"].as_array()?.iter().enumerate() {
@@ -135,13 +136,13 @@ pub fn split(document: &[u8]) -> Option<Bytes> {
     Some(stream.text.into())
 }
 
-fn say_item(stream: &mut Stream, index: usize, item: &Value) {
+fn say_item(stream: &mut ResponseStream, index: usize, item: &Value) {
     let kind = item["type"].as_str().unwrap_or_default();
     let mut begun = item.clone();
     if begun.get("status").is_some() {
         begun["status"] = json!("in_progress");
     }
-    // What grows, and under which name it does so.
+    // The member that grows, and the name under which it does.
     let grows = match kind {
         "function_call" => Some(("arguments", "function_call_arguments")),
         "mcp_call" => Some(("arguments", "mcp_call_arguments")),
@@ -184,7 +185,7 @@ fn say_item(stream: &mut Stream, index: usize, item: &Value) {
     stream.say("response.output_item.done", json!({"output_index": index, "item": item}));
 }
 
-fn say_part(stream: &mut Stream, at: &Value, part: &Value) {
+fn say_part(stream: &mut ResponseStream, at: &Value, part: &Value) {
     let (name, event) = match part["type"].as_str() {
         Some("output_text") => ("text", "response.output_text"),
         Some("refusal") => ("refusal", "response.refusal"),

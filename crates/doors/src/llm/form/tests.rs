@@ -1,8 +1,9 @@
 //! Every shape that the APIs have, in both directions.
 
+use super::events::{data_events, event};
 use super::*;
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn events(list: &[Value]) -> String {
     list.iter().map(|data| event(data["type"].as_str().expect("a type"), data.clone())).collect()
@@ -13,14 +14,14 @@ fn chunks(list: &[Value]) -> String {
     said + "data: [DONE]\n\n"
 }
 
-fn document(api: Api, stream: &str) -> Value {
-    let bytes = converted(api, Form::Document, stream.as_bytes(), false).expect("a whole stream");
+fn document(api: ModelApi, stream: &str) -> Value {
+    let bytes = converted(api, AnswerForm::Document, stream.as_bytes(), false).expect("a whole stream");
     serde_json::from_slice(&bytes).expect("a document")
 }
 
 /// A document becomes a stream, and that stream becomes the document again.
-fn there_and_back(api: Api, whole: &Value) -> Value {
-    let stream = converted(api, Form::Events, whole.to_string().as_bytes(), true).expect("a document");
+fn there_and_back(api: ModelApi, whole: &Value) -> Value {
+    let stream = converted(api, AnswerForm::Events, whole.to_string().as_bytes(), true).expect("a document");
     document(api, std::str::from_utf8(&stream).expect("text"))
 }
 
@@ -55,7 +56,7 @@ fn chunks_of_chat_add_up_to_text_refusal_and_tool_calls() {
                "usage": {"prompt_tokens": 9, "completion_tokens": 5}}),
     ]);
     assert_eq!(
-        document(Api::Chat, &stream),
+        document(ModelApi::Chat, &stream),
         json!({
             "id": "c1", "object": "chat.completion", "created": 7, "model": "m", "system_fingerprint": "fp",
             "service_tier": "default", "usage": {"prompt_tokens": 9, "completion_tokens": 5},
@@ -78,7 +79,8 @@ fn numbers_are_as_they_were_said() {
         "data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"logprobs\":{{\"content\":[{{\"logprob\":{logprobs}}}]}}}}]}}\n\n\
          data: [DONE]\n\n"
     );
-    let bytes = converted(Api::Chat, Form::Document, stream.as_bytes(), false).expect("a whole stream");
+    let bytes =
+        converted(ModelApi::Chat, AnswerForm::Document, stream.as_bytes(), false).expect("a whole stream");
     assert!(String::from_utf8_lossy(&bytes).contains(logprobs), "{bytes:?}");
 }
 
@@ -91,11 +93,13 @@ fn no_digit_of_a_number_is_lost_in_any_direction() {
         "{{\"content\":[{{\"type\":\"tool_use\",\"input\":{{\"x\":{numbers}}},\"x\":{numbers}}}],\"x\":{numbers}}}"
     );
     let response = format!("{{\"id\":\"r\",\"output\":[{{\"x\":{numbers}}}],\"x\":{numbers}}}");
-    for (api, whole) in [(Api::Chat, chat), (Api::Messages, message), (Api::Responses, response)] {
-        let stream = converted(api, Form::Events, whole.as_bytes(), true).expect("a document");
+    for (api, whole) in
+        [(ModelApi::Chat, chat), (ModelApi::Messages, message), (ModelApi::Responses, response)]
+    {
+        let stream = converted(api, AnswerForm::Events, whole.as_bytes(), true).expect("a document");
         let said = String::from_utf8_lossy(&stream);
         assert!(said.matches(numbers).count() >= whole.matches(numbers).count(), "{said}");
-        let again = converted(api, Form::Document, &stream, true).expect("a stream");
+        let again = converted(api, AnswerForm::Document, &stream, true).expect("a stream");
         let again = String::from_utf8_lossy(&again);
         assert_eq!(again.matches(numbers).count(), whole.matches(numbers).count(), "{again}");
     }
@@ -103,7 +107,7 @@ fn no_digit_of_a_number_is_lost_in_any_direction() {
     let x = |x: &str| format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"x\":{x}}}}}]}}\n\n");
     let last = |first: &str, second: &str| {
         let stream = format!("{}{}data: [DONE]\n\n", x(first), x(second));
-        converted(Api::Chat, Form::Document, stream.as_bytes(), false)
+        converted(ModelApi::Chat, AnswerForm::Document, stream.as_bytes(), false)
     };
     let twice = last("1e2", "1e3").expect("a whole stream");
     assert!(String::from_utf8_lossy(&twice).contains("\"x\":1e3}"), "{twice:?}");
@@ -136,14 +140,14 @@ fn calls_that_share_a_number_are_not_made_one() {
         chunk(json!([{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": null}]))
     };
     let stream = chunks(&[call("call_1", "f"), call("call_2", "g")]);
-    assert_eq!(converted(Api::Chat, Form::Document, stream.as_bytes(), false), None);
+    assert_eq!(converted(ModelApi::Chat, AnswerForm::Document, stream.as_bytes(), false), None);
 }
 
 /// The calls of the document, if there is one.
 fn calls(deltas: &[Value]) -> Option<Value> {
     let delta = |calls: &Value| chunk(json!([{"index": 0, "delta": {"tool_calls": calls}}]));
     let stream = chunks(&deltas.iter().map(delta).collect::<Vec<_>>());
-    let bytes = converted(Api::Chat, Form::Document, stream.as_bytes(), false)?;
+    let bytes = converted(ModelApi::Chat, AnswerForm::Document, stream.as_bytes(), false)?;
     let whole: Value = serde_json::from_slice(&bytes).expect("a document");
     Some(whole["choices"][0]["message"]["tool_calls"].clone())
 }
@@ -189,7 +193,7 @@ fn content_of_parts_is_given_whole_or_not_at_all() {
     let content = |contents: &[Value]| {
         let delta = |content: &Value| chunk(json!([{"index": 0, "delta": {"content": content}}]));
         let stream = chunks(&contents.iter().map(delta).collect::<Vec<_>>());
-        let bytes = converted(Api::Chat, Form::Document, stream.as_bytes(), false)?;
+        let bytes = converted(ModelApi::Chat, AnswerForm::Document, stream.as_bytes(), false)?;
         let whole: Value = serde_json::from_slice(&bytes).expect("a document");
         Some(whole["choices"][0]["message"]["content"].clone())
     };
@@ -208,9 +212,9 @@ fn content_of_parts_is_given_whole_or_not_at_all() {
 fn choices_without_numbers_are_not_made_one() {
     let said = |text: &str| json!({"delta": {"content": text}});
     let one = chunks(&[chunk(json!([said("a")])), chunk(json!([said("b")]))]);
-    assert_eq!(document(Api::Chat, &one)["choices"][0]["message"]["content"], "ab");
+    assert_eq!(document(ModelApi::Chat, &one)["choices"][0]["message"]["content"], "ab");
     let two = chunks(&[chunk(json!([said("a"), said("b")]))]);
-    assert_eq!(converted(Api::Chat, Form::Document, two.as_bytes(), false), None);
+    assert_eq!(converted(ModelApi::Chat, AnswerForm::Document, two.as_bytes(), false), None);
 }
 
 #[test]
@@ -219,7 +223,7 @@ fn what_details_are_written_in_is_said_once() {
         let detail = json!({"type": "reasoning.text", "format": "f-v1", "index": 0, "text": text});
         chunk(json!([{"index": 0, "delta": {"reasoning_details": [detail]}}]))
     };
-    let whole = document(Api::Chat, &chunks(&[detail("a"), detail("b")]));
+    let whole = document(ModelApi::Chat, &chunks(&[detail("a"), detail("b")]));
     assert_eq!(
         whole["choices"][0]["message"]["reasoning_details"],
         json!([{"type": "reasoning.text", "format": "f-v1", "index": 0, "text": "ab"}])
@@ -229,17 +233,22 @@ fn what_details_are_written_in_is_said_once() {
 #[test]
 fn what_comes_behind_the_end_is_no_part_of_it() {
     let chat = chunks(&[chunk(json!([{"index": 0, "delta": {"content": "a"}}]))]);
-    assert_eq!(document(Api::Chat, &(chat.clone() + "data: more\n\n")), document(Api::Chat, &chat));
+    assert_eq!(document(ModelApi::Chat, &(chat.clone() + "data: more\n\n")), document(ModelApi::Chat, &chat));
     let said =
         events(&[json!({"type": "message_start", "message": {"id": "m"}}), json!({"type": "message_stop"})]);
-    assert_eq!(document(Api::Messages, &(said.clone() + "data: [DONE]\n\n")), document(Api::Messages, &said));
+    assert_eq!(
+        document(ModelApi::Messages, &(said.clone() + "data: [DONE]\n\n")),
+        document(ModelApi::Messages, &said)
+    );
 }
 
 #[test]
 fn the_last_event_needs_no_blank_line() {
-    for (api, whole) in [(Api::Chat, completion()), (Api::Messages, message()), (Api::Responses, response())]
+    for (api, whole) in
+        [(ModelApi::Chat, completion()), (ModelApi::Messages, message()), (ModelApi::Responses, response())]
     {
-        let stream = converted(api, Form::Events, whole.to_string().as_bytes(), true).expect("a document");
+        let stream =
+            converted(api, AnswerForm::Events, whole.to_string().as_bytes(), true).expect("a document");
         let stream = std::str::from_utf8(&stream).expect("text");
         assert_eq!(document(api, stream.trim_end()), whole);
     }
@@ -269,7 +278,7 @@ fn choices_of_chat_are_kept_apart_with_their_logprobs_and_what_nobody_knows_yet(
             json!([{"index": 0, "delta": {"refusal": "no"}, "finish_reason": "content_filter"}, {"index": 1, "delta": {}, "finish_reason": "length"}]),
         ),
     ]);
-    let whole = document(Api::Chat, &stream);
+    let whole = document(ModelApi::Chat, &stream);
     assert_eq!(
         whole["choices"],
         json!([
@@ -301,9 +310,9 @@ fn completion() -> Value {
 #[test]
 fn a_document_of_chat_survives_the_way_there_and_back() {
     let whole = completion();
-    assert_eq!(there_and_back(Api::Chat, &whole), whole);
-    let unasked =
-        converted(Api::Chat, Form::Events, whole.to_string().as_bytes(), false).expect("a document");
+    assert_eq!(there_and_back(ModelApi::Chat, &whole), whole);
+    let unasked = converted(ModelApi::Chat, AnswerForm::Events, whole.to_string().as_bytes(), false)
+        .expect("a document");
     assert!(!String::from_utf8_lossy(&unasked).contains("usage"));
 }
 
@@ -316,17 +325,21 @@ fn what_a_form_cannot_say_is_not_converted() {
         "data: [1]\n\ndata: [DONE]\n\n",
         "",
     ] {
-        assert_eq!(converted(Api::Chat, Form::Document, stream.as_bytes(), false), None, "{stream}");
+        assert_eq!(
+            converted(ModelApi::Chat, AnswerForm::Document, stream.as_bytes(), false),
+            None,
+            "{stream}"
+        );
     }
     let sound = chunks(&[chunk(json!([{"index": 0, "delta": {"audio": {"data": "AAA="}}}]))]);
-    assert_eq!(converted(Api::Chat, Form::Document, sound.as_bytes(), false), None);
+    assert_eq!(converted(ModelApi::Chat, AnswerForm::Document, sound.as_bytes(), false), None);
     for whole in ["", "[]", "{}", "{\"choices\":[1]}", "{\"content\":[1]}", "{\"content\":[{}]}"] {
-        for api in [Api::Chat, Api::Messages] {
-            assert_eq!(converted(api, Form::Events, whole.as_bytes(), false), None, "{whole}");
+        for api in [ModelApi::Chat, ModelApi::Messages] {
+            assert_eq!(converted(api, AnswerForm::Events, whole.as_bytes(), false), None, "{whole}");
         }
     }
     let queued = json!({"id": "r", "status": "queued", "output": []}).to_string();
-    assert_eq!(converted(Api::Responses, Form::Events, queued.as_bytes(), false), None);
+    assert_eq!(converted(ModelApi::Responses, AnswerForm::Events, queued.as_bytes(), false), None);
 }
 
 fn message() -> Value {
@@ -348,7 +361,7 @@ fn message() -> Value {
 
 #[test]
 fn a_message_survives_the_way_there_and_back() {
-    assert_eq!(there_and_back(Api::Messages, &message()), message());
+    assert_eq!(there_and_back(ModelApi::Messages, &message()), message());
 }
 
 #[test]
@@ -382,7 +395,8 @@ fn blocks_of_a_message_grow_by_what_each_kind_grows_by() {
                "usage": {"output_tokens": 20, "cache_read_input_tokens": null}, "context_management": {"applied_edits": []}}),
         json!({"type": "message_stop"}),
     ]);
-    let bytes = converted(Api::Messages, Form::Document, stream.as_bytes(), false).expect("a whole stream");
+    let bytes = converted(ModelApi::Messages, AnswerForm::Document, stream.as_bytes(), false)
+        .expect("a whole stream");
     let text = std::str::from_utf8(&bytes).expect("text");
     assert!(
         text.contains(r#""input":{"amount": 9007199254740993.10, "b":[1e2]}"#),
@@ -408,7 +422,7 @@ fn what_a_message_began_with_is_not_taken_back_by_null() {
     let block = |index: u64, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
     let fallback = json!({"type": "fallback", "from": {"model": "big"}, "to": {"model": "small"}});
     let whole = document(
-        Api::Messages,
+        ModelApi::Messages,
         &events(&[
             json!({"type": "message_start", "message": {"id": "m", "model": "big", "content": [], "container": {"id": "c"},
                    "input_transformations": [1], "stop_reason": "x", "usage": {"input_tokens": 9, "output_tokens": 1}}}),
@@ -450,7 +464,11 @@ fn blocks_that_cannot_be_told_apart_make_no_message() {
         [&begun, &block, &stop],
     ] {
         let stream = events(&said.map(Clone::clone)) + &events(std::slice::from_ref(&stop));
-        assert_eq!(converted(Api::Messages, Form::Document, stream.as_bytes(), false), None, "{stream}");
+        assert_eq!(
+            converted(ModelApi::Messages, AnswerForm::Document, stream.as_bytes(), false),
+            None,
+            "{stream}"
+        );
     }
 }
 
@@ -465,10 +483,16 @@ fn a_tool_input_that_broke_off_is_not_completed() {
             json!({"type": "message_stop"}),
         ])
     };
-    assert_eq!(converted(Api::Messages, Form::Document, stream("{\"amount\": 42").as_bytes(), false), None);
-    assert!(converted(Api::Messages, Form::Document, stream("{\"amount\": 42}").as_bytes(), false).is_some());
+    assert_eq!(
+        converted(ModelApi::Messages, AnswerForm::Document, stream("{\"amount\": 42").as_bytes(), false),
+        None
+    );
+    assert!(
+        converted(ModelApi::Messages, AnswerForm::Document, stream("{\"amount\": 42}").as_bytes(), false)
+            .is_some()
+    );
     let unended = stream("{}").replace("event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n", "");
-    assert_eq!(converted(Api::Messages, Form::Document, unended.as_bytes(), false), None);
+    assert_eq!(converted(ModelApi::Messages, AnswerForm::Document, unended.as_bytes(), false), None);
 }
 
 fn response() -> Value {
@@ -489,8 +513,8 @@ fn response() -> Value {
 
 #[test]
 fn a_response_survives_the_way_there_and_back_and_its_events_are_numbered() {
-    assert_eq!(there_and_back(Api::Responses, &response()), response());
-    let stream = converted(Api::Responses, Form::Events, response().to_string().as_bytes(), false)
+    assert_eq!(there_and_back(ModelApi::Responses, &response()), response());
+    let stream = converted(ModelApi::Responses, AnswerForm::Events, response().to_string().as_bytes(), false)
         .expect("a document");
     let said: Vec<Value> =
         data_events(&stream).map(|data| serde_json::from_slice(&data).expect("an event")).collect();
@@ -508,10 +532,12 @@ fn the_terminal_event_of_a_response_is_taken_as_it_stands() {
     let stream = "event: response.output_item.done\ndata: {\"type\":\"response.output_item.done\",\"output_index\":1,\"item\":{\"id\":\"b\"}}\n\n\
                   data: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":{\"id\":\"a\",\"n\":1.50}}\n\n\
                   event: response.completed\ndata: {\"type\":\"response.completed\",\"response\": { \"id\":\"r\", \"output\":[{\"id\":\"own\"}], \"n\":1.0 }}\n\n";
-    let whole = converted(Api::Responses, Form::Document, stream.as_bytes(), false).expect("it is whole");
+    let whole =
+        converted(ModelApi::Responses, AnswerForm::Document, stream.as_bytes(), false).expect("it is whole");
     assert_eq!(whole, r#"{ "id":"r", "output":[{"id":"own"}], "n":1.0 }"#);
     let bare = stream.replace(r#"[{"id":"own"}]"#, "[]");
-    let whole = converted(Api::Responses, Form::Document, bare.as_bytes(), false).expect("it is whole");
+    let whole =
+        converted(ModelApi::Responses, AnswerForm::Document, bare.as_bytes(), false).expect("it is whole");
     assert_eq!(whole, r#"{"id":"r","n":1.0,"output":[{"id":"a","n":1.50},{"id":"b"}]}"#);
     let begun = "data: {\"type\":\"response.output_item.added\",\"output_index\":2,\"item\":{}}\n\n";
     for unclear in [
@@ -522,14 +548,21 @@ fn the_terminal_event_of_a_response_is_taken_as_it_stands() {
         format!("{begun}{bare}"),
         format!("{begun}{bare}").replace("\"output_index\":2,", ""),
     ] {
-        assert_eq!(converted(Api::Responses, Form::Document, unclear.as_bytes(), false), None, "{unclear}");
+        assert_eq!(
+            converted(ModelApi::Responses, AnswerForm::Document, unclear.as_bytes(), false),
+            None,
+            "{unclear}"
+        );
     }
     let failed = format!("{begun}{}", bare.replace("response.completed", "response.failed"));
     for failed in [failed.replace("\"output_index\":2,", ""), failed] {
-        assert_eq!(converted(Api::Responses, Form::Document, failed.as_bytes(), false), Some(whole.clone()));
+        assert_eq!(
+            converted(ModelApi::Responses, AnswerForm::Document, failed.as_bytes(), false),
+            Some(whole.clone())
+        );
     }
     let unended = stream.replace("response.completed", "response.in_progress");
-    assert_eq!(converted(Api::Responses, Form::Document, unended.as_bytes(), false), None);
+    assert_eq!(converted(ModelApi::Responses, AnswerForm::Document, unended.as_bytes(), false), None);
 }
 
 proptest! {
@@ -543,20 +576,20 @@ proptest! {
         cuts.sort_unstable();
         let parts: Vec<String> = cuts.windows(2).map(|pair| characters[pair[0]..pair[1]].iter().collect()).collect();
         let chat: Vec<Value> = parts.iter().map(|part| chunk(json!([{"index": 0, "delta": {"content": part}}]))).collect();
-        prop_assert_eq!(&document(Api::Chat, &chunks(&chat))["choices"][0]["message"]["content"], &json!(text));
+        prop_assert_eq!(&document(ModelApi::Chat, &chunks(&chat))["choices"][0]["message"]["content"], &json!(text));
         let mut said = vec![
             json!({"type": "message_start", "message": {}}),
             json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
         ];
         said.extend(parts.iter().map(|part| json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": part}})));
         said.push(json!({"type": "message_stop"}));
-        prop_assert_eq!(&document(Api::Messages, &events(&said))["content"][0]["text"], &json!(text));
+        prop_assert_eq!(&document(ModelApi::Messages, &events(&said))["content"][0]["text"], &json!(text));
     }
 
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), words in "[\\[\\]{},:\"a-z0-9 \\n]{0,80}") {
-        for api in [Api::Chat, Api::Responses, Api::Messages] {
-            for form in [Form::Document, Form::Events] {
+        for api in [ModelApi::Chat, ModelApi::Responses, ModelApi::Messages] {
+            for form in [AnswerForm::Document, AnswerForm::Events] {
                 for body in [&bytes[..], words.as_bytes(), format!("data: {words}\n\ndata: [DONE]\n\n").as_bytes()] {
                     let _ = converted(api, form, body, true);
                 }

@@ -135,7 +135,7 @@ fn what_was_recorded_for_the_other_era_is_said_to_be_whole() {
         let reply = GivenReply::Recorded(recorded.as_bytes().to_vec());
         given(&passed(replayed, reply), None, params, &Output::Free)
     };
-    let found = recorded_value(&json::parse(r#"{"id":"ch_1"}"#).unwrap(), &Secrets::default());
+    let found = crate::reply::tool::encode(&json::parse(r#"{"id":"ch_1"}"#).unwrap(), &Secrets::default());
     for recorded in [r#"{"result":{"content":[]}}"#, std::str::from_utf8(&found).unwrap()] {
         assert_eq!(replay(recorded, MODERN)["result"]["resultType"], "complete", "{recorded}");
         assert_eq!(replay(recorded, CHARGE)["result"].get("resultType"), None, "{recorded}");
@@ -290,7 +290,7 @@ fn what_a_rule_calls_secret_of_a_reply_is_not_kept() {
     let kept = String::from_utf8(recorded(&said, &secrets).unwrap()).unwrap();
     assert!(!kept.contains("n-1") && kept.matches("ann").count() == 2 && kept.contains("n is 1"), "{kept}");
     let found = json::parse(r#"{"card":{"number":"n-1","of":"ann"}}"#).unwrap();
-    let kept = String::from_utf8(recorded_value(&found, &secrets)).unwrap();
+    let kept = String::from_utf8(crate::reply::tool::encode(&found, &secrets)).unwrap();
     assert!(!kept.contains("n-1") && kept.contains("ann"), "{kept}");
 }
 

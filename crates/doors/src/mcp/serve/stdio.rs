@@ -100,11 +100,11 @@ impl Stdio {
         if self.has_breached.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (this, working) = (Arc::clone(self), self.door.hall.busy.begin());
+        let (this, working) = (Arc::clone(self), self.door.services.in_flight.begin());
         let data = json!({"server": &self.server.name, "request": id.as_json()});
         self.run(async move {
-            if let Ok(gate) = &this.door.hall.gate {
-                let line = journal::note("answered_twice", None, None, data, this.door.hall.clock.now());
+            if let Ok(gate) = &this.door.services.gate {
+                let line = journal::note("answered_twice", None, None, data, this.door.services.clock.now());
                 // It is for whoever reads the journal; without one nobody does.
                 let _unwritten = gate.ledger.note(line, Durability::Lazy).await;
             }
@@ -122,7 +122,7 @@ impl Stdio {
                     false => self.request(&id, &method, message),
                 };
             }
-            Kind::Notification { method } if method == "tools/call" && !self.door.hall.observes() => {
+            Kind::Notification { method } if method == "tools/call" && !self.door.services.observes() => {
                 return self.send(call_without_id());
             }
             Kind::Notification { method } if method == "notifications/cancelled" => {
@@ -143,7 +143,7 @@ impl Stdio {
     /// Whether the server's era must be found out before this request can be passed or refused.
     fn must_meet(&self, method: &str, params: &str) -> bool {
         let introduces = matches!(method, "initialize" | "server/discover");
-        let known = introduces || self.door.hall.observes() || self.met.initialized();
+        let known = introduces || self.door.services.observes() || self.met.initialized();
         !known && self.server.spoken().era.is_none() && era::version_of(params).is_some()
     }
 
@@ -157,7 +157,7 @@ impl Stdio {
 
     fn request(self: &Arc<Self>, id: &Id, method: &str, message: Message) {
         let params = message.params.clone().unwrap_or_default();
-        if !self.door.hall.observes()
+        if !self.door.services.observes()
             && let Some(refusal) = era::refusal(&self.server, id, method, text(&params))
         {
             return self.send(refusal);
@@ -197,7 +197,7 @@ impl Stdio {
             return self.too_many(&id);
         }
         let this = Arc::clone(self);
-        let working = self.door.hall.busy.begin();
+        let working = self.door.services.in_flight.begin();
         self.run(async move {
             let known = asked.await;
             let goes_on = this.lock().goes_on(&id);
@@ -220,7 +220,7 @@ impl Stdio {
         match self.server.known_tools() {
             Some(tools) => self.routed(&id, message, &tools),
             // Observing asks for nothing, so that the server sees no difference either.
-            None if self.door.hall.observes() => self.routed(&id, message, &Arc::default()),
+            None if self.door.services.observes() => self.routed(&id, message, &Arc::default()),
             // A client may call a tool that it never listed; whether it is a read is asked first.
             None => {
                 let meta = era::meta_of(message.params.as_ref().map_or("{}", text));
@@ -235,13 +235,13 @@ impl Stdio {
         match self.door.route(id, &message, &self.server, &self.connection, tools, &CallOptions::default()) {
             Route::Pass if !self.expect(id, Watched::Plain) => {}
             // Observing looks at no call, so it may be anything.
-            Route::Pass if self.door.hall.observes() => self.server.link.pass(message),
+            Route::Pass if self.door.services.observes() => self.server.link.pass(message),
             Route::Pass => self.server.link.pass_read(message),
             Route::Answer(frame) => self.send(frame),
             Route::Guard(guarded) => self.guard(*guarded),
             Route::Own(call) => {
                 let this = Arc::clone(self);
-                let working = self.door.hall.busy.begin();
+                let working = self.door.services.in_flight.begin();
                 self.run(async move {
                     let frame = own_tools::answer(&this.door, &this.server, &this.connection, &call).await;
                     this.send(frame);
@@ -253,7 +253,7 @@ impl Stdio {
 
     fn guard(self: &Arc<Self>, guarded: Guarded) {
         let this = Arc::clone(self);
-        let working = self.door.hall.busy.begin();
+        let working = self.door.services.in_flight.begin();
         self.run(async move {
             if let Some(given) = this.door.guard(guarded).await {
                 this.give(given);
@@ -265,7 +265,7 @@ impl Stdio {
     /// Sends a response; once the pipe has taken its last byte, it counts as delivered.
     fn give(self: &Arc<Self>, given: Given) {
         let this = Arc::clone(self);
-        let working = self.door.hall.busy.begin();
+        let working = self.door.services.in_flight.begin();
         let frame = given.frame.clone();
         self.to_client.push(Parcel::of(frame).then(move |fate| {
             if fate == Fate::Written {
@@ -285,7 +285,7 @@ impl Stdio {
                 let Some(watched) = self.lock().answered(id) else { return };
                 if let (Watched::Hello { method, params }, true) = (&watched, *failed)
                     && method == "initialize"
-                    && !self.door.hall.observes()
+                    && !self.door.services.observes()
                 {
                     let params = params.clone();
                     return self.not_initialized(id.clone(), params, message);
@@ -318,7 +318,7 @@ impl Stdio {
     /// The server refused to be initialised: if it is of the other era, the client is told in plain words.
     fn not_initialized(self: &Arc<Self>, id: Id, params: Bytes, refused: Message) {
         let this = Arc::clone(self);
-        let working = self.door.hall.busy.begin();
+        let working = self.door.services.in_flight.begin();
         self.run(async move {
             let _working = working;
             let params = Members::parse(text(&params)).unwrap_or_default();

@@ -55,9 +55,10 @@ impl Watched {
             (Watched::Hello { method, .. }, Ok(result)) => {
                 Inspection { result: door.hello(server, &method, result), telling: None }
             }
-            (Watched::Task(question), answer) => {
-                Inspection { result: None, telling: question.answered(&door.hall, server.tasks(), answer) }
-            }
+            (Watched::Task(question), answer) => Inspection {
+                result: None,
+                telling: question.answered(&door.services, server.tasks(), answer),
+            },
             (Watched::Plain | Watched::Listing { .. } | Watched::Hello { .. }, _) => Inspection::default(),
         }
     }

@@ -1,7 +1,7 @@
 //! The structure of a document, as far as it tells what is asked for. `None`: it cannot be read.
 
-use super::tokens::{Kind, Tokens};
-use super::{Directive, Field, Graphql, KeyValue, Operation};
+use super::operation::{Directive, Field, Graphql, GraphqlOperation, KeyValue};
+use super::tokens::{Lexer, TokenKind};
 use std::borrow::Borrow;
 use std::collections::HashMap;
 
@@ -12,50 +12,55 @@ const ITEMS_MAX: usize = 1_000;
 const DEPTH_MAX: usize = 32;
 
 /// One operation of a document.
-struct Defined {
+struct OperationDefinition {
     name: Option<String>,
-    operation: Operation,
-    items: Vec<Item>,
+    operation: GraphqlOperation,
+    items: Vec<Selection>,
 }
 
-/// What a selection has.
-enum Item {
+/// An item of a selection.
+enum Selection {
     Field(Field),
     /// A fragment, by its name.
     Spread(String),
     /// One that is written out where it is used.
-    Inline(Vec<Item>),
+    Inline(Vec<Selection>),
 }
 
 /// Reads a document, of which the operation of that name is wanted, or any.
 pub fn read(document: &str, wanted: Option<&str>) -> Option<Graphql> {
-    let mut tokens = Tokens::of(document);
+    let mut tokens = Lexer::of(document);
     let mut operations = Vec::new();
     let mut fragments = HashMap::new();
     for _ in 0..ITEMS_MAX {
         let Some(token) = tokens.next()? else { break };
         match (token.kind, token.text) {
-            (Kind::Mark, "{") => {
+            (TokenKind::Mark, "{") => {
                 let items = selections(&mut tokens, 0)?;
-                operations.push(Defined { name: None, operation: Operation::Query, items });
+                operations.push(OperationDefinition {
+                    name: None,
+                    operation: GraphqlOperation::Query,
+                    items,
+                });
             }
-            (Kind::Name, "fragment") => {
+            (TokenKind::Name, "fragment") => {
                 let named = [tokens.next()??, tokens.next()??, tokens.next()??];
-                (named.iter().all(|token| token.kind == Kind::Name) && named[1].text == "on").then_some(())?;
+                (named.iter().all(|token| token.kind == TokenKind::Name) && named[1].text == "on")
+                    .then_some(())?;
                 directives(&mut tokens)?;
                 tokens.mark("{")?;
                 fragments.insert(named[0].text.to_owned(), selections(&mut tokens, 0)?);
             }
-            (Kind::Name, word) => {
-                let operation = Operation::of(word)?;
-                let name = tokens.take_if(|token| token.kind == Kind::Name)?;
+            (TokenKind::Name, word) => {
+                let operation = GraphqlOperation::of(word)?;
+                let name = tokens.take_if(|token| token.kind == TokenKind::Name)?;
                 let name = name.map(|token| token.text.to_owned());
                 if tokens.take_if(|token| token.is("("))?.is_some() {
                     skip(&mut tokens, ")")?;
                 }
                 directives(&mut tokens)?;
                 tokens.mark("{")?;
-                operations.push(Defined { name, operation, items: selections(&mut tokens, 0)? });
+                operations.push(OperationDefinition { name, operation, items: selections(&mut tokens, 0)? });
             }
             _ => return None,
         }
@@ -68,14 +73,14 @@ pub fn read(document: &str, wanted: Option<&str>) -> Option<Graphql> {
         .into_iter()
         .filter(|operation| wanted.is_none_or(|wanted| operation.name.as_deref() == Some(wanted)));
     let first = meant.next()?;
-    let only_asks = first.operation != Operation::Mutation;
+    let only_asks = first.operation != GraphqlOperation::Mutation;
     let shared = used_more_than_once(document)?;
     let mut graphql = Graphql { operation: first.operation, fields: Vec::new(), only_asks, selected, shared };
     expand(first.items, &fragments, 0, &mut graphql.fields)?;
     for other in meant {
         // Which of them the upstream takes is not known, so the strongest counts.
-        graphql.only_asks &= other.operation != Operation::Mutation;
-        if graphql.operation != Operation::Mutation {
+        graphql.only_asks &= other.operation != GraphqlOperation::Mutation;
+        if graphql.operation != GraphqlOperation::Mutation {
             graphql.operation = other.operation;
         }
         expand(other.items, &fragments, 0, &mut graphql.fields)?;
@@ -86,8 +91,8 @@ pub fn read(document: &str, wanted: Option<&str>) -> Option<Graphql> {
 /// The fields that a selection comes to. One that comes by a fragment is a field like any other, but for a key: the
 /// fragment may be used elsewhere too.
 fn expand(
-    items: impl IntoIterator<Item = impl Borrow<Item>>,
-    fragments: &HashMap<String, Vec<Item>>,
+    items: impl IntoIterator<Item = impl Borrow<Selection>>,
+    fragments: &HashMap<String, Vec<Selection>>,
     depth: usize,
     fields: &mut Vec<Field>,
 ) -> Option<()> {
@@ -96,9 +101,9 @@ fn expand(
             return None;
         }
         match item.borrow() {
-            Item::Field(field) => fields.push(Field { by_fragment: depth > 0, ..field.clone() }),
-            Item::Inline(items) => expand(items, fragments, depth + 1, fields)?,
-            Item::Spread(name) => match fragments.get(name).filter(|_| depth < DEPTH_MAX) {
+            Selection::Field(field) => fields.push(Field { by_fragment: depth > 0, ..field.clone() }),
+            Selection::Inline(items) => expand(items, fragments, depth + 1, fields)?,
+            Selection::Spread(name) => match fragments.get(name).filter(|_| depth < DEPTH_MAX) {
                 Some(items) => expand(items, fragments, depth + 1, fields)?,
                 // Nobody could carry it out.
                 None => return None,
@@ -114,7 +119,7 @@ fn used_more_than_once(document: &str) -> Option<Vec<String>> {
     if !document.contains('@') {
         return Some(Vec::new());
     }
-    let mut tokens = Tokens::of(document);
+    let mut tokens = Lexer::of(document);
     let mut uses: HashMap<&str, usize> = HashMap::new();
     while let Some(token) = tokens.next()? {
         if token.is("$") {
@@ -124,10 +129,10 @@ fn used_more_than_once(document: &str) -> Option<Vec<String>> {
     Some(uses.into_iter().filter(|(_, count)| *count > 2).map(|(name, _)| name.to_owned()).collect())
 }
 
-/// What a selection has, after its opening brace and up to its closing one.
-fn selections(tokens: &mut Tokens<'_>, depth: usize) -> Option<Vec<Item>> {
+/// The items of a selection, after its opening brace and up to its closing one.
+fn selections(tokens: &mut Lexer<'_>, depth: usize) -> Option<Vec<Selection>> {
     (depth < DEPTH_MAX).then_some(())?;
-    let mut items: Vec<Item> = Vec::new();
+    let mut items: Vec<Selection> = Vec::new();
     loop {
         let token = tokens.next()??;
         if token.is("}") {
@@ -138,28 +143,28 @@ fn selections(tokens: &mut Tokens<'_>, depth: usize) -> Option<Vec<Item>> {
             return None;
         }
         if token.is("...") {
-            let word = tokens.take_if(|token| token.kind == Kind::Name)?;
+            let word = tokens.take_if(|token| token.kind == TokenKind::Name)?;
             let spread = match word {
                 Some(word) if word.text == "on" => {
-                    tokens.next()?.filter(|token| token.kind == Kind::Name)?;
+                    tokens.next()?.filter(|token| token.kind == TokenKind::Name)?;
                     None
                 }
                 word => word,
             };
             directives(tokens)?;
             items.push(match spread {
-                Some(name) => Item::Spread(name.text.to_owned()),
+                Some(name) => Selection::Spread(name.text.to_owned()),
                 None => {
                     tokens.mark("{")?;
-                    Item::Inline(selections(tokens, depth + 1)?)
+                    Selection::Inline(selections(tokens, depth + 1)?)
                 }
             });
             continue;
         }
-        (token.kind == Kind::Name).then_some(())?;
+        (token.kind == TokenKind::Name).then_some(())?;
         let (mut name, answered_as) = (token, token.text.to_owned());
         if tokens.take_if(|token| token.is(":"))?.is_some() {
-            name = tokens.next()?.filter(|token| token.kind == Kind::Name)?;
+            name = tokens.next()?.filter(|token| token.kind == TokenKind::Name)?;
         }
         let mut directives_at = name.end();
         if tokens.take_if(|token| token.is("("))?.is_some() {
@@ -170,14 +175,20 @@ fn selections(tokens: &mut Tokens<'_>, depth: usize) -> Option<Vec<Item>> {
             skip(tokens, "}")?;
         }
         let name = name.text.to_owned();
-        items.push(Item::Field(Field { name, answered_as, directives_at, directives, by_fragment: false }));
+        items.push(Selection::Field(Field {
+            name,
+            answered_as,
+            directives_at,
+            directives,
+            by_fragment: false,
+        }));
     }
 }
 
-fn directives(tokens: &mut Tokens<'_>) -> Option<Vec<Directive>> {
+fn directives(tokens: &mut Lexer<'_>) -> Option<Vec<Directive>> {
     let mut all = Vec::new();
     while tokens.take_if(|token| token.is("@"))?.is_some() {
-        let name = tokens.next()?.filter(|token| token.kind == Kind::Name)?.text.to_owned();
+        let name = tokens.next()?.filter(|token| token.kind == TokenKind::Name)?.text.to_owned();
         let mut key = None;
         if tokens.take_if(|token| token.is("("))?.is_some() {
             key = arguments(tokens)?;
@@ -191,23 +202,23 @@ fn directives(tokens: &mut Tokens<'_>) -> Option<Vec<Directive>> {
 }
 
 /// A directive's arguments after their parenthesis, of which only `key` is of interest.
-fn arguments(tokens: &mut Tokens<'_>) -> Option<Option<KeyValue>> {
+fn arguments(tokens: &mut Lexer<'_>) -> Option<Option<KeyValue>> {
     let mut key = None;
     loop {
         let name = tokens.next()??;
         if name.is(")") {
             return Some(key);
         }
-        (name.kind == Kind::Name).then_some(())?;
+        (name.kind == TokenKind::Name).then_some(())?;
         tokens.mark(":")?;
         let value = tokens.next()??;
         let read = match (value.kind, value.text) {
-            (Kind::Mark, "$") => Some(KeyValue::Variable(tokens.next()??.text.to_owned())),
-            (Kind::Mark, "[") => skip(tokens, "]").map(|_| None)?,
-            (Kind::Mark, "{") => skip(tokens, "}").map(|_| None)?,
-            (Kind::Mark, _) => return None,
+            (TokenKind::Mark, "$") => Some(KeyValue::Variable(tokens.next()??.text.to_owned())),
+            (TokenKind::Mark, "[") => skip(tokens, "]").map(|_| None)?,
+            (TokenKind::Mark, "{") => skip(tokens, "}").map(|_| None)?,
+            (TokenKind::Mark, _) => return None,
             // Its escapes are those of JSON, but for one that no key needs.
-            (Kind::Text, text) => {
+            (TokenKind::Text, text) => {
                 Some(KeyValue::Text { value: serde_json::from_str(text).ok()?, at: value.range() })
             }
             _ => None,
@@ -219,15 +230,15 @@ fn arguments(tokens: &mut Tokens<'_>) -> Option<Option<KeyValue>> {
 }
 
 /// Passes over everything up to the mark that closes what was opened last. Returns where that mark ends.
-fn skip(tokens: &mut Tokens<'_>, closing: &str) -> Option<usize> {
+fn skip(tokens: &mut Lexer<'_>, closing: &str) -> Option<usize> {
     let mut open = vec![closing];
     while let Some(expected) = open.last() {
         let token = tokens.next()??;
         match (token.kind, token.text) {
-            (Kind::Mark, "{") => open.push("}"),
-            (Kind::Mark, "(") => open.push(")"),
-            (Kind::Mark, "[") => open.push("]"),
-            (Kind::Mark, mark @ ("}" | ")" | "]")) => {
+            (TokenKind::Mark, "{") => open.push("}"),
+            (TokenKind::Mark, "(") => open.push(")"),
+            (TokenKind::Mark, "[") => open.push("]"),
+            (TokenKind::Mark, mark @ ("}" | ")" | "]")) => {
                 (mark == *expected).then_some(())?;
                 open.pop();
                 if open.is_empty() {

@@ -2,17 +2,18 @@
 //! key go. What cannot be read is not taken for a read.
 
 mod document;
+mod operation;
 mod tokens;
 
-use crate::wire::members::quoted;
-use document::read;
-use semel_core::digest::Digest;
-use semel_core::json::{Json, Object};
-use semel_core::policy::graphql::GraphqlRequest;
-use std::collections::BTreeSet;
-use std::ops::Range;
+pub use operation::{Graphql, GraphqlOperation, KeyEdit, UnreadableDocument};
 
-/// What a body for GraphQL has. With any other member it may be a request of another kind, and does not only ask.
+use document::read;
+use operation::DESCRIBED;
+use semel_core::digest::Digest;
+use semel_core::json::Json;
+use semel_core::policy::graphql::Asked;
+
+/// The members of a body for GraphQL. With any other member it may be a request of another kind, and does not only ask.
 const MEMBERS: [&str; 4] = ["query", "variables", "operationName", "extensions"];
 
 /// Names by which a URL may name a document that a server keeps, in lower case and without marks.
@@ -28,86 +29,8 @@ const NAMES_A_DOCUMENT: [&str; 9] = [
     "persistedquery",
 ];
 
-/// What rules are told beside it.
-const DESCRIBED: [&str; 3] = ["operation", "fields", "selected"];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    Query,
-    Mutation,
-    Subscription,
-}
-
-impl Operation {
-    fn of(word: &str) -> Option<Operation> {
-        match word {
-            "query" => Some(Operation::Query),
-            "mutation" => Some(Operation::Mutation),
-            "subscription" => Some(Operation::Subscription),
-            _ => None,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Operation::Query => "query",
-            Operation::Mutation => "mutation",
-            Operation::Subscription => "subscription",
-        }
-    }
-}
-
-/// What a request's document asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Graphql {
-    pub operation: Operation,
-    pub fields: Vec<Field>,
-    /// Whatever part of it is carried out, it is no mutation.
-    pub only_asks: bool,
-    /// The operation that was asked for by its name, where there are others.
-    selected: Option<String>,
-    /// Variables that stand for more than one thing: none of them can be a key's alone.
-    shared: Vec<String>,
-}
-
-/// A field that an operation begins with.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
-    pub name: String,
-    /// The member of the answer: fields that share one are one.
-    answered_as: String,
-    /// Where a directive would go.
-    directives_at: usize,
-    directives: Vec<Directive>,
-    by_fragment: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Directive {
-    name: String,
-    key: Option<KeyValue>,
-}
-
-/// The `key` of a directive, as it is written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum KeyValue {
-    Text { value: String, at: Range<usize> },
-    Variable(String),
-}
-
-/// What has to change for a key to be where a directive has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Edit {
-    Document(String),
-    Variable(String),
-}
-
-/// A document, or what stands beside it, that no rule could be held against: what it does is not known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unreadable;
-
 /// Reads a body that is sent to a place for GraphQL. `None`: it is an ordinary body.
-pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Graphql>, Unreadable> {
+pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Graphql>, UnreadableDocument> {
     let Some(members) = body.as_object().filter(|_| is_graphql(path)) else { return Ok(None) };
     let Some(document) = members.get("query").and_then(Json::as_str) else { return Ok(None) };
     let foreign = members.iter().any(|(name, _)| !MEMBERS.contains(&name));
@@ -116,12 +39,12 @@ pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Gra
         Some(name) => name.as_str().and_then(|name| read(document, Some(name))),
     };
     let Some(mut read) = read else {
-        return if foreign { Ok(None) } else { Err(Unreadable) };
+        return if foreign { Ok(None) } else { Err(UnreadableDocument) };
     };
     if DESCRIBED.iter().any(|name| members.get(name).is_some()) {
         return Ok(None);
     }
-    if read.operation != Operation::Mutation && names_another(members.get("extensions"), document) {
+    if read.operation != GraphqlOperation::Mutation && names_another(members.get("extensions"), document) {
         // An upstream that goes by the digest carries out what nobody sees here.
         return Ok(None);
     }
@@ -129,12 +52,12 @@ pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Gra
     Ok(Some(read))
 }
 
-/// What the answer to a body is read by: a document, one by its digest, or several of them at once.
-pub fn asked(path: &str, url_query: Option<&str>, body: &Json) -> GraphqlRequest {
+/// The question by which the answer to a body is read: a document, one by its digest, or several of them at once.
+pub fn asked(path: &str, url_query: Option<&str>, body: &Json) -> Asked {
     let one = |body: &Json| match of(path, url_query, body) {
         Ok(Some(graphql)) => graphql.asked(),
-        Ok(None) if digest(body).is_some() && !has_text(body) => GraphqlRequest::ByDigest,
-        Ok(None) | Err(Unreadable) => GraphqlRequest::Unknown,
+        Ok(None) if digest(body).is_some() && !has_text(body) => Asked::ByDigest,
+        Ok(None) | Err(UnreadableDocument) => Asked::Unknown,
     };
     match body {
         _ if !is_graphql(path) => GraphqlRequest::Unknown,
@@ -162,8 +85,8 @@ fn digest(body: &Json) -> Option<&str> {
 }
 
 /// Reads a body that is a document and nothing else.
-pub fn of_text(url_query: Option<&str>, document: &str) -> Result<Graphql, Unreadable> {
-    let mut read = read(document, None).ok_or(Unreadable)?;
+pub fn of_text(url_query: Option<&str>, document: &str) -> Result<Graphql, UnreadableDocument> {
+    let mut read = read(document, None).ok_or(UnreadableDocument)?;
     read.only_asks &= !url_has_a_say(url_query);
     Ok(read)
 }
@@ -231,76 +154,6 @@ pub fn is_graphql(path: &str) -> bool {
     let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     let stem = last.split('.').next().unwrap_or_default();
     stem.eq_ignore_ascii_case("graphql") || stem.eq_ignore_ascii_case("gql")
-}
-
-impl Graphql {
-    /// Tells rules what the document does, beside its text.
-    pub fn describe(&self, body: &mut Json) {
-        if let Json::Object(members) = body {
-            let fields = self.fields.iter().map(|field| Json::str(&field.name)).collect();
-            let [operation, all, selected] = DESCRIBED;
-            members.insert(operation, Json::str(self.operation.word()));
-            members.insert(all, Json::Array(fields));
-            if let Some(name) = &self.selected {
-                members.insert(selected, Json::str(name));
-            }
-        }
-    }
-
-    /// What its answer is read by.
-    pub fn asked(&self) -> GraphqlRequest {
-        let answered: BTreeSet<&str> = self.fields.iter().map(|field| field.answered_as.as_str()).collect();
-        GraphqlRequest::Document { only_asks: self.only_asks, fields: answered.len() }
-    }
-
-    /// The one field that a key can be for: two effects need two keys.
-    fn field(&self) -> Option<&Field> {
-        match (self.operation, self.fields.as_slice()) {
-            (Operation::Mutation, [field]) if !field.by_fragment => Some(field),
-            _ => None,
-        }
-    }
-
-    /// Whether a key can be put where a directive has it, given the request's variables.
-    pub fn takes_key(&self, directive: &str, variables: Option<&Json>) -> bool {
-        match self.field().map(|field| field.key(directive)) {
-            None => false,
-            Some(Some(KeyValue::Variable(name))) => {
-                !self.shared.contains(name) && matches!(variables, None | Some(Json::Object(_)))
-            }
-            Some(_) => true,
-        }
-    }
-
-    /// The key that the client wrote itself.
-    pub fn key(&self, directive: &str, variables: Option<&Object>) -> Option<String> {
-        match self.field()?.key(directive)? {
-            KeyValue::Text { value, .. } => Some(value.clone()),
-            KeyValue::Variable(name) => variables?.get(name)?.as_str().map(str::to_owned),
-        }
-    }
-
-    /// How the document, or a variable of it, has to read with this key.
-    pub fn with_key(&self, document: &str, directive: &str, key: &str) -> Option<Edit> {
-        let field = self.field()?;
-        let (at, text) = match field.key(directive) {
-            Some(KeyValue::Variable(name)) => return Some(Edit::Variable(name.clone())),
-            Some(KeyValue::Text { at, .. }) => (at.clone(), quoted(key)),
-            None => {
-                let at = field.directives_at;
-                (at..at, format!(" @{directive}(key: {})", quoted(key)))
-            }
-        };
-        let mut edited = document.to_owned();
-        edited.replace_range(at, &text);
-        Some(Edit::Document(edited))
-    }
-}
-
-impl Field {
-    fn key(&self, directive: &str) -> Option<&KeyValue> {
-        self.directives.iter().find(|known| known.name == directive)?.key.as_ref()
-    }
 }
 
 #[cfg(test)]
@@ -411,7 +264,7 @@ mod tests {
         let change = read(Some("B")).unwrap();
         assert!(!change.only_asks);
         let names: Vec<&str> = change.fields.iter().map(|field| field.name.as_str()).collect();
-        assert_eq!((change.operation, names), (Operation::Mutation, vec!["b", "c"]));
+        assert_eq!((change.operation, names), (GraphqlOperation::Mutation, vec!["b", "c"]));
         assert_eq!(read(Some("C")), None);
     }
 
@@ -452,7 +305,7 @@ mod tests {
             (told, asked("/graphql", None, &body).only_asks())
         };
         for own in [extensions(&digest(question)), "{}".into(), "null".into(), r#"{"a":1}"#.into()] {
-            assert_eq!(read(question, &own), (Some(Operation::Query), true), "{own}");
+            assert_eq!(read(question, &own), (Some(GraphqlOperation::Query), true), "{own}");
         }
         for other in [
             extensions(&digest(change)),
@@ -463,7 +316,7 @@ mod tests {
             "7".into(),
         ] {
             assert_eq!(read(question, &other), (None, false), "{other}");
-            assert_eq!(read(change, &other), (Some(Operation::Mutation), false), "{other}");
+            assert_eq!(read(change, &other), (Some(GraphqlOperation::Mutation), false), "{other}");
         }
         let url_asks = |given: &[(&str, &str)]| {
             let escaped = |text: &str| text.bytes().map(|byte| format!("%{byte:02X}")).collect::<String>();
@@ -563,11 +416,11 @@ mod tests {
         let nested = format!("mutation {{ {} pay {} }}", "... {".repeat(40), "}".repeat(40));
         for document in [nested.as_str(), "mutation { ...Unknown }", "cats", ""] {
             let body = Json::object([("query", Json::str(document))]);
-            assert_eq!(super::of("/graphql", None, &body), Err(Unreadable), "{document}");
+            assert_eq!(super::of("/graphql", None, &body), Err(UnreadableDocument), "{document}");
         }
         for named in [Json::Bool(true), Json::str("Other")] {
             let body = Json::object([("query", Json::str("mutation A { pay }")), ("operationName", named)]);
-            assert_eq!(super::of("/graphql", None, &body), Err(Unreadable));
+            assert_eq!(super::of("/graphql", None, &body), Err(UnreadableDocument));
         }
     }
 
@@ -575,7 +428,7 @@ mod tests {
     fn a_key_goes_to_the_one_field_of_a_mutation() {
         let edit =
             |document: &str| read(document, None).and_then(|read| read.with_key(document, "idempotent", "k"));
-        let document = |text: &str| Some(Edit::Document(text.to_owned()));
+        let document = |text: &str| Some(KeyEdit::Document(text.to_owned()));
         assert_eq!(
             edit("mutation M($i: I!) { refund(input: $i) @include(if: true) { id } }"),
             document(
@@ -586,7 +439,7 @@ mod tests {
             edit("mutation { r: refund @idempotent(scope: [1], key: \"old\") { id } }"),
             document("mutation { r: refund @idempotent(scope: [1], key: \"k\") { id } }")
         );
-        assert_eq!(edit("mutation { refund @idempotent(key: $v) }"), Some(Edit::Variable("v".into())));
+        assert_eq!(edit("mutation { refund @idempotent(key: $v) }"), Some(KeyEdit::Variable("v".into())));
         for none in ["mutation { a b }", "query { a }", "mutation { ...F } fragment F on M { a }"] {
             assert_eq!(edit(none), None, "{none}");
         }

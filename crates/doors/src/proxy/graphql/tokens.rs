@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     Name,
     Number,
     /// With its quotes.
@@ -15,15 +15,15 @@ pub enum Kind {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Token<'a> {
-    pub kind: Kind,
+pub struct GraphqlToken<'a> {
+    pub kind: TokenKind,
     pub text: &'a str,
     start: usize,
 }
 
-impl Token<'_> {
+impl GraphqlToken<'_> {
     pub fn is(&self, mark: &str) -> bool {
-        self.kind == Kind::Mark && self.text == mark
+        self.kind == TokenKind::Mark && self.text == mark
     }
 
     pub fn end(&self) -> usize {
@@ -36,45 +36,48 @@ impl Token<'_> {
 }
 
 #[derive(Debug)]
-pub struct Tokens<'a> {
+pub struct Lexer<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Tokens<'a> {
-    pub fn of(text: &'a str) -> Tokens<'a> {
+impl<'a> Lexer<'a> {
+    pub fn of(text: &'a str) -> Lexer<'a> {
         let at = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
-        Tokens { text, at }
+        Lexer { text, at }
     }
 
     /// The next one; `Some(None)` at the end, `None` if there is something that is none.
-    pub fn next(&mut self) -> Option<Option<Token<'a>>> {
+    pub fn next(&mut self) -> Option<Option<GraphqlToken<'a>>> {
         self.pass_over_nothing();
         let rest = &self.text[self.at..];
         let Some(first) = rest.bytes().next() else { return Some(None) };
         let (kind, length) = match first {
             b'_' | b'a'..=b'z' | b'A'..=b'Z' => {
-                (Kind::Name, run(rest, |byte| byte == b'_' || byte.is_ascii_alphanumeric()))
+                (TokenKind::Name, run(rest, |byte| byte == b'_' || byte.is_ascii_alphanumeric()))
             }
             b'-' | b'0'..=b'9' => {
                 let number = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.');
-                (Kind::Number, run(rest, number))
+                (TokenKind::Number, run(rest, number))
             }
-            b'"' if rest.starts_with("\"\"\"") => (Kind::Block, block(rest)?),
-            b'"' => (Kind::Text, text(rest)?),
-            b'.' => (Kind::Mark, if rest.starts_with("...") { 3 } else { return None }),
+            b'"' if rest.starts_with("\"\"\"") => (TokenKind::Block, block(rest)?),
+            b'"' => (TokenKind::Text, text(rest)?),
+            b'.' => (TokenKind::Mark, if rest.starts_with("...") { 3 } else { return None }),
             b'!' | b'$' | b'&' | b'(' | b')' | b':' | b'=' | b'@' | b'[' | b']' | b'{' | b'|' | b'}' => {
-                (Kind::Mark, 1)
+                (TokenKind::Mark, 1)
             }
             _ => return None,
         };
-        let token = Token { kind, text: &rest[..length], start: self.at };
+        let token = GraphqlToken { kind, text: &rest[..length], start: self.at };
         self.at += length;
         Some(Some(token))
     }
 
     /// The next one, if it is as wanted; else it stays.
-    pub fn take_if(&mut self, wanted: impl Fn(&Token<'a>) -> bool) -> Option<Option<Token<'a>>> {
+    pub fn take_if(
+        &mut self,
+        wanted: impl Fn(&GraphqlToken<'a>) -> bool,
+    ) -> Option<Option<GraphqlToken<'a>>> {
         let before = self.at;
         let token = self.next()?.filter(wanted);
         if token.is_none() {

@@ -2,6 +2,7 @@
 
 use super::cases::{Between, Call, Door as Kind, Pair, Word, World as Deed};
 use super::world::World;
+use axum::Router;
 use axum::body::Body;
 use bytes::Bytes;
 use http::{HeaderMap, Request};
@@ -11,13 +12,12 @@ use semel_core::effect::{Ruling, State};
 use semel_core::ids::{EffectId, IdempotencyKey, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::policy::{ActionFacts, Policy, PolicyFile, duration};
-use semel_doors::ask::means::{Means, Shell};
 use semel_doors::call_options::CallOptions;
 use semel_doors::caller::Caller;
 use semel_doors::command::intent::CommandLine;
-use semel_doors::command::serve::{CommandUpstream, Options, Show};
-use semel_doors::hall::Hall;
+use semel_doors::command::serve::{CommandOptions, CommandUpstream, Show};
 use semel_doors::http::client::Client;
+use semel_doors::http::server::Answers;
 use semel_doors::http::server::on_sent::OnSent;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::connection::Connection;
@@ -27,7 +27,10 @@ use semel_doors::mcp::link::{Link, Outgoing};
 use semel_doors::mcp::message::Message;
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::proxy::{self, Offer, Offers};
+use semel_doors::query::backends::{Backends, Shell};
+use semel_doors::router::DoorRouter;
 use semel_doors::runtime::{RuntimeClock, ServedGate};
+use semel_doors::services::Services;
 use semel_gate::clock::Clock;
 use semel_gate::{Gate, GivenReply};
 use semel_ledger::Ledger;
@@ -74,8 +77,8 @@ pub struct Stage {
 
 /// All that a process holds.
 struct House {
-    hall: Arc<Hall>,
-    offers: Offers,
+    services: Arc<Services>,
+    router: DoorRouter,
     door: Arc<Door>,
     servers: BTreeMap<String, Arc<Server>>,
     connection: Arc<Connection>,
@@ -106,7 +109,7 @@ impl Stage {
 
     /// Waits for what goes on after an answer.
     pub async fn rest(&self) {
-        self.house.hall.busy.rest().await;
+        self.house.services.in_flight.idle().await;
     }
 
     /// One call. `deed` is what the world does with it, `None` leaves that as it is.
@@ -179,8 +182,7 @@ impl Stage {
             (false, true) => ("application/x-www-form-urlencoded", form(&call.args)),
         };
         let request = request.header("content-type", kind).body(Body::from(body)).expect("a request");
-        let (parts, body) = request.into_parts();
-        let response = proxy::serve(&self.house.offers, parts, body).await;
+        let response = self.house.router.answer(request).await;
         let (head, body) = response.into_parts();
         let body = body.collect().await.expect("a body").to_bytes();
         let header = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok());
@@ -207,8 +209,8 @@ impl Stage {
     }
 
     async fn command(&self, call: &Call, delivered: bool) -> Seen {
-        let hall = &self.house.hall;
-        let gate = hall.gate.as_ref().expect("a ledger");
+        let services = &self.house.services;
+        let gate = services.gate.as_ref().expect("a ledger");
         let argv: Vec<OsString> =
             shlex::split(&call.call).expect("a command").into_iter().map(OsString::from).collect();
         let search = self.world.install(argv[0].to_str().expect("text"));
@@ -218,7 +220,7 @@ impl Stage {
         let (action, arguments) = (line.action(), line.arguments());
         let class_override = call.class.as_deref().map(|class| Class::parse(class).expect("a class"));
         let facts = ActionFacts { class_override, ..ActionFacts::new(&action, &arguments) };
-        let mut rule = Arc::unwrap_or_clone(hall.policy.rule_for(&facts));
+        let mut rule = Arc::unwrap_or_clone(services.policy.rule_for(&facts));
         line.set_surroundings_aside(&mut rule.sorting, call.key.is_some());
         let ask = Ask {
             tenant: "local",
@@ -237,17 +239,17 @@ impl Stage {
         };
         let intent = Intent::of(&ask, &rule, gate.ledger.secret()).expect("no key is required");
         let shell = Shell { search: search.into_os_string(), cwd: cwd.to_owned(), curl_settings: Vec::new() };
-        let options = Options {
+        let options = CommandOptions {
             show: Show::InAnswer,
             pass_input: false,
             effect: None,
-            means: Arc::new(Means { shell, ..Means::default() }),
+            backends: Arc::new(Backends { shell, ..Backends::default() }),
             waits: None,
             output_drain: None,
         };
         let holders = gate.ledger.holders();
         let mut upstream =
-            CommandUpstream::new(&line, action, (&rule, &hall.policy), holders, &gate.clock, options);
+            CommandUpstream::new(&line, action, (&rule, &services.policy), holders, &gate.clock, options);
         let passed = gate.pass(&intent, &rule, &mut upstream).await.expect("the ledger is well");
         if let Some(delivery) = passed.delivery.as_ref().filter(|_| delivered) {
             gate.delivered(delivery).await.expect("the ledger is well");
@@ -262,7 +264,7 @@ impl Stage {
 
     /// A person looks, and says what is so.
     pub async fn person_rules(&self, effect: EffectId, happened: bool) {
-        let gate = self.house.hall.gate.as_ref().expect("a ledger");
+        let gate = self.house.services.gate.as_ref().expect("a ledger");
         let reason = Reason::parse("a person looked").expect("a reason");
         let ruling = Ruling { by: "golden".into(), reason, at: self.clock.now() };
         let (_, known) = gate.ledger.by_id(effect).await.expect("the effect is there");
@@ -296,7 +298,7 @@ impl House {
         let holders = FileHolders::in_directory(store.place().owners());
         let ledger = Ledger::new(store, holders, OsEntropy, secret);
         let gate: ServedGate = Gate::new(ledger, clock.clone(), policy.mode);
-        let hall = Arc::new(Hall::new(Ok(gate), policy, clock.clone()));
+        let services = Arc::new(Services::new(Ok(gate), policy, clock.clone()));
         let names: BTreeSet<&str> = std::iter::once(pair.call.call.as_str())
             .chain(between.iter().map(|between| between.call.as_str()))
             .filter_map(|call| call.split_once('/').map(|(server, _)| server))
@@ -316,24 +318,24 @@ impl House {
         let api = |(name, api): (&String, &_)| {
             let api: &semel_core::policy::upstreams::HttpApi = api;
             let client = Client::to(Target::parse(&api.url).expect("an address")).expect("a client");
-            let with = proxy::offer::With {
+            let with = proxy::offer::OfferSettings {
                 client,
                 authority: api.url.clone(),
                 headers: HeaderMap::new(),
                 run: None,
             };
-            (name.clone(), Arc::new(Offer::new(name, api, with, &hall.policy).expect("an offer")))
+            (name.clone(), Arc::new(Offer::new(name, api, with, &services.policy).expect("an offer")))
         };
-        let offers = hall.policy.upstreams.iter().map(api).collect();
+        let offers = services.policy.upstreams.iter().map(api).collect();
         let local = || "local".to_owned();
         let caller =
             Caller { tenant: local(), principal: local(), run: None, surrounding_run: None, token: None };
         House {
-            offers: Offers::new(Arc::clone(&hall), offers),
-            door: Arc::new(Door::new(Arc::clone(&hall))),
+            router: DoorRouter::new(Offers::new(Arc::clone(&services), offers), Router::new()),
+            door: Arc::new(Door::new(Arc::clone(&services))),
             servers,
             connection: Arc::new(Connection::new(caller)),
-            hall,
+            services,
         }
     }
 }

@@ -2,13 +2,16 @@ mod http2;
 mod tls;
 
 use super::*;
+use crate::http::HEADER_BYTES_MAX;
 use crate::http::body::BodyError;
+use crate::runtime::RuntimeClock;
 use bytes::Bytes;
-use connect::LookingUp;
 use http::Request;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use hyper_util::client::legacy::connect::dns::Name;
+use resolver::LookingUp;
+use semel_gate::clock::Clock;
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;

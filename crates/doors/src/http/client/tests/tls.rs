@@ -26,7 +26,7 @@ pub fn client(address: SocketAddr) -> Client {
     let mut roots = RootCertStore::empty();
     roots.add(certificate()).unwrap();
     let target = Target::parse(&format!("https://localhost:{}/", address.port())).unwrap().with_private(true);
-    Client::trusting(target, Arc::new(OfThisMachine), roots).unwrap()
+    Client::trusting(target, Arc::new(SystemNames), roots).unwrap()
 }
 
 /// A connection on both of its ends.
@@ -109,7 +109,7 @@ async fn nobody_else_is_taken_for_the_upstream() {
     let (address, mut handed) = listen().await;
     let stranger =
         Target::parse(&format!("https://localhost:{}/", address.port())).unwrap().with_private(true);
-    let client = Client::trusting(stranger, Arc::new(OfThisMachine), RootCertStore::empty()).unwrap();
+    let client = Client::trusting(stranger, Arc::new(SystemNames), RootCertStore::empty()).unwrap();
     let accepting = async { acceptor(&[]).accept(handed.recv().await.unwrap()).await.map(drop) };
     let (refused, accepted) = tokio::join!(client.connect(), accepting);
     assert!(refused.unwrap_err().why.contains("certificate"));

@@ -1,5 +1,5 @@
 use super::*;
-use crate::http::server::{Holder, LOCAL, Token};
+use crate::http::server::{Holder, LOCAL, OperatorToken};
 use crate::runtime::RuntimeClock;
 use http::Request;
 use semel_core::time::At;
@@ -35,7 +35,7 @@ fn admission(ledger: &Arc<TestLedger>) -> Admission {
         let ledger = Arc::clone(&ledger);
         Box::pin(async move { ledger.tokens().await.map_err(|error| error.to_string()) })
     });
-    let keyring = Keyring::new(Some(Token::new("secret".into())), Some(read), RuntimeClock::start());
+    let keyring = Keyring::new(Some(OperatorToken::new("secret".into())), Some(read), RuntimeClock::start());
     Admission {
         hosts: vec!["Semel.example".into()],
         origins: vec!["https://app.example".into()],
@@ -64,7 +64,7 @@ fn ask(admission: &Admission, path: &str, headers: &[(&str, &str)]) -> Result<Le
     answered(admission, path, headers).map_err(|response| response.status())
 }
 
-fn answered(admission: &Admission, path: &str, headers: &[(&str, &str)]) -> Result<Let, Refused> {
+fn answered(admission: &Admission, path: &str, headers: &[(&str, &str)]) -> Result<Let, AdmissionRefusal> {
     let mut request = Request::get(path);
     for (name, value) in headers {
         request = request.header(*name, *value);

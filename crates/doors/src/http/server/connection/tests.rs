@@ -36,7 +36,7 @@ impl Talk {
         let talking = tokio::spawn(async move {
             let answer = |request| {
                 let response = answer(request);
-                async move { Answered { response: response.await, held: () } }
+                async move { HeldResponse { response: response.await, held: () } }
             };
             serve(stream, answer, stopped).await;
         });

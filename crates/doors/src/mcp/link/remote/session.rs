@@ -3,8 +3,8 @@
 use super::exchange::is_stream;
 use super::renewal::{ASKS, Renewal, version_in};
 use super::{Exchanged, Listener, Outgoing, RemoteLink, SESSION, VERSION, mirror};
-use crate::busy::{Busy, Working};
 use crate::http::sse::Parser;
+use crate::in_flight::{InFlight, InFlightGuard};
 use crate::mcp::era::version_of;
 use crate::mcp::frame::Frame;
 use crate::mcp::message::{Id, Kind, Message, text};
@@ -40,7 +40,7 @@ pub struct Session {
     listener: Mutex<Option<Box<dyn Listener>>>,
     queue: mpsc::UnboundedSender<Passed>,
     /// Requests that were passed on and are not answered yet.
-    busy: Busy,
+    busy: InFlight,
     /// The client has greeted the server, which has not answered yet.
     greets: watch::Sender<bool>,
     /// One new session at a time.
@@ -76,7 +76,7 @@ struct Passed {
     message: Message,
     /// A call that is known to change nothing.
     is_read: bool,
-    working: Working,
+    working: InFlightGuard,
 }
 
 /// Messages of the client that were not passed on yet.
@@ -91,7 +91,7 @@ impl Session {
             state: Mutex::default(),
             listener: Mutex::default(),
             queue,
-            busy: Busy::default(),
+            busy: InFlight::default(),
             greets: watch::channel(false).0,
             renewing: tokio::sync::Mutex::default(),
         };
@@ -235,7 +235,7 @@ impl RemoteLink {
     /// Waits until all that was passed on is answered.
     pub async fn rest(&self) {
         if let Some(session) = self.session() {
-            session.busy.rest().await;
+            session.busy.idle().await;
         }
     }
 

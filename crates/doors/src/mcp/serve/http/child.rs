@@ -285,13 +285,13 @@ impl Child {
                 }
                 Route::Guard(mut guarded) => {
                     guarded.token = asked.caller.token.clone();
-                    let working = asked.door.hall.busy.begin();
+                    let working = asked.door.services.in_flight.begin();
                     let (door, ending) = (Arc::clone(asked.door), Arc::clone(&stream));
                     tokio::spawn(async move {
                         tokio::select! {
                             given = door.guard(*guarded) => ending.end(given),
                             // Some clients wait for ever on a stream that ends without an answer.
-                            () = door.hall.busy.given_up() => ending.end(Some(Given::plain(unfinished(&id)))),
+                            () = door.services.in_flight.given_up() => ending.end(Some(Given::plain(unfinished(&id)))),
                         }
                         drop((renamed, working));
                     });
@@ -341,7 +341,7 @@ impl Child {
                         this.tell_cancelled(&own, Members::default());
                     }
                 }
-                () = door.hall.busy.given_up() => ending.end(Some(Given::plain(unfinished(&id)))),
+                () = door.services.in_flight.given_up() => ending.end(Some(Given::plain(unfinished(&id)))),
             }
         });
         respond::call_soon(reader, &asked.headers).await

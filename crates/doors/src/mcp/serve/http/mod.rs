@@ -73,7 +73,7 @@ async fn mcp(
         return problem(StatusCode::NOT_FOUND, "there is no server of that name; semel.toml has [mcp.NAME]");
     };
     let (mut parts, body) = request.into_parts();
-    let caller = match caller(offers.door.hall.secret(), offer.run.as_ref(), &mut parts) {
+    let caller = match caller(offers.door.services.secret(), offer.run.as_ref(), &mut parts) {
         Ok(caller) => caller,
         Err(refused) => return *refused,
     };

@@ -99,7 +99,7 @@ impl Remote {
             true => self.allowances.of_session(&caller, &parts),
             false => self.allowances.of(&caller, &parts),
         };
-        let authority = self.authority(&parts.headers, door.hall.secret());
+        let authority = self.authority(&parts.headers, door.services.secret());
         let headers = self.upstream_headers(parts.headers);
         let asked = Asked { door, caller, options, limits, owner, method: parts.method, headers, authority };
         match asked.method {
@@ -136,7 +136,7 @@ impl Remote {
     }
 
     fn link(&self, asked: &Asked<'_>, headers: HeaderMap, told: Option<Arc<CallStream>>) -> RemoteLink {
-        let (told, clock) = (told.map(|told| told as _), asked.door.hall.clock.clone());
+        let (told, clock) = (told.map(|told| told as _), asked.door.services.clock.clone());
         RemoteLink::for_client(self.client.for_principal(&asked.owner.principal), headers, told, clock)
     }
 
@@ -159,7 +159,7 @@ impl Remote {
 
     /// Why a request cannot be passed to a server of the other era. While observing, nothing is asked.
     async fn other_era(&self, asked: &Asked<'_>, id: &Id, method: &str, params: &str) -> Option<Frame> {
-        if asked.door.hall.observes() || matches!(method, "initialize" | "server/discover") {
+        if asked.door.services.observes() || matches!(method, "initialize" | "server/discover") {
             return None;
         }
         let version = era::version_of(params)?;
@@ -195,7 +195,7 @@ impl Remote {
                 Watched::Plain => self.forward(&asked, message.bytes).await,
                 watched => self.watch(&asked, id.clone(), message, watched).await,
             },
-            Kind::Notification { method } if method == "tools/call" && !asked.door.hall.observes() => {
+            Kind::Notification { method } if method == "tools/call" && !asked.door.services.observes() => {
                 respond::document(StatusCode::BAD_REQUEST, &call_without_id())
             }
             Kind::Notification { method } if method == "notifications/cancelled" => {
@@ -287,7 +287,7 @@ impl Remote {
             }
             Route::Guard(mut guarded) => {
                 guarded.token = asked.caller.token.clone();
-                let working = door.hall.busy.begin();
+                let working = door.services.in_flight.begin();
                 let (door, ending) = (Arc::clone(door), Arc::clone(&stream));
                 // A task of its own: a client that goes away does not stop what was sent.
                 tokio::spawn(async move {
@@ -319,7 +319,7 @@ impl Watch {
         let credential = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         // A client that names a version of the stateless era is of that one, and hears the server's own answer.
         let is_stateless = era::version_of(text(params)).is_some();
-        if method != "initialize" || is_stateless || credential || self.door.hall.observes() {
+        if method != "initialize" || is_stateless || credential || self.door.services.observes() {
             return None;
         }
         let says_no = || {

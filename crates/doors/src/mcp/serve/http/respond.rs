@@ -2,7 +2,7 @@
 
 use super::stream::{Begun, Next, Reader};
 use crate::delivery::Delivery;
-use crate::http::body::{Parts, Piped};
+use crate::http::body::{BodyParts, Piped};
 use crate::http::headers::end_to_end;
 use crate::http::server::on_sent::OnSent;
 use crate::http::server::problem;
@@ -34,7 +34,7 @@ pub fn document(status: StatusCode, frame: &Frame) -> Response {
 }
 
 fn body_of(frame: &Frame) -> Body {
-    Body::new(Parts::new(frame.to_sent()))
+    Body::new(BodyParts::new(frame.to_sent()))
 }
 
 /// A refusal, in the protocol's own words, of a body that could not be read.
