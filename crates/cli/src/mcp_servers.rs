@@ -12,13 +12,13 @@ use semel_core::policy::{Mode, Policy};
 use semel_doors::ask::means::Starting;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
-use semel_doors::mcp::door::Servers;
 use semel_doors::mcp::era;
 use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
 use semel_doors::mcp::link::{Link, Listener};
 use semel_doors::mcp::message::Message;
 use semel_doors::mcp::outbox::Outbox;
-use semel_doors::mcp::serve::http::{Child, Children, Offer, Remote, Tongue, Way};
+use semel_doors::mcp::serve::http::{Child, Children, Remote, ServerBackend, ServerOffer, Tongue};
+use semel_doors::mcp::server::Servers;
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
 use std::collections::BTreeMap;
@@ -33,14 +33,14 @@ pub struct PreparedServers {
     pub servers: Servers,
     /// Every server there is to end.
     pub all: Vec<Arc<Server>>,
-    pub offers: BTreeMap<String, Offer>,
+    pub offers: BTreeMap<String, ServerOffer>,
 }
 
 /// One of them; a server on stdio has a process for each era.
 struct OfferedServer {
     server: Arc<Server>,
     also: Option<Arc<Server>>,
-    offer: Offer,
+    offer: ServerOffer,
 }
 
 pub fn prepare(context: &Context, policy: &Policy, clock: &RuntimeClock) -> anyhow::Result<PreparedServers> {
@@ -177,8 +177,8 @@ fn offer(
                 server_runtime::instance(),
             );
             let server = Arc::new(server);
-            let way = Way::Remote(Box::new(Remote::new(Arc::clone(&server), client, headers)));
-            Ok(OfferedServer { server, also: None, offer: Offer { way, run } })
+            let backend = ServerBackend::Remote(Box::new(Remote::new(Arc::clone(&server), client, headers)));
+            Ok(OfferedServer { server, also: None, offer: ServerOffer { backend, run } })
         }
         Reach::Command { .. } => {
             let start = |tongue| start(context, name, configured, mode, clock, tongue);
@@ -187,7 +187,8 @@ fn offer(
             let also = Some(Arc::clone(stateless.server()));
             let children = Arc::new(Children::new(session, stateless));
             greet(context, name, Arc::clone(&children));
-            Ok(OfferedServer { server, also, offer: Offer { way: Way::Child(children), run } })
+            let offer = ServerOffer { backend: ServerBackend::Child(children), run };
+            Ok(OfferedServer { server, also, offer })
         }
     }
 }

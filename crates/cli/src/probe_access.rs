@@ -9,7 +9,7 @@ use semel_doors::ask::Means;
 use semel_doors::ask::means::{Shell, Starting, Starts};
 use semel_doors::ask::origins::Origins;
 use semel_doors::http::target::Target;
-use semel_doors::mcp::door::Servers;
+use semel_doors::mcp::server::Servers;
 use semel_doors::runtime::RuntimeClock;
 use std::collections::BTreeMap;
 

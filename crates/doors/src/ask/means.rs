@@ -1,9 +1,8 @@
 //! What there is to ask with. All of it is the operator's.
 
 use super::origins::Origins;
-use crate::mcp::door::Servers;
 use crate::mcp::link::Link;
-use crate::mcp::server::Server;
+use crate::mcp::server::{Server, Servers};
 use rustix::process::Signal;
 use std::ffi::OsString;
 use std::fmt;

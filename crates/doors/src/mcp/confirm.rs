@@ -1,12 +1,14 @@
 //! A tool said that it did it: is it true? Asked in the background, while the caller has its answer.
 
-use super::door::{Door, Guarded};
 use super::message::{Message, text};
-use super::probe;
+use super::probe::ProbeSubject;
+use super::route::GuardedCall;
 use super::word;
+use crate::hall::Hall;
 use crate::wire::members::Members;
 use bytes::Bytes;
 use semel_core::json::Json;
+use semel_core::policy::rule::Confirm;
 use semel_gate::confirm::Witness;
 use semel_gate::{GivenReply, Passed};
 use semel_ledger::Found;
@@ -24,34 +26,35 @@ pub fn reply(passed: &Passed, live: Option<&Message>) -> Json {
 }
 
 /// Begins to ask, unless this process already does.
-pub fn follow(door: &Arc<Door>, guarded: &Arc<Guarded>, done: Found, reply: Json) {
-    let Some(followed) = door.hall.following.begin(&done) else { return };
-    let (door, guarded) = (Arc::clone(door), Arc::clone(guarded));
+pub fn follow(hall: &Arc<Hall>, guarded: &Arc<GuardedCall>, done: Found, reply: Json) {
+    let Some(followed) = hall.following.begin(&done) else { return };
+    let (hall, guarded) = (Arc::clone(hall), Arc::clone(guarded));
     tokio::spawn(async move {
-        if let (Ok(gate), Some(confirm)) = (&door.hall.gate, &guarded.rule.confirm) {
-            let mut asks = Asks { door: &door, guarded: &guarded, reply };
+        if let (Ok(gate), Some(confirm)) = (&hall.gate, &guarded.rule.confirm) {
+            let mut witness = ToolWitness { hall: &hall, guarded: &guarded, confirm, reply };
             // Where that cannot be written, it stays as it was reported.
-            let _as_reported = gate.confirm(confirm, &done, &mut asks).await;
+            let _as_reported = gate.confirm(confirm, &done, &mut witness).await;
         }
         drop(followed);
     });
 }
 
 /// Asks by the way that the call itself came.
-struct Asks<'a> {
-    door: &'a Door,
-    guarded: &'a Guarded,
+struct ToolWitness<'a> {
+    hall: &'a Hall,
+    guarded: &'a GuardedCall,
+    confirm: &'a Confirm,
     reply: Json,
 }
 
-impl Witness for Asks<'_> {
+impl Witness for ToolWitness<'_> {
     async fn ask(&mut self) -> Result<bool, String> {
-        let confirm = self.guarded.rule.confirm.as_ref().ok_or("there is nothing to ask")?;
-        probe::confirms(confirm, &self.reply, &self.door.upstream(self.guarded)).await
+        let GuardedCall { server, call, rule, .. } = self.guarded;
+        let subject = ProbeSubject { hall: self.hall, server, call, rule };
+        subject.confirm(self.confirm, &self.reply).await
     }
 
     fn name(&self) -> String {
-        let action = self.guarded.server.action(&self.guarded.call.tool);
-        self.guarded.rule.confirm.as_ref().map(|confirm| confirm.call.name(&action)).unwrap_or_default()
+        self.confirm.call.name(&self.guarded.server.action(&self.guarded.call.tool))
     }
 }

@@ -57,8 +57,22 @@ pub async fn session_alone(stateless: &Server, session: &Server) -> Option<Strin
     agreed
 }
 
+/// The answer to a client whose `initialize` a server has refused, if that server is of the stateless era alone.
+pub async fn refused_initialize(server: &Server, id: &Id, params: &str) -> Option<Frame> {
+    // A client that names a version of the stateless era is of that one, and gets the server's own answer.
+    if version_of(params).is_some() {
+        return None;
+    }
+    let supported = supported(server).await?;
+    if supported.iter().any(|version| version.as_str() < STATELESS) {
+        return None;
+    }
+    let params = Members::parse(params).unwrap_or_default();
+    Some(stateless_only(id, &supported, &params.text("protocolVersion").unwrap_or_default()))
+}
+
 /// The versions of a server of the stateless era.
-pub async fn supported(server: &Server) -> Option<Vec<String>> {
+async fn supported(server: &Server) -> Option<Vec<String>> {
     let result = greeted(server, "server/discover", stateless_params()).await?;
     serde_json::from_str(Members::parse(&result)?.get("supportedVersions")?).ok()
 }

@@ -8,7 +8,7 @@ use crate::wire::members::{Members, quoted};
 use semel_core::digest::Secret;
 use semel_core::effect::Facts;
 use semel_core::intent::authority_mark;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,6 +31,9 @@ impl Default for Settings {
         Settings { trusted: false, decorate: true, own_tools: true, dry_run_argument: false }
     }
 }
+
+/// The servers that semel itself can ask, by name.
+pub type Servers = BTreeMap<String, Arc<Server>>;
 
 #[derive(Debug)]
 pub struct Server {

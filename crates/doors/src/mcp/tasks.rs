@@ -1,15 +1,11 @@
-//! Tasks that a client was given a handle of. The answer of their call has reached it once it has learnt their end, and
-//! it learns that by questions of its own, which pass.
+//! Tasks that a client was given a handle of. The answer of their call has reached it once it has learnt their end,
+//! which it asks for with requests of its own (`task_query`).
 
 use super::call::ToolCall;
 use super::classify::TaskEra;
 use super::connection::Connection;
 use super::message::Message;
-use crate::delivery::Delivery;
-use crate::hall::Hall;
-use crate::wire::members::Members;
 use semel_core::ids::EffectId;
-use semel_core::json::{self, Json};
 use semel_ledger::Found;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -23,29 +19,29 @@ const OWNERS_MAX: usize = 100_000;
 
 #[derive(Debug, Default)]
 pub struct Tasks {
-    followed: Mutex<VecDeque<(Name, Progress)>>,
+    followed: Mutex<VecDeque<(TaskKey, TaskProgress)>>,
     /// The caller that was given each handle. A process that serves many takes them all for one.
     owners: Mutex<HashMap<String, String>>,
-    running: Mutex<HashMap<EffectId, Running>>,
+    running: Mutex<HashMap<EffectId, RunningTask>>,
 }
 
 /// A task whose effect is in flight, and the answer that it began with.
 #[derive(Debug)]
-pub struct Running {
+pub struct RunningTask {
     pub whose: String,
     pub connection: Weak<Connection>,
     pub era: TaskEra,
     pub handle: Message,
 }
 
-/// Nobody is given the handle any more once this is gone.
+/// The handle is given to nobody any more once this is gone.
 #[derive(Debug)]
-pub struct Runs<'a> {
+pub struct RunningGuard<'a> {
     tasks: &'a Tasks,
     effect: EffectId,
 }
 
-impl Drop for Runs<'_> {
+impl Drop for RunningGuard<'_> {
     fn drop(&mut self) {
         self.tasks.running().remove(&self.effect);
     }
@@ -53,13 +49,13 @@ impl Drop for Runs<'_> {
 
 /// Whose task, and its id.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Name {
+pub struct TaskKey {
     pub whose: String,
     pub id: String,
 }
 
 #[derive(Debug)]
-enum Progress {
+enum TaskProgress {
     /// Neither semel nor the client has learnt its end. If the client does first, semel asks at once.
     Working(Arc<Notify>),
     /// The client has, and semel has not yet.
@@ -70,7 +66,7 @@ enum Progress {
 
 impl Tasks {
     /// A client gets the handle of a task, which is its own from now on.
-    pub fn belongs(&self, name: &Name) {
+    pub fn belongs(&self, name: &TaskKey) {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         if owners.len() >= OWNERS_MAX {
             owners.clear();
@@ -84,9 +80,9 @@ impl Tasks {
     }
 
     /// The task of this effect is at work until what is returned is dropped.
-    pub fn runs(&self, effect: EffectId, running: Running) -> Runs<'_> {
+    pub fn runs(&self, effect: EffectId, running: RunningTask) -> RunningGuard<'_> {
         self.running().insert(effect, running);
-        Runs { tasks: self, effect }
+        RunningGuard { tasks: self, effect }
     }
 
     /// The handle of the task that this effect is, for a call that can do something with it: one of the same caller
@@ -107,225 +103,79 @@ impl Tasks {
         fits.then(|| task.handle.clone())
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<EffectId, Running>> {
+    fn running(&self) -> MutexGuard<'_, HashMap<EffectId, RunningTask>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A client is about to get the handle. What is returned tells that it has learnt the end.
-    pub fn begun(&self, name: Name) -> Arc<Notify> {
+    pub fn begun(&self, name: TaskKey) -> Arc<Notify> {
         self.belongs(&name);
         let mut known = self.lock();
         if known.len() >= TASKS_MAX {
             known.pop_front();
         }
         let learnt: Arc<Notify> = Arc::default();
-        known.push_back((name, Progress::Working(Arc::clone(&learnt))));
+        known.push_back((name, TaskProgress::Working(Arc::clone(&learnt))));
         learnt
     }
 
     /// A client gets the handle of a task once more whose end is recorded: it may learn that now.
-    pub fn given_again(&self, name: Name, found: Found) {
+    pub fn given_again(&self, name: TaskKey, found: Found) {
         self.belongs(&name);
         let mut known = self.lock();
         if known.len() >= TASKS_MAX {
             known.pop_front();
         }
         if !known.iter().any(|(known, _)| *known == name) {
-            known.push_back((name, Progress::Ended(Box::new(Found { reply: None, ..found }))));
+            known.push_back((name, TaskProgress::Ended(Box::new(Found { reply: None, ..found }))));
         }
     }
 
     /// The record of its end, if the client has not learnt that yet.
-    fn end_of(&self, name: &Name) -> Option<Found> {
+    pub fn end_of(&self, name: &TaskKey) -> Option<Found> {
         self.lock().iter().find_map(|(known, progress)| match progress {
-            Progress::Ended(found) if known == name => Some(Found::clone(found)),
+            TaskProgress::Ended(found) if known == name => Some(Found::clone(found)),
             _ => None,
         })
     }
 
-    /// Its end is recorded.
-    pub fn ended(&self, hall: &Arc<Hall>, name: &Name, found: Option<Found>) {
+    /// Its end is recorded. Gives that back if the client has learnt it before: then it is delivered.
+    pub fn ended(&self, name: &TaskKey, found: Option<Found>) -> Option<Found> {
         let mut known = self.lock();
-        let Some(at) = known.iter().position(|(known, _)| known == name) else { return };
+        let at = known.iter().position(|(known, _)| known == name)?;
         match (&known[at].1, found) {
             // A mark does not need the reply.
-            (Progress::Working(_), Some(found)) => {
-                known[at].1 = Progress::Ended(Box::new(Found { reply: None, ..found }));
+            (TaskProgress::Working(_), Some(found)) => {
+                known[at].1 = TaskProgress::Ended(Box::new(Found { reply: None, ..found }));
+                None
             }
-            (Progress::Told, found) => {
+            (TaskProgress::Told, found) => {
                 known.remove(at);
-                drop(known);
-                mark(hall, found);
+                found
             }
-            (_, _) => drop(known.remove(at)),
+            (_, _) => {
+                known.remove(at);
+                None
+            }
         }
     }
 
-    /// The client has got its end; what is on record of that.
-    fn told(&self, name: &Name) -> Option<Found> {
+    /// The client has got its end; the record of that.
+    pub fn told(&self, name: &TaskKey) -> Option<Found> {
         let mut known = self.lock();
         let at = known.iter().position(|(known, _)| known == name)?;
-        match std::mem::replace(&mut known[at].1, Progress::Told) {
-            Progress::Ended(found) => {
+        match std::mem::replace(&mut known[at].1, TaskProgress::Told) {
+            TaskProgress::Ended(found) => {
                 known.remove(at);
                 return Some(*found);
             }
-            Progress::Working(learnt) => learnt.notify_one(),
-            Progress::Told => {}
+            TaskProgress::Working(learnt) => learnt.notify_one(),
+            TaskProgress::Told => {}
         }
         None
     }
 
-    fn lock(&self) -> MutexGuard<'_, VecDeque<(Name, Progress)>> {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<(TaskKey, TaskProgress)>> {
         self.followed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn mark(hall: &Arc<Hall>, found: Option<Found>) {
-    Delivery::of(hall, found, None).into_iter().for_each(Delivery::mark);
-}
-
-/// The end of a task, on its way to the client.
-#[derive(Debug, Clone)]
-pub struct Telling {
-    hall: Arc<Hall>,
-    tasks: Arc<Tasks>,
-    task: Name,
-    /// There before it leaves: a client may call again the moment it has it.
-    delivery: Option<Delivery>,
-}
-
-impl Telling {
-    /// It has left. Within a runtime.
-    pub fn has_left(self) {
-        let found = self.tasks.told(&self.task);
-        match self.delivery {
-            Some(delivery) => delivery.mark(),
-            None => mark(&self.hall, found),
-        }
-    }
-}
-
-/// Whether an error says that there is no such task. Any other may be over in a moment.
-fn is_unknown(error: &str) -> bool {
-    Members::parse(error).is_some_and(|error| error.get("code") == Some("-32602"))
-}
-
-/// The task that a request is about, whatever it wants of it.
-pub fn task_of(method: &str, params: &str) -> Option<String> {
-    let names_one = matches!(method, "tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update");
-    names_one.then(|| Members::parse(params)?.text("taskId").map(|id| id.into_owned()))?
-}
-
-/// A listing of tasks with those alone that are wanted.
-pub fn listing_of(result: &str, is_wanted: impl Fn(&str) -> bool) -> Option<String> {
-    let mut result = json::parse(result).ok()?;
-    let Json::Object(members) = &mut result else { return None };
-    let Some(Json::Array(tasks)) = members.get_mut("tasks") else { return None };
-    tasks.retain(|task| task.get("taskId").and_then(Json::as_str).is_some_and(&is_wanted));
-    Some(result.canonical())
-}
-
-/// A client's question for a task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Question {
-    task: Name,
-    wants: Wants,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wants {
-    State,
-    Result,
-}
-
-impl Question {
-    pub fn read(method: &str, params: &str, whose: impl FnOnce() -> String) -> Option<Question> {
-        let wants = match method {
-            "tasks/get" => Wants::State,
-            "tasks/result" => Wants::Result,
-            _ => return None,
-        };
-        let id = Members::parse(params)?.text("taskId")?.into_owned();
-        Some(Question { task: Name { whose: whose(), id }, wants })
-    }
-
-    /// To be run once its answer has left, if that tells the end; `Err` is an error.
-    pub fn answered(
-        self,
-        hall: &Arc<Hall>,
-        tasks: &Arc<Tasks>,
-        answer: Result<&str, &str>,
-    ) -> Option<Telling> {
-        let end = tasks.end_of(&self.task);
-        let tells = match answer {
-            Ok(answer) => self.is_told_end(answer),
-            // From a server that does not know an ended task any more nobody can learn more than that.
-            Err(error) => is_unknown(error) && end.is_some(),
-        };
-        tells.then(|| Telling {
-            hall: Arc::clone(hall),
-            tasks: Arc::clone(tasks),
-            task: self.task,
-            delivery: Delivery::of(hall, end, None),
-        })
-    }
-
-    /// The result itself is the end, or a state that has it, or that will never have one.
-    fn is_told_end(&self, answer: &str) -> bool {
-        let members = Members::parse(answer).unwrap_or_default();
-        match (self.wants, members.text("status").as_deref()) {
-            (Wants::Result, _) | (Wants::State, Some("failed" | "cancelled")) => true,
-            (Wants::State, Some("completed")) => members.get("result").is_some(),
-            (Wants::State, _) => false,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn question(method: &str) -> Question {
-        Question::read(method, r#"{"taskId":"t"}"#, || "ann".to_owned()).unwrap()
-    }
-
-    #[test]
-    fn a_state_is_no_end() {
-        for (method, answer, is_end) in [
-            ("tasks/get", r#"{"taskId":"t","status":"working"}"#, false),
-            ("tasks/get", r#"{"taskId":"t","status":"input_required"}"#, false),
-            // 2025: the result is asked for separately.
-            ("tasks/get", r#"{"taskId":"t","status":"completed"}"#, false),
-            ("tasks/get", r#"{"taskId":"t","status":"completed","result":{"content":[]}}"#, true),
-            ("tasks/get", r#"{"taskId":"t","status":"failed"}"#, true),
-            ("tasks/result", r#"{"content":[],"status":"working"}"#, true),
-        ] {
-            assert_eq!(question(method).is_told_end(answer), is_end, "{method} {answer}");
-        }
-    }
-
-    #[test]
-    fn trouble_is_not_ignorance() {
-        assert!(is_unknown(r#"{"code":-32602,"message":"no such task"}"#));
-        assert!(!is_unknown(r#"{"code":-32603,"message":"try again"}"#) && !is_unknown("null"));
-    }
-
-    #[test]
-    fn a_listing_shows_what_is_wanted() {
-        let listing = r#"{"tasks":[{"taskId":"a"},{"taskId":"b"},{}],"nextCursor":"c"}"#;
-        let own = listing_of(listing, |id| id == "b");
-        assert_eq!(own.as_deref(), Some(r#"{"nextCursor":"c","tasks":[{"taskId":"b"}]}"#));
-        assert_eq!(listing_of("[]", |_| true), None);
-        assert_eq!(task_of("tasks/cancel", r#"{"taskId":"a"}"#).as_deref(), Some("a"));
-        assert_eq!((task_of("tasks/list", r#"{"taskId":"a"}"#), task_of("tasks/get", "{}")), (None, None));
-    }
-
-    #[test]
-    fn only_questions_for_a_task_are_looked_at() {
-        assert_eq!(question("tasks/get").task, Name { whose: "ann".into(), id: "t".into() });
-        for (method, params) in [("tasks/cancel", r#"{"taskId":"t"}"#), ("tasks/get", "{}")] {
-            assert_eq!(Question::read(method, params, String::new), None, "{method} {params}");
-        }
     }
 }

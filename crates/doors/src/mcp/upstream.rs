@@ -8,24 +8,24 @@ use super::guarded_calls::Waiter;
 use super::kept_task;
 use super::link::{Exchanged, Outgoing};
 use super::message::{Kind, Message, text};
-use super::probe;
+use super::probe::ProbeSubject;
 use super::render;
+use super::route::GuardedCall;
 use super::server::Server;
 use super::task::{End, Followed};
-use super::tasks::{self, Running};
+use super::tasks::{RunningTask, TaskKey};
 use super::word::effect_word;
-use crate::ask::{Lent, Matter, Means};
+use crate::ask::{Lent, Matter};
+use crate::hall::Hall;
 use crate::http::server::{Revocable, lets_send};
 use crate::redact::Secrets;
 use crate::redact::result::NOT_TOLD;
-use crate::runtime::RuntimeClock;
 use crate::wire::members::Members;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::json::Json;
 use semel_core::judgement::evidence;
 use semel_core::outcome::Outcome;
-use semel_core::policy::Policy;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use serde_json::Value;
@@ -38,28 +38,26 @@ const OWN_DRY_RUN_TAKES_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub struct ToolUpstream<'a> {
-    pub server: &'a Server,
-    pub means: &'a Means,
-    pub policy: &'a Policy,
+    hall: &'a Hall,
+    server: &'a Server,
     pub call: &'a ToolCall,
     pub rule: &'a Rule,
-    pub clock: &'a RuntimeClock,
     /// The credential of its caller, where that can be revoked.
-    pub token: Option<&'a Revocable>,
+    token: Option<&'a Revocable>,
     /// Gets a task's handle at once: the client polls with it while the effect is still in flight.
     pub asker: Option<Asker>,
     /// The task that it then polls.
-    pub task: Option<tasks::Name>,
+    pub task: Option<TaskKey>,
     /// The effect that is sent.
-    pub effect: Option<EffectId>,
+    effect: Option<EffectId>,
     /// Whether a failure of it that proves nothing is a doubt.
-    pub must_happen_once: bool,
+    must_happen_once: bool,
     /// Its caller has the handle of a task that somebody else's attempt began.
-    pub has_handle: bool,
+    has_handle: bool,
     /// The newest answer of the server.
     pub live: Option<Message>,
     /// The reply, as a probe found it.
-    pub found: Option<Json>,
+    found: Option<Json>,
 }
 
 /// The client that waits for the answer of a call.
@@ -71,7 +69,31 @@ pub struct Asker {
     pub handle: oneshot::Sender<Message>,
 }
 
-impl ToolUpstream<'_> {
+impl<'a> ToolUpstream<'a> {
+    /// The tool of this call.
+    pub fn new(hall: &'a Hall, server: &'a Server, call: &'a ToolCall, rule: &'a Rule) -> ToolUpstream<'a> {
+        ToolUpstream {
+            hall,
+            server,
+            call,
+            rule,
+            token: None,
+            asker: None,
+            task: None,
+            effect: None,
+            must_happen_once: true,
+            has_handle: false,
+            live: None,
+            found: None,
+        }
+    }
+
+    /// The tool behind a guarded call.
+    pub fn of(hall: &'a Hall, guarded: &'a GuardedCall) -> ToolUpstream<'a> {
+        let GuardedCall { call, rule, server, token, .. } = guarded;
+        ToolUpstream { token: token.as_ref(), ..ToolUpstream::new(hall, server, call, rule) }
+    }
+
     /// The request for the server, with the upstream's idempotency key where the rule says so.
     fn request(&self, sending: &Sending<'_>) -> Outgoing {
         let id = self.server.next_id();
@@ -124,6 +146,11 @@ impl ToolUpstream<'_> {
             Err(_) => "it did not answer".to_owned(),
         };
         Err(why.trim().to_owned())
+    }
+
+    fn subject(&self) -> ProbeSubject<'a> {
+        let ToolUpstream { hall, server, call, rule, .. } = *self;
+        ProbeSubject { hall, server, call, rule }
     }
 
     fn by(&self, asked_for_task: bool) -> By<'_> {
@@ -188,15 +215,15 @@ impl ToolUpstream<'_> {
         if let Some(Asker { whose, connection, handle: tell, .. }) = self.asker.take() {
             _runs = self.effect.map(|effect| {
                 let (whose, connection) = (whose.clone(), Arc::downgrade(&connection));
-                let running = Running { whose, connection, era: handle.era, handle: answer.clone() };
+                let running = RunningTask { whose, connection, era: handle.era, handle: answer.clone() };
                 self.server.tasks().runs(effect, running)
             });
-            let task = tasks::Name { whose, id: handle.id.clone() };
+            let task = TaskKey { whose, id: handle.id.clone() };
             learnt = self.server.tasks().begun(task.clone());
             self.task = tell.send(answer.clone()).is_ok().then_some(task);
         }
         let followed = Followed { server: self.server, call: self.call, by: self.by(false), handle: &handle };
-        let End { reading, response } = followed.to_its_end(self.clock, &learnt).await;
+        let End { reading, response } = followed.to_its_end(&self.hall.clock, &learnt).await;
         let ended = self.told(reading, response.as_ref());
         let end = response.and_then(|response| render::recorded(&response, &self.secrets()));
         let recorded = match (recorded, end) {
@@ -289,7 +316,7 @@ impl Upstream for ToolUpstream<'_> {
     }
 
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
-        let (answer, found) = probe::ask(probe, effect, self).await;
+        let (answer, found) = self.subject().probe(probe, effect).await;
         self.found = found.or(self.found.take());
         answer
     }
@@ -302,7 +329,7 @@ impl Upstream for ToolUpstream<'_> {
         let arguments = &self.call.arguments;
         let matter =
             Matter { action: &action, arguments, effect: None, reply: reply.as_ref(), lent: Lent::Nothing };
-        let cwd = self.means.shell.cwd.to_string_lossy().into_owned();
+        let cwd = self.hall.means.shell.cwd.to_string_lossy().into_owned();
         Some(CallView { places: matter.places(), cwd })
     }
 

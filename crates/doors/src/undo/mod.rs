@@ -176,8 +176,7 @@ impl Undoing<'_> {
             }
         };
         let tools = server.tools(&call.meta()).await;
-        let Hall { means, policy, clock, .. } = self.hall;
-        let rule = tool_intent::rule(policy, server, &call, tools.get(tool).map(AsRef::as_ref));
+        let rule = tool_intent::rule(&self.hall.policy, server, &call, tools.get(tool).map(AsRef::as_ref));
         let prepared = Prepared {
             action: server.action(tool),
             arguments: call.arguments.clone(),
@@ -186,22 +185,7 @@ impl Undoing<'_> {
         };
         let intent = self.intent(&prepared);
         let rule = &prepared.rule;
-        let mut upstream = ToolUpstream {
-            server,
-            means,
-            policy,
-            call: &call,
-            rule,
-            clock,
-            token: None,
-            asker: None,
-            task: None,
-            effect: None,
-            must_happen_once: true,
-            has_handle: false,
-            live: None,
-            found: None,
-        };
+        let mut upstream = ToolUpstream::new(self.hall, server, &call, rule);
         let mut passed = self.gate.undo(&self.undoable, &intent, rule, &mut upstream).await?;
         let live = upstream.live.take();
         let reply = confirm::reply(&passed, live.as_ref());

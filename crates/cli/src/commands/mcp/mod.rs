@@ -20,7 +20,6 @@ use semel_doors::hall::Hall;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::connection::Connection;
-use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
 use semel_doors::mcp::server::{Server, Settings};
@@ -64,9 +63,8 @@ pub fn run(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
     runtime.spawn(server_runtime::keep_retention(Arc::clone(&hall)));
     runtime.spawn(server_runtime::keep_counts(Arc::clone(&hall), context.output));
     runtime.spawn(server_runtime::keep_settling(Arc::clone(&hall)));
-    let door = Arc::new(Door::new(Arc::clone(&hall)));
     let connection = Arc::new(Connection::new(caller));
-    let session = StdioSession { door, server: Arc::new(server), connection };
+    let session = StdioSession { hall: Arc::clone(&hall), server: Arc::new(server), connection };
     let code = runtime.block_on(session.run(hears))?;
     runtime.block_on(async {
         server_runtime::write_counts(&hall).await;

@@ -2,8 +2,8 @@
 
 use crate::server_runtime;
 use rustix::process::Signal;
+use semel_doors::hall::Hall;
 use semel_doors::mcp::connection::Connection;
-use semel_doors::mcp::door::Door;
 use semel_doors::mcp::inlet::Inlet;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::child::ChildOutput;
@@ -32,7 +32,7 @@ const LAST_WORDS_TAKE_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub struct StdioSession {
-    pub door: Arc<Door>,
+    pub hall: Arc<Hall>,
     pub server: Arc<Server>,
     pub connection: Arc<Connection>,
 }
@@ -48,8 +48,8 @@ impl StdioSession {
     /// The exit code: the server's own; a remote one has none.
     pub async fn run(self, hears: ServerMessages) -> anyhow::Result<u8> {
         let stdout = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
-        let (door, server) = (Arc::clone(&self.door), Arc::clone(&self.server));
-        let stdio = Stdio::new(door, server, self.connection.clone(), stdout, Handle::current())?;
+        let (hall, server) = (Arc::clone(&self.hall), Arc::clone(&self.server));
+        let stdio = Stdio::new(hall, server, self.connection.clone(), stdout, Handle::current())?;
         let (server_ends, mut server_ended) = oneshot::channel();
         let listener = FromServer { stdio: Arc::clone(&stdio), ended: server_ends };
         let (client_leaves, client_left) = oneshot::channel();
@@ -114,7 +114,7 @@ impl StdioSession {
 
     async fn settle(&self, within: Duration) {
         // What has not settled by then stays in flight, and is seen to be in doubt once this process is gone.
-        let _unsettled = tokio::time::timeout(within, self.door.hall.busy.rest()).await;
+        let _unsettled = tokio::time::timeout(within, self.hall.busy.rest()).await;
     }
 }
 

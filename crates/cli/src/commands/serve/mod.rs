@@ -20,7 +20,6 @@ use semel_doors::api::{self, Api};
 use semel_doors::entrance::Entrance;
 use semel_doors::hall::Hall;
 use semel_doors::http::server::{self, Load, Room, Served, Token, Workers};
-use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http as mcp;
 use semel_doors::proxy;
@@ -72,12 +71,11 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
         runtime.spawn(webhook.keep(Arc::clone(&hall), move |said| output.warn(said)));
     }
     let admission = admission::admission(&hall, token, address);
-    let door = Arc::new(Door::new(Arc::clone(&hall)));
     let load = Load::within(Room::for_files(server_runtime::open_files()));
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .merge(telemetry::router(Arc::new(Operation::new(Arc::clone(&hall), load.clone()))))
-        .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
+        .merge(mcp::router(Arc::new(mcp::ServerOffers { hall: Arc::clone(&hall), by_name: offers })))
         .merge(api::router(Arc::new(Api::new(Arc::clone(&hall)))))
         .fallback(move || async move { server::problem(StatusCode::NOT_FOUND, &nothing_here) });
     runtime.block_on(async {

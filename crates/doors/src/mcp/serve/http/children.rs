@@ -1,17 +1,15 @@
 //! One server on standard input and output, spoken to in both eras of the protocol.
 
-use super::Asks;
 use super::allowances::Allowances;
 use super::child::Child;
 use super::incoming::Incoming;
-use crate::mcp::door::Door;
+use super::request::ClientRequest;
 use crate::mcp::era;
 use crate::mcp::link::Link;
 use crate::mcp::message::{Message, text};
 use axum::body::Body;
 use axum::response::Response;
 use http::Method;
-use http::request::Parts;
 use std::sync::Arc;
 
 /// A process for each era: a server of both settles on one with the first message of a pipe.
@@ -55,11 +53,10 @@ impl Children {
         }
     }
 
-    pub async fn answer(&self, door: &Arc<Door>, asks: Asks, parts: Parts, body: Body) -> Response {
-        let caller = &asks.caller;
-        let message = match parts.method == Method::POST {
+    pub async fn answer(&self, request: ClientRequest, body: Body) -> Response {
+        let message = match request.method == Method::POST {
             false => None,
-            true => match self.incoming.read(&caller.whose(), &parts.headers, body).await {
+            true => match self.incoming.read(&request.owner.principal, &request.headers, body).await {
                 Ok(message) => Some(message),
                 Err(refused) => return *refused,
             },
@@ -75,10 +72,10 @@ impl Children {
         };
         // A session and its limits begin together.
         let limits = match message.as_ref().and_then(Message::method) == Some("initialize") {
-            true => self.allowances.of_session(caller, &parts),
-            false => self.allowances.of(caller, &parts),
+            true => self.allowances.of_session(&request.limits_of),
+            false => self.allowances.of(&request.limits_of),
         };
-        child.answer(door, asks, limits, parts, message).await
+        child.answer(request, limits, message).await
     }
 }
 

@@ -7,11 +7,12 @@ use crate::http::headers::end_to_end;
 use crate::http::server::on_sent::OnSent;
 use crate::http::server::problem;
 use crate::http::sse;
-use crate::mcp::door::Given;
 use crate::mcp::frame::Frame;
+use crate::mcp::guard::ClientAnswer;
 use crate::mcp::link::remote::{Answered, Form};
 use crate::mcp::message::NotAMessage;
-use crate::mcp::tasks::Telling;
+use crate::mcp::serve::dispatch::OwnAnswer;
+use crate::mcp::task_query::TaskEndDelivery;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -31,6 +32,18 @@ const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// One message as a document.
 pub fn document(status: StatusCode, frame: &Frame) -> Response {
     with_status(status, HeaderMap::new(), body_of(frame))
+}
+
+/// Semel's own answer to a message that goes no further.
+pub fn own(answer: OwnAnswer) -> Response {
+    match answer.frame {
+        Some(frame) => document(answer.status, &frame),
+        None => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = answer.status;
+            response
+        }
+    }
 }
 
 fn body_of(frame: &Frame) -> Body {
@@ -99,7 +112,7 @@ fn began(reader: Reader, begun: Begun) -> Response {
     }
 }
 
-fn whole(given: Given, answered: Option<Answered>) -> Response {
+fn whole(given: ClientAnswer, answered: Option<Answered>) -> Response {
     match answered {
         // Whatever stands before the server speaks to the client, not to the model: it may ask for a credential.
         Some(Answered { status, headers, form: Form::Refusal(body) }) if !given.is_success => {
@@ -154,10 +167,10 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
 }
 
 /// Run once an answer has left. Dropped without that, it lets the client's next call go on, which waits for the mark.
-fn parting(given: Given) -> impl FnOnce() + Send {
+fn parting(given: ClientAnswer) -> impl FnOnce() + Send {
     move || {
         given.delivery.into_iter().for_each(Delivery::mark);
-        given.telling.into_iter().for_each(Telling::has_left);
+        given.task_end.into_iter().for_each(TaskEndDelivery::has_left);
     }
 }
 
@@ -174,7 +187,7 @@ mod tests {
 
     async fn given(stream: &CallStream, after: Duration) {
         tokio::time::sleep(after).await;
-        stream.end(Some(Given::plain(Frame::from("{}".to_owned()))));
+        stream.end(Some(ClientAnswer::plain(Frame::from("{}".to_owned()))));
     }
 
     #[tokio::test(start_paused = true)]

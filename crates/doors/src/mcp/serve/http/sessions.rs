@@ -1,6 +1,7 @@
-//! Sessions of the 2025 era that semel itself keeps, for a server that has no HTTP.
+//! Sessions of the 2025 era at one server: those that semel begins for a process, which has no HTTP, and those that a
+//! remote server was seen to have.
 
-use super::owner::Owner;
+use super::request::Owner;
 use crate::caller::Caller;
 use crate::mcp::connection::Connection;
 use crate::mcp::limits::Limits;
@@ -8,21 +9,21 @@ use semel_ledger::entropy::{Entropy, OsEntropy};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// More clients at once than any machine has. Of more the one that was quiet longest must begin anew.
+/// More clients at once than any machine has. Of more the one that was quiet longest is forgotten.
 const SESSIONS_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
-pub struct Sessions(Mutex<State>);
+pub struct Sessions(Mutex<SessionTable>);
 
 #[derive(Debug, Default)]
-struct State {
-    /// An id opens a session only for whoever began it.
-    by_owner: HashMap<Owner, Session>,
+struct SessionTable {
+    /// An id opens a session only for the client that began it.
+    by_owner: HashMap<Owner, ClientSession>,
     moment: u64,
 }
 
 #[derive(Debug)]
-struct Session {
+struct ClientSession {
     connection: Arc<Connection>,
     used: u64,
 }
@@ -32,33 +33,39 @@ impl Sessions {
     pub fn begin(&self, caller: Caller, limits: Arc<Limits>) -> String {
         let id = format!("{:032x}", OsEntropy.bits());
         let owner = Owner { principal: caller.whose(), session: Some(id.clone()) };
-        let mut state = self.lock();
-        if state.by_owner.len() >= SESSIONS_MAX {
-            let quiet = state.by_owner.iter().filter(|(_, session)| session.connection.is_idle());
-            let quietest = quiet.min_by_key(|(_, session)| session.used).map(|(owner, _)| owner.clone());
-            quietest.map(|owner| state.by_owner.remove(&owner));
-        }
-        state.moment += 1;
-        let session =
-            Session { connection: Arc::new(Connection::within(caller, limits)), used: state.moment };
-        state.by_owner.insert(owner, session);
+        self.find_or_begin(&owner, || Connection::within(caller, limits));
         id
     }
 
     pub fn find(&self, owner: &Owner) -> Option<Arc<Connection>> {
-        let mut state = self.lock();
-        state.moment += 1;
-        let now = state.moment;
-        let session = state.by_owner.get_mut(owner)?;
+        let mut table = self.lock();
+        table.moment += 1;
+        let now = table.moment;
+        let session = table.by_owner.get_mut(owner)?;
         session.used = now;
         Some(Arc::clone(&session.connection))
+    }
+
+    pub fn find_or_begin(&self, owner: &Owner, begin: impl FnOnce() -> Connection) -> Arc<Connection> {
+        if let Some(connection) = self.find(owner) {
+            return connection;
+        }
+        let mut table = self.lock();
+        if table.by_owner.len() >= SESSIONS_MAX {
+            let quiet = table.by_owner.iter().filter(|(_, session)| session.connection.is_idle());
+            let quietest = quiet.min_by_key(|(_, session)| session.used).map(|(owner, _)| owner.clone());
+            quietest.map(|owner| table.by_owner.remove(&owner));
+        }
+        let used = table.moment;
+        let begin = || ClientSession { connection: Arc::new(begin()), used };
+        Arc::clone(&table.by_owner.entry(owner.clone()).or_insert_with(begin).connection)
     }
 
     pub fn end(&self, owner: &Owner) -> bool {
         self.lock().by_owner.remove(owner).is_some()
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SessionTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

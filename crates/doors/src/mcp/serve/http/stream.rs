@@ -4,8 +4,8 @@
 //! from the record.
 
 use crate::http::sse::{self, Piece};
-use crate::mcp::door::Given;
 use crate::mcp::frame::Frame;
+use crate::mcp::guard::ClientAnswer;
 use crate::mcp::link::remote::{Answered, Told};
 use bytes::Bytes;
 use http::HeaderMap;
@@ -30,7 +30,7 @@ struct State {
     events: VecDeque<Bytes>,
     bytes: usize,
     answered: Option<Answered>,
-    last: Option<Given>,
+    last: Option<ClientAnswer>,
     over: bool,
     has_hole: bool,
     /// The reader has gone.
@@ -43,14 +43,14 @@ pub enum Begun {
     /// With a stream, under these headers.
     Stream(HeaderMap),
     /// It is over already, and was no stream.
-    Whole { given: Option<Given>, answered: Option<Answered> },
+    Whole { given: Option<ClientAnswer>, answered: Option<Answered> },
 }
 
 /// The next thing that a reader gets.
 #[derive(Debug)]
 pub enum Next {
     Event(Bytes),
-    Last(Frame, Given),
+    Last(Frame, ClientAnswer),
     End,
 }
 
@@ -67,7 +67,7 @@ impl CallStream {
     }
 
     /// The call is over. `None`: nobody waits for its answer.
-    pub fn end(&self, given: Option<Given>) {
+    pub fn end(&self, given: Option<ClientAnswer>) {
         let mut state = self.lock();
         state.last = given.filter(|_| !state.left);
         state.over = true;
@@ -208,8 +208,8 @@ mod tests {
         parser.next_piece().unwrap().unwrap()
     }
 
-    fn given(text: &str) -> Option<Given> {
-        Some(Given::plain(Frame::from(text.to_owned())))
+    fn given(text: &str) -> Option<ClientAnswer> {
+        Some(ClientAnswer::plain(Frame::from(text.to_owned())))
     }
 
     async fn all(mut reader: Reader) -> String {

@@ -1,6 +1,6 @@
 //! The opener of each session of a remote server: to know a session's id gives nobody else a right to it.
 
-use super::owner::Owner;
+use super::request::Owner;
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,9 +9,9 @@ const SESSIONS_MAX: usize = 10_000;
 
 /// Principals by session. `None`: the server gives it to several, so it says nothing.
 #[derive(Debug, Default)]
-pub struct Opened(Mutex<HashMap<String, Option<String>>>);
+pub struct SessionOwners(Mutex<HashMap<String, Option<String>>>);
 
-impl Opened {
+impl SessionOwners {
     /// The server has given this client a session.
     pub fn by(&self, owner: &Owner, session: &str) {
         let mut known = self.lock();
@@ -55,7 +55,7 @@ mod tests {
             principal: principal.to_owned(),
             session: session.map(str::to_owned),
         };
-        let opened = Opened::default();
+        let opened = SessionOwners::default();
         opened.by(&who("ann", None), "s-1");
         assert!(opened.may_use(&who("ann", Some("s-1"))) && !opened.may_use(&who("bob", Some("s-1"))));
         assert!(opened.is_of(&who("ann", Some("s-1"))) && !opened.is_of(&who("ann", Some("s-2"))));

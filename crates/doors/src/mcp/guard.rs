@@ -1,0 +1,249 @@
+//! A guarded call on its way through the gate, and the response that its caller gets.
+
+use super::confirm;
+use super::frame::Frame;
+use super::intent;
+use super::kept_task::{self, OnRecord};
+use super::listing;
+use super::message::Message;
+use super::own_tools;
+use super::render::{self, Around, LookWith, Repeats};
+use super::route::GuardedCall;
+use super::task_query::TaskEndDelivery;
+use super::tasks::TaskKey;
+use super::tools::Output;
+use super::upstream::{Asker, ToolUpstream};
+use super::word;
+use crate::delivery::Delivery;
+use crate::errands;
+use crate::hall::Hall;
+use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
+use semel_core::class::Class;
+use semel_core::json::Json;
+use semel_core::policy::Rule;
+use semel_core::policy::rule::{Again, DryRun, Rulings};
+use semel_core::wording;
+use semel_gate::clock::Clock;
+use semel_gate::patience::Look;
+use semel_gate::{GivenReply, Passed};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+/// A response, and what is marked once it has reached its caller.
+#[derive(Debug)]
+pub struct ClientAnswer {
+    pub frame: Frame,
+    /// Whether it is the answer of an effect that happened.
+    pub is_success: bool,
+    pub delivery: Option<Delivery>,
+    pub task_end: Option<TaskEndDelivery>,
+}
+
+impl ClientAnswer {
+    pub fn plain(frame: Frame) -> ClientAnswer {
+        ClientAnswer { frame, is_success: false, delivery: None, task_end: None }
+    }
+}
+
+/// Takes a guarded call through the gate. Its caller may go away: it is finished and settled all the same.
+///
+/// `None`: nobody waits for the answer any more.
+pub async fn guard(hall: &Arc<Hall>, guarded: GuardedCall) -> Option<ClientAnswer> {
+    let came = hall.clock.elapsed();
+    let guarded = Arc::new(guarded);
+    let result = pass(hall, &guarded).await;
+    answer(hall, &guarded, result, came)
+}
+
+fn answer(
+    hall: &Arc<Hall>,
+    guarded: &GuardedCall,
+    result: CallResult,
+    came: Duration,
+) -> Option<ClientAnswer> {
+    let GuardedCall { call, rule, server, connection, tools, waiter, .. } = guarded;
+    let CallResult { mut passed, live } = result;
+    let mut handle = None;
+    match kept_task::on_record(&passed.reply, call) {
+        Some(OnRecord::End(end)) => passed.reply = GivenReply::Recorded(end),
+        Some(OnRecord::Handle(id)) => handle = Some(id),
+        None => {}
+    }
+    connection.end_call(&call.id, waiter);
+    if waiter.gave_up() {
+        return None;
+    }
+    let definition = tools.get(&call.tool);
+    let free = Output::Free;
+    let around = Around {
+        call,
+        output: definition.map_or(&free, |definition| &definition.output),
+        // Only who is in trouble is told what to look with; most calls are not.
+        may_report: server.settings.own_tools
+            && rule.rulings == Rulings::Agent
+            && own_tools::agents_decide(hall, &server.action(&call.tool)),
+        repeats: match rule.class {
+            Class::Act | Class::Convergent if call.key.is_none() => Repeats::Plainly,
+            _ if rule.again == Again::Agent && call.offers_again() => Repeats::WithReason,
+            _ => Repeats::NotByItself(rule.again),
+        },
+        look_with: match passed.answer.trouble {
+            Some(_) => listing::look_with(hall, server, tools, &call.tool, rule),
+            None => LookWith::NotKnown,
+        },
+        server_has_ended: server.link.has_ended(),
+    };
+    let frame = match (&passed.reply, &live) {
+        // A task's handle: its effect is known once it has ended.
+        (GivenReply::Live, Some(live)) if passed.answer.effect_id.is_none() => {
+            render::as_it_came(live, &call.id)
+        }
+        _ => render::response(&passed, live.as_ref(), &around),
+    };
+    let is_success = passed.delivery.is_some();
+    let found = match (handle, passed.delivery) {
+        // A handle is not the answer yet, however often it is given.
+        (Some(id), Some(found)) => {
+            let task = TaskKey { whose: connection.caller.whose(), id };
+            server.tasks().given_again(task, found);
+            None
+        }
+        (_, found) => found,
+    };
+    let delivery = Delivery::of(hall, found, Some(came + rule.late_after));
+    Some(ClientAnswer { frame, is_success, delivery, task_end: None })
+}
+
+/// Through the gate, in a task of its own, as soon as one look has an answer or the handle of a task.
+async fn pass(hall: &Arc<Hall>, guarded: &Arc<GuardedCall>) -> CallResult {
+    let gate = match &hall.gate {
+        Ok(gate) => gate,
+        Err(why) => return CallResult::trouble(&guarded.rule, wording::ledger_unavailable(why)),
+    };
+    gate.look_until_answered(guarded.rule.timeout, |look| {
+        let (tell, handle) = oneshot::channel();
+        let pass = pass_once(Arc::clone(hall), Arc::clone(guarded), look, tell);
+        let pass = errands::beside(pass, &Handle::current());
+        async move {
+            tokio::select! {
+                result = pass => {
+                    result.unwrap_or_else(|_| CallResult::trouble(&guarded.rule, wording::lost_sight()))
+                }
+                Ok(handle) = handle => CallResult::task(handle, &guarded.rule),
+            }
+        }
+    })
+    .await
+}
+
+async fn pass_once(
+    hall: Arc<Hall>,
+    guarded: Arc<GuardedCall>,
+    look: Look,
+    handle: oneshot::Sender<Message>,
+) -> CallResult {
+    let _working = hall.busy.begin();
+    let GuardedCall { call, rule, server, connection, .. } = &*guarded;
+    let trouble = |trouble| CallResult::trouble(rule, trouble);
+    let gate = match &hall.gate {
+        Ok(gate) => gate,
+        Err(why) => return trouble(wording::ledger_unavailable(why)),
+    };
+    let mut intent = match intent::intent(call, rule, server, &connection.caller, gate.ledger.secret()) {
+        Ok(intent) => intent,
+        Err(missing) => return trouble(wording::key_required(&missing)),
+    };
+    if connection.has_done(intent.key) {
+        intent.keep_on_connection(rule);
+    }
+    let waiter = Arc::clone(&guarded.waiter);
+    let (whose, connection_of_it) = (connection.caller.whose(), Arc::clone(connection));
+    let asker = Asker { whose, connection: connection_of_it, waiter, handle };
+    let mut upstream = ToolUpstream::of(&hall, &guarded);
+    upstream.asker = Some(asker);
+    if call.dry_run {
+        let answered = gate.dry_run(&intent, rule, &mut upstream).await;
+        return match answered {
+            Ok(answer) => CallResult::of(with_changes(answer, &upstream).await),
+            Err(error) => trouble(wording::ledger_unavailable(&error.to_string())),
+        };
+    }
+    let passed = gate.pass_in(&look, &intent, rule, &mut upstream).await;
+    let ToolUpstream { live, task, .. } = upstream;
+    match passed {
+        Ok(mut passed) => {
+            if let Some(task) = &task {
+                let learnt = server.tasks().ended(task, passed.delivery.clone());
+                Delivery::of(&hall, learnt, None).into_iter().for_each(Delivery::mark);
+            }
+            if passed.answer.ok {
+                connection.did(intent.key);
+            }
+            if let Some(done) = gate.unconfirmed(rule, &mut passed) {
+                let reply = confirm::reply(&passed, live.as_ref());
+                confirm::follow(&hall, &guarded, done, reply);
+            }
+            CallResult { passed, live }
+        }
+        Err(error) => trouble(wording::ledger_unavailable(&error.to_string())),
+    }
+}
+
+/// Adds the tool's own dry run, where the rule maps one.
+async fn with_changes(mut answer: Answer, upstream: &ToolUpstream<'_>) -> Answer {
+    let would_run = |dry_run: &&mut answer::DryRun| dry_run.would == Would::Run;
+    if let Some(dry_run) = answer.dry_run.as_mut().filter(would_run) {
+        if upstream.rule.class != Class::Read {
+            answer.effect = word::by_name(upstream.rule, &upstream.call.tool).would();
+        }
+        if let Some(DryRun::Arg(name, value)) = &upstream.rule.dry_run {
+            let value = semel_core::json::parse(value).unwrap_or_else(|_| Json::str(value));
+            match upstream.own_dry_run(name, value).await {
+                Ok(said) => answer.take_own_dry_run(said, upstream.rule.effect_word()),
+                Err(why) => dry_run.changes = vec![json!({"own_dry_run_failed": why})],
+            }
+        }
+    }
+    answer
+}
+
+/// The gate's answer to a call, and the server's own.
+#[derive(Debug)]
+struct CallResult {
+    passed: Passed,
+    live: Option<Message>,
+}
+
+impl CallResult {
+    /// A task has begun; its effect stays in flight, and the caller gets the handle.
+    fn task(handle: Message, rule: &Rule) -> CallResult {
+        let answer = Answer {
+            ok: true,
+            effect: EffectWord::None,
+            outcome: OutcomeWord::Ran,
+            effect_id: None,
+            attempt: None,
+            tier: rule.tier(),
+            evidence: None,
+            reason: Some("the server works on it as a task".into()),
+            trouble: None,
+            dry_run: None,
+            undone_by: None,
+            possible_repeat: false,
+            data: Value::Null,
+        };
+        CallResult { passed: Passed { answer, reply: GivenReply::Live, delivery: None }, live: Some(handle) }
+    }
+
+    fn trouble(rule: &Rule, trouble: Trouble) -> CallResult {
+        CallResult::of(Answer::of_trouble(rule.tier(), OutcomeWord::Refused, trouble))
+    }
+
+    /// Nothing but an answer of semel's own.
+    fn of(answer: Answer) -> CallResult {
+        CallResult { passed: Passed { answer, reply: GivenReply::None, delivery: None }, live: None }
+    }
+}
