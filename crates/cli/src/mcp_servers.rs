@@ -13,11 +13,12 @@ use semel_doors::ask::means::Starting;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::era;
-use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
-use semel_doors::mcp::link::{Link, Listener};
+use semel_doors::mcp::link::remote::{RemoteLink, RemoteSession};
+use semel_doors::mcp::link::Link;
+use semel_doors::mcp::link::request::Listener;
 use semel_doors::mcp::message::Message;
-use semel_doors::mcp::outbox::Outbox;
-use semel_doors::mcp::serve::http::{Child, Children, Remote, ServerBackend, ServerOffer, Tongue};
+use semel_doors::mcp::frame_writer::FrameWriter;
+use semel_doors::mcp::serve::http::{ChildServer, Children, Remote, ServerBackend, ServerOffer, ChildEra};
 use semel_doors::mcp::server::Servers;
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
@@ -73,7 +74,7 @@ pub fn asked(
         if name != guarded && on_stdio && asked.contains(name.as_str()) {
             let place = || format!("{}:{}: [mcp.{name}]", configured.path.display(), configured.line);
             let child =
-                start(context, name, configured, policy.mode, clock, Tongue::Either).with_context(place)?;
+                start(context, name, configured, policy.mode, clock, ChildEra::Either).with_context(place)?;
             servers.insert(name.clone(), Arc::clone(child.server()));
             let output = context.output;
             tokio::spawn(async move { say(output, child.greet().await) });
@@ -91,7 +92,7 @@ pub fn ask(
     clock: &RuntimeClock,
 ) -> anyhow::Result<Starting> {
     if let Reach::Command { .. } = &configured.reach {
-        let child = start(context, name, configured, mode, clock, Tongue::Either)?;
+        let child = start(context, name, configured, mode, clock, ChildEra::Either)?;
         let server = Arc::clone(child.server());
         return Ok(Box::pin(async move { child.greet().await.map(|()| server) }));
     }
@@ -118,11 +119,11 @@ pub fn ask(
 struct Deaf;
 
 impl Listener for Deaf {
-    fn message(&mut self, _: Message) -> Option<Outbox> {
+    fn message(&mut self, _: Message) -> Option<FrameWriter> {
         None
     }
 
-    fn stray(&mut self, _: &str) -> Option<Outbox> {
+    fn stray(&mut self, _: &str) -> Option<FrameWriter> {
         None
     }
 }
@@ -134,15 +135,15 @@ fn start(
     configured: &McpServer,
     mode: Mode,
     clock: &RuntimeClock,
-    tongue: Tongue,
-) -> anyhow::Result<Arc<Child>> {
+    era: ChildEra,
+) -> anyhow::Result<Arc<ChildServer>> {
     let Reach::Command { argv, env, cwd } = &configured.reach else { bail!("there is no command") };
     let mut command = command(context, argv, env, cwd.as_deref());
     let start = Start { name, command: &mut command, any_directory: false };
     let (link, output) = server_identity::launch(context, mode, start, clock).context("command")?;
     let (name, link) = (name.to_owned(), Link::Child(link));
     let server = Server::new(name, STDIO.to_owned(), settings(configured), link, server_runtime::instance());
-    Ok(Child::new(Arc::new(server), output, tongue)?)
+    Ok(ChildServer::new(Arc::new(server), output, era)?)
 }
 
 /// The command of `[mcp.NAME]`.
@@ -181,8 +182,8 @@ fn offer(
             Ok(OfferedServer { server, also: None, offer: ServerOffer { backend, run } })
         }
         Reach::Command { .. } => {
-            let start = |tongue| start(context, name, configured, mode, clock, tongue);
-            let (session, stateless) = (start(Tongue::Session)?, start(Tongue::Stateless)?);
+            let start = |era| start(context, name, configured, mode, clock, era);
+            let (session, stateless) = (start(ChildEra::Session)?, start(ChildEra::Stateless)?);
             let server = Arc::clone(session.server());
             let also = Some(Arc::clone(stateless.server()));
             let children = Arc::new(Children::new(session, stateless));

@@ -1,7 +1,7 @@
 //! The options of a request for semel itself, in headers that go no further, at every door.
 
 use crate::http::headers::all;
-use crate::mcp::call::run_in_baggage;
+use crate::wire::form;
 use http::HeaderMap;
 use semel_core::ids::{BadName, Reason, Run};
 
@@ -73,6 +73,16 @@ impl CallOptions {
         [AGAIN, DRY_RUN].iter().for_each(|name| drop(headers.remove(*name)));
         Ok(options)
     }
+}
+
+/// W3C baggage: `a=1,semel.run_id=nightly;property`.
+pub fn run_in_baggage(baggage: &str) -> Option<String> {
+    let mut entries = baggage.split(',').filter_map(|entry| entry.trim().split_once('='));
+    let (_, value) = entries.find(|(name, _)| name.trim() == "semel.run_id")?;
+    let value = value.split(';').next()?.trim();
+    // Its values are percent-encoded.
+    let run = form::decoded(&value.replace('+', "%2B")).into_owned();
+    Some(run).filter(|run| !run.is_empty())
 }
 
 /// Whether a name, of an argument, a member or a header, is meant for semel.

@@ -3,8 +3,8 @@
 
 use crate::busy::Working;
 use crate::delivery::Delivery;
-use crate::errands;
 use crate::hall::Hall;
+use crate::local_tasks;
 use semel_gate::clock::Clock;
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -38,7 +38,7 @@ impl Marks {
         let mut waiting = hall.marks.0.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.push(due);
         if waiting.len() == 1 {
-            drop(errands::beside(gather(Arc::clone(hall)), &Handle::current()));
+            drop(local_tasks::spawn_part(gather(Arc::clone(hall)), &Handle::current()));
         }
     }
 

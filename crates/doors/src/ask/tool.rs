@@ -5,9 +5,9 @@ use super::matter::Lent;
 use super::pages::goes_on;
 use super::{Asker, TAKES_MAX, means};
 use crate::mcp::era;
-use crate::mcp::message::{Kind as MessageKind, text};
+use crate::mcp::message::{MessageKind, text};
+use crate::mcp::result as tool_result;
 use crate::mcp::server::Server;
-use crate::mcp::word;
 use crate::wire::members::{Members, quoted};
 use semel_core::class::Class;
 use semel_core::json::{Json, Object};
@@ -68,8 +68,8 @@ async fn asked(
     if failed || result.is_true("isError") || !complete {
         return Err(format!("{action} answered with an error"));
     }
-    let resp =
-        word::whole(&result).ok_or_else(|| format!("{action} answered more than can be looked through"))?;
+    let resp = tool_result::whole(&result)
+        .ok_or_else(|| format!("{action} answered more than can be looked through"))?;
     // A tool may speak of the page beside what it found, and where it has text and structure in either.
     let part = goes_on(&resp).or_else(|| {
         let result = semel_core::json::parse(body).ok()?;

@@ -1,9 +1,10 @@
 //! A `tools/call`, read once.
 
 use super::frame::Frame;
-use super::message::{Id, Message, like_one_of, text};
+use super::id::Id;
+use super::message::{Message, like_one_of, text};
 use super::tools::Definition;
-use crate::call_options::{CallOptions, is_for_semel};
+use crate::call_options::{CallOptions, is_for_semel, run_in_baggage};
 use crate::wire::members::{Members, NotMembers, quoted};
 use semel_core::call_metadata::TraceParent;
 use semel_core::ids::{BadName, IdempotencyKey, Reason, Run};
@@ -52,7 +53,7 @@ pub struct ToolCall {
     own: Vec<&'static str>,
     pub key: Option<IdempotencyKey>,
     pub again: Option<Reason>,
-    pub runs: Runs,
+    pub runs: CallRuns,
     pub call_id: Option<String>,
     /// The caller's span, which travels in `_meta` as it would in a header.
     pub trace: Option<TraceParent>,
@@ -68,7 +69,7 @@ pub struct ToolCall {
 
 /// The runs that a call speaks of, strongest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Runs {
+pub struct CallRuns {
     /// Named in `_meta`.
     pub named: Option<Run>,
     /// Named in the W3C baggage that travels with the call.
@@ -297,9 +298,9 @@ fn text_or(members: &Members<'_>, name: &str, otherwise: BadCall) -> Result<Opti
     }
 }
 
-fn runs(meta: &Members<'_>) -> Result<Runs, BadCall> {
+fn runs(meta: &Members<'_>) -> Result<CallRuns, BadCall> {
     let named = |text: Option<String>| text.map(|run| Run::named(&run)).transpose().map_err(BadCall::Run);
-    Ok(Runs {
+    Ok(CallRuns {
         named: named(text_or(meta, META_RUN, BadCall::RunKind)?)?,
         baggage: named(meta.text("baggage").and_then(|baggage| run_in_baggage(&baggage)))?,
         thread: THREADS
@@ -307,16 +308,6 @@ fn runs(meta: &Members<'_>) -> Result<Runs, BadCall> {
             .find_map(|name| meta.text(name))
             .and_then(|thread| Run::inferred(&thread).ok()),
     })
-}
-
-/// W3C baggage: `a=1,semel.run_id=nightly;property`.
-pub fn run_in_baggage(baggage: &str) -> Option<String> {
-    let mut entries = baggage.split(',').filter_map(|entry| entry.trim().split_once('='));
-    let (_, value) = entries.find(|(name, _)| name.trim() == "semel.run_id")?;
-    let value = value.split(';').next()?.trim();
-    // Its values are percent-encoded.
-    let run = crate::wire::form::decoded(&value.replace('+', "%2B")).into_owned();
-    Some(run).filter(|run| !run.is_empty())
 }
 
 #[cfg(test)]
@@ -424,7 +415,7 @@ mod tests {
             read(r#"{"name":"x","_meta":{"threadId":"t1","baggage":"a=b,semel.run_id=night%3A4+2;p=1"}}"#)
                 .unwrap();
         let expected =
-            Runs { named: None, baggage: Run::named("night:4+2").ok(), thread: Run::inferred("t1").ok() };
+            CallRuns { named: None, baggage: Run::named("night:4+2").ok(), thread: Run::inferred("t1").ok() };
         assert_eq!(call.runs, expected);
         assert!(matches!(read(r#"{"name":"x","_meta":{"dev.semel/run-id":""}}"#), Err(BadCall::Run(_))));
     }

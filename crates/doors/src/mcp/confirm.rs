@@ -2,8 +2,8 @@
 
 use super::message::{Message, text};
 use super::probe::ProbeSubject;
+use super::result;
 use super::route::GuardedCall;
-use super::word;
 use crate::hall::Hall;
 use crate::wire::members::Members;
 use bytes::Bytes;
@@ -22,7 +22,7 @@ pub fn reply(passed: &Passed, live: Option<&Message>) -> Json {
     };
     let answered = recorded.as_ref().or(live).and_then(|answered| answered.body.as_ref());
     let result = answered.and_then(|body| Members::parse(text(body)));
-    result.map_or(Json::Null, |result| word::value(&result))
+    result.map_or(Json::Null, |found| result::value(&found))
 }
 
 /// Begins to ask, unless this process already does.

@@ -1,8 +1,8 @@
 //! One client: within which limits it calls, and what it has done.
 
 use super::guarded_calls::Waiter;
+use super::id::Id;
 use super::limits::Limits;
-use super::message::Id;
 use crate::caller::Caller;
 use semel_core::digest::Digest;
 use std::collections::HashSet;
@@ -12,26 +12,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 const DONE_MAX: usize = 10_000;
 
 #[derive(Debug)]
-pub struct Connection {
+pub struct ClientConnection {
     pub caller: Caller,
     pub limits: Arc<Limits>,
     done: Mutex<HashSet<Digest>>,
 }
 
-impl Connection {
-    pub fn new(caller: Caller) -> Connection {
-        Connection::within(caller, Arc::default())
+impl ClientConnection {
+    pub fn new(caller: Caller) -> ClientConnection {
+        ClientConnection::within(caller, Arc::default())
     }
 
     /// One of several that have these limits together.
-    pub fn within(caller: Caller, limits: Arc<Limits>) -> Connection {
-        Connection { caller, limits, done: Mutex::default() }
+    pub fn within(caller: Caller, limits: Arc<Limits>) -> ClientConnection {
+        ClientConnection { caller, limits, done: Mutex::default() }
     }
 
     /// A guarded call begins. `None`: too many at once.
     pub fn begin_call(&self, id: &Id, progress_token: Option<String>) -> Option<Arc<Waiter>> {
-        let place = self.limits.call().ok()?;
-        Some(self.limits.guarded.begin(self.caller.whose(), id, progress_token, place))
+        let permit = self.limits.call().ok()?;
+        Some(self.limits.guarded.begin(self.caller.whose(), id, progress_token, permit))
     }
 
     pub fn end_call(&self, id: &Id, waiter: &Arc<Waiter>) {

@@ -1,22 +1,22 @@
 //! A guarded call on its way through the gate, and the response that its caller gets.
 
 use super::confirm;
+use super::effect_word;
 use super::frame::Frame;
 use super::intent;
-use super::kept_task::{self, OnRecord};
 use super::listing;
 use super::message::Message;
 use super::own_tools;
-use super::render::{self, Around, LookWith, Repeats};
+use super::render::{self, LookWith, RenderContext, RepeatAdvice};
 use super::route::GuardedCall;
-use super::task_query::TaskEndDelivery;
-use super::tasks::TaskKey;
-use super::tools::Output;
-use super::upstream::{Asker, ToolUpstream};
-use super::word;
+use super::task::query::TaskEndDelivery;
+use super::task::record::{self, RecordedTask};
+use super::task::registry::TaskKey;
+use super::tools::OutputSchema;
+use super::upstream::{ToolUpstream, WaitingClient};
 use crate::delivery::Delivery;
-use crate::errands;
 use crate::hall::Hall;
+use crate::local_tasks;
 use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
 use semel_core::class::Class;
 use semel_core::json::Json;
@@ -67,9 +67,9 @@ fn answer(
     let GuardedCall { call, rule, server, connection, tools, waiter, .. } = guarded;
     let CallResult { mut passed, live } = result;
     let mut handle = None;
-    match kept_task::on_record(&passed.reply, call) {
-        Some(OnRecord::End(end)) => passed.reply = GivenReply::Recorded(end),
-        Some(OnRecord::Handle(id)) => handle = Some(id),
+    match record::on_record(&passed.reply, call) {
+        Some(RecordedTask::End(end)) => passed.reply = GivenReply::Recorded(end),
+        Some(RecordedTask::Handle(id)) => handle = Some(id),
         None => {}
     }
     connection.end_call(&call.id, waiter);
@@ -77,8 +77,8 @@ fn answer(
         return None;
     }
     let definition = tools.get(&call.tool);
-    let free = Output::Free;
-    let around = Around {
+    let free = OutputSchema::Free;
+    let around = RenderContext {
         call,
         output: definition.map_or(&free, |definition| &definition.output),
         // Only who is in trouble is told what to look with; most calls are not.
@@ -86,9 +86,9 @@ fn answer(
             && rule.rulings == Rulings::Agent
             && own_tools::agents_decide(hall, &server.action(&call.tool)),
         repeats: match rule.class {
-            Class::Act | Class::Convergent if call.key.is_none() => Repeats::Plainly,
-            _ if rule.again == Again::Agent && call.offers_again() => Repeats::WithReason,
-            _ => Repeats::NotByItself(rule.again),
+            Class::Act | Class::Convergent if call.key.is_none() => RepeatAdvice::Plainly,
+            _ if rule.again == Again::Agent && call.offers_again() => RepeatAdvice::WithReason,
+            _ => RepeatAdvice::NotByItself(rule.again),
         },
         look_with: match passed.answer.trouble {
             Some(_) => listing::look_with(hall, server, tools, &call.tool, rule),
@@ -126,7 +126,7 @@ async fn pass(hall: &Arc<Hall>, guarded: &Arc<GuardedCall>) -> CallResult {
     gate.look_until_answered(guarded.rule.timeout, |look| {
         let (tell, handle) = oneshot::channel();
         let pass = pass_once(Arc::clone(hall), Arc::clone(guarded), look, tell);
-        let pass = errands::beside(pass, &Handle::current());
+        let pass = local_tasks::spawn_part(pass, &Handle::current());
         async move {
             tokio::select! {
                 result = pass => {
@@ -161,9 +161,9 @@ async fn pass_once(
     }
     let waiter = Arc::clone(&guarded.waiter);
     let (whose, connection_of_it) = (connection.caller.whose(), Arc::clone(connection));
-    let asker = Asker { whose, connection: connection_of_it, waiter, handle };
+    let client = WaitingClient { whose, connection: connection_of_it, waiter, handle };
     let mut upstream = ToolUpstream::of(&hall, &guarded);
-    upstream.asker = Some(asker);
+    upstream.client = Some(client);
     if call.dry_run {
         let answered = gate.dry_run(&intent, rule, &mut upstream).await;
         return match answered {
@@ -197,7 +197,7 @@ async fn with_changes(mut answer: Answer, upstream: &ToolUpstream<'_>) -> Answer
     let would_run = |dry_run: &&mut answer::DryRun| dry_run.would == Would::Run;
     if let Some(dry_run) = answer.dry_run.as_mut().filter(would_run) {
         if upstream.rule.class != Class::Read {
-            answer.effect = word::by_name(upstream.rule, &upstream.call.tool).would();
+            answer.effect = effect_word::by_name(upstream.rule, &upstream.call.tool).would();
         }
         if let Some(DryRun::Arg(name, value)) = &upstream.rule.dry_run {
             let value = semel_core::json::parse(value).unwrap_or_else(|_| Json::str(value));

@@ -1,19 +1,19 @@
 //! Guarded calls that are under way, by whose they are and the id that their client gave them. What was sent is finished
 //! (rule 12), so a cancel of one of these goes no further.
 
-use super::limits::Place;
-use super::message::Id;
+use super::id::Id;
+use super::permit::Permit;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
-pub struct GuardedCalls(Mutex<HashMap<(String, Id), Vec<Call>>>);
+pub struct GuardedCalls(Mutex<HashMap<(String, Id), Vec<GuardedEntry>>>);
 
 #[derive(Debug)]
-struct Call {
+struct GuardedEntry {
     waiter: Arc<Waiter>,
-    _place: Place,
+    _permit: Permit,
 }
 
 /// The client that waits for the answer of one guarded call.
@@ -31,9 +31,15 @@ impl Waiter {
 }
 
 impl GuardedCalls {
-    pub fn begin(&self, whose: String, id: &Id, progress_token: Option<String>, place: Place) -> Arc<Waiter> {
+    pub fn begin(
+        &self,
+        whose: String,
+        id: &Id,
+        progress_token: Option<String>,
+        permit: Permit,
+    ) -> Arc<Waiter> {
         let waiter = Arc::new(Waiter { progress_token, gave_up: AtomicBool::new(false) });
-        let call = Call { waiter: Arc::clone(&waiter), _place: place };
+        let call = GuardedEntry { waiter: Arc::clone(&waiter), _permit: permit };
         self.lock().entry((whose, id.clone())).or_default().push(call);
         waiter
     }
@@ -48,7 +54,7 @@ impl GuardedCalls {
             all.remove(&name);
         }
         drop(all);
-        // Its place may be the last that keeps the limits, and these with them.
+        // Its permit may be the last that keeps the limits, and these with them.
         drop(ended);
     }
 
@@ -76,7 +82,7 @@ impl GuardedCalls {
         self.lock().is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Id), Vec<Call>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Id), Vec<GuardedEntry>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -87,8 +93,8 @@ mod tests {
     use super::*;
 
     fn begin(limits: &Arc<Limits>, id: &Id, token: Option<&str>) -> Arc<Waiter> {
-        let place = limits.call().unwrap();
-        limits.guarded.begin("ann".into(), id, token.map(str::to_owned), place)
+        let permit = limits.call().unwrap();
+        limits.guarded.begin("ann".into(), id, token.map(str::to_owned), permit)
     }
 
     #[test]

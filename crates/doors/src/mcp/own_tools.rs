@@ -1,7 +1,7 @@
 //! Tools that semel offers beside the server's own: what was done here, and how a doubt is settled with evidence.
 
 use super::call::ToolCall;
-use super::connection::Connection;
+use super::connection::ClientConnection;
 use super::frame::Frame;
 use super::server::Server;
 use super::tools::Tools;
@@ -10,7 +10,7 @@ use crate::hall::Hall;
 use crate::neutral;
 use crate::wire::members::quoted;
 use semel_core::digest::Secret;
-use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, Ruling, State};
+use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::ids::{EffectId, Reason};
 use semel_core::intent::{principal_mark, run_key};
 use semel_core::json::Json;
@@ -19,8 +19,8 @@ use semel_core::policy::rule::Rulings;
 use semel_core::time::At;
 use semel_core::wording;
 use semel_gate::clock::Clock;
+use semel_gate::report::ReportOutcome;
 use semel_ledger::record::decode;
-use semel_ledger::rulings::Verdict;
 use semel_ledger::store::{By, Latest, PAGE_ROWS_MAX, Store};
 use serde_json::json;
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub fn agents_decide(hall: &Hall, action: &str) -> bool {
     hall.policy.rule_for(&ActionFacts::new(action, &Json::Null)).rulings == Rulings::Agent
 }
 
-pub async fn answer(hall: &Hall, server: &Server, connection: &Connection, call: &ToolCall) -> Frame {
+pub async fn answer(hall: &Hall, server: &Server, connection: &ClientConnection, call: &ToolCall) -> Frame {
     let said = match call.tool.as_str() {
         LEDGER => ledger(hall, server, connection, call).await,
         _ if call.dry_run => Err(format!("{REPORT} has no dry run; nothing was recorded.")),
@@ -97,7 +97,7 @@ pub async fn answer(hall: &Hall, server: &Server, connection: &Connection, call:
 async fn ledger(
     hall: &Hall,
     server: &Server,
-    connection: &Connection,
+    connection: &ClientConnection,
     call: &ToolCall,
 ) -> Result<String, String> {
     let gate = hall.gate.as_ref().map_err(Clone::clone)?;
@@ -227,7 +227,7 @@ fn line(effect: &Effect) -> String {
 async fn report(
     hall: &Hall,
     server: &Server,
-    connection: &Connection,
+    connection: &ClientConnection,
     call: &ToolCall,
 ) -> Result<String, String> {
     let gate = hall.gate.as_ref().map_err(Clone::clone)?;
@@ -256,18 +256,14 @@ async fn report(
         let how = wording::in_doubt(&known.effect).human_next_step;
         return Err(format!("{action} leaves this decision to a person: {how}"));
     }
-    if !matches!(known.effect.state, State::InDoubt(_)) {
-        return Err(format!("{id} is not in doubt; nothing was changed."));
+    let outcome = gate.report(&known.effect, happened, reason).await.map_err(|error| error.to_string())?;
+    match outcome {
+        ReportOutcome::Recorded if happened => Ok(format!("Recorded: {id} is done.")),
+        ReportOutcome::Recorded => Ok(format!("Recorded: {id} is not done; it may be called again.")),
+        ReportOutcome::NotInDoubt => Err(format!("{id} is not in doubt; nothing was changed.")),
+        ReportOutcome::TooSoon => {
+            let why = "the server is still working on it";
+            Err(format!("{id} cannot be reported as not done yet: {why}. Look and report again later."))
+        }
     }
-    // Rule 5: what is not there yet may be there in a moment.
-    let waits = gate.ledger.is_awaited(&known.effect, hall.clock.now());
-    if !happened && waits.map_err(|error| error.to_string())? {
-        let why = "the server is still working on it";
-        return Err(format!("{id} cannot be reported as not done yet: {why}. Look and report again later."));
-    }
-    let verdict = if happened { Verdict::Applied { reply: None } } else { Verdict::NotApplied };
-    let ruling = Ruling { by: "agent".into(), reason, at: hall.clock.now() };
-    gate.ledger.resolve(id, verdict, ruling).await.map_err(|error| error.to_string())?;
-    let became = if happened { "done" } else { "not done; it may be called again" };
-    Ok(format!("Recorded: {id} is {became}."))
 }

@@ -1,9 +1,9 @@
 //! Asking whether a tool call happened, and whether its success is true.
 
 use super::call::ToolCall;
+use super::effect_word;
 use super::render::recorded_value;
 use super::server::Server;
-use super::word;
 use crate::ask::{Asker, Lent, Matter, Reply, Told};
 use crate::hall::Hall;
 use crate::redact::Secrets;
@@ -40,7 +40,7 @@ impl ProbeSubject<'_> {
                 });
                 let recorded = reply.as_ref().map(|reply| recorded_value(reply, &secrets));
                 let said = reply.as_ref().unwrap_or(&Json::Null);
-                let word = Some(word::of_reply(said, self.rule, &self.call.tool));
+                let word = Some(effect_word::of_reply(said, self.rule, &self.call.tool));
                 let reply_failed = reply_failed.map(|why| secrets.out_of_line(&why).into_owned());
                 (ProbeAnswer::Yes { reply: recorded, word, reply_failed }, reply)
             }

@@ -1,13 +1,14 @@
 //! The way of a `tools/call`: as it came, through the gate, to a tool of semel's own, or back with an answer.
 
 use super::call::{BadCall, ToolCall};
-use super::connection::Connection;
+use super::connection::ClientConnection;
 use super::frame::Frame;
 use super::guarded_calls::Waiter;
+use super::id::Id;
 use super::intent;
-use super::limits::Place;
-use super::message::{Id, Message, text};
+use super::message::{Message, text};
 use super::own_tools;
+use super::permit::Permit;
 use super::server::Server;
 use super::tools::Tools;
 use crate::call_options::CallOptions;
@@ -35,11 +36,11 @@ pub struct GuardedCall {
     pub call: ToolCall,
     pub rule: Arc<Rule>,
     pub server: Arc<Server>,
-    pub connection: Arc<Connection>,
+    pub connection: Arc<ClientConnection>,
     pub tools: Arc<Tools>,
     pub waiter: Arc<Waiter>,
     /// Held until it has its answer.
-    _room: Option<Place>,
+    _room: Option<Permit>,
     /// The credential of its caller, where that can be revoked.
     pub token: Option<Revocable>,
 }
@@ -50,7 +51,7 @@ pub fn route(
     id: &Id,
     message: &Message,
     server: &Arc<Server>,
-    connection: &Arc<Connection>,
+    connection: &Arc<ClientConnection>,
     tools: &Arc<Tools>,
     options: &CallOptions,
 ) -> CallRoute {
@@ -101,7 +102,7 @@ fn observe(
     hall: &Arc<Hall>,
     call: ToolCall,
     server: &Arc<Server>,
-    connection: &Arc<Connection>,
+    connection: &Arc<ClientConnection>,
     tools: &Tools,
 ) {
     hall.passed_through(&connection.caller.tenant, counts::Door::Mcp);

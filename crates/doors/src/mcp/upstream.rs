@@ -2,19 +2,20 @@
 //! tool.
 
 use super::call::{KeyUpstream, ToolCall};
-use super::classify::{By, Handle, Meaning, Reading, read, words};
-use super::connection::Connection;
+use super::classify::{AnswerMeaning, AnswerReading, ReadContext, TaskHandle, read};
+use super::connection::ClientConnection;
+use super::effect_word::{by_name, effect_word};
 use super::guarded_calls::Waiter;
-use super::kept_task;
-use super::link::{Exchanged, Outgoing};
-use super::message::{Kind, Message, text};
+use super::link::request::{Exchange, LinkRequest};
+use super::message::{Message, MessageKind, text};
 use super::probe::ProbeSubject;
 use super::render;
+use super::result::{self, value, words};
 use super::route::GuardedCall;
 use super::server::Server;
-use super::task::{End, Followed};
-use super::tasks::{RunningTask, TaskKey};
-use super::word::effect_word;
+use super::task::follow::{FollowedTask, TaskEnd};
+use super::task::record;
+use super::task::registry::{RunningTask, TaskKey};
 use crate::ask::{Lent, Matter};
 use crate::hall::Hall;
 use crate::http::server::{Revocable, lets_send};
@@ -45,7 +46,7 @@ pub struct ToolUpstream<'a> {
     /// The credential of its caller, where that can be revoked.
     token: Option<&'a Revocable>,
     /// Gets a task's handle at once: the client polls with it while the effect is still in flight.
-    pub asker: Option<Asker>,
+    pub client: Option<WaitingClient>,
     /// The task that it then polls.
     pub task: Option<TaskKey>,
     /// The effect that is sent.
@@ -62,9 +63,9 @@ pub struct ToolUpstream<'a> {
 
 /// The client that waits for the answer of a call.
 #[derive(Debug)]
-pub struct Asker {
+pub struct WaitingClient {
     pub whose: String,
-    pub connection: Arc<Connection>,
+    pub connection: Arc<ClientConnection>,
     pub waiter: Arc<Waiter>,
     pub handle: oneshot::Sender<Message>,
 }
@@ -78,7 +79,7 @@ impl<'a> ToolUpstream<'a> {
             call,
             rule,
             token: None,
-            asker: None,
+            client: None,
             task: None,
             effect: None,
             must_happen_once: true,
@@ -95,7 +96,7 @@ impl<'a> ToolUpstream<'a> {
     }
 
     /// The request for the server, with the upstream's idempotency key where the rule says so.
-    fn request(&self, sending: &Sending<'_>) -> Outgoing {
+    fn request(&self, sending: &Sending<'_>) -> LinkRequest {
         let id = self.server.next_id();
         let inject = self.rule.sent_key().map(|inject| &inject.into);
         let put = match (inject, &sending.recorded) {
@@ -105,7 +106,7 @@ impl<'a> ToolUpstream<'a> {
             _ => Vec::new(),
         };
         let key = match &sending.recorded {
-            _ if !self.server.spoken().idempotency => KeyUpstream::Stripped,
+            _ if !self.server.protocol().idempotency => KeyUpstream::Stripped,
             Some(recorded) if self.call.key.is_some() && recorded.effect.occurrence.number > 1 => {
                 KeyUpstream::Instead(recorded.idempotency_key)
             }
@@ -117,33 +118,25 @@ impl<'a> ToolUpstream<'a> {
             LastSend::By(last) => Some(last),
             LastSend::WhileAlive => None,
         });
-        Outgoing { id, frame, last_moment }
+        LinkRequest { id, frame, last_moment }
     }
 
     /// Asks the tool itself what it would do. Its rule says that this argument makes it change nothing.
     pub async fn own_dry_run(&self, name: &str, value: Json) -> Result<Value, String> {
         let id = self.server.next_id();
         let frame = self.call.request(&id, KeyUpstream::Stripped, &[(name, value)]);
-        let asked = self.server.link.exchange(Outgoing { id, frame, last_moment: None });
-        let why = match tokio::time::timeout(OWN_DRY_RUN_TAKES_MAX, asked).await {
-            Ok(Exchanged::Reply(answer)) => {
-                let body = answer.body.as_ref().map_or("null", text);
-                let members = Members::parse(body).unwrap_or_default();
-                match answer.kind {
-                    Kind::Response { failed: true, .. } => {
-                        members.text("message").unwrap_or_default().into_owned()
-                    }
-                    _ if members.is_true("isError") => words(&members),
-                    _ => return Ok(super::word::value(&members).to_value()),
-                }
+        let asked = self.server.link.exchange(LinkRequest { id, frame, last_moment: None });
+        let answer = match tokio::time::timeout(OWN_DRY_RUN_TAKES_MAX, asked).await {
+            Ok(exchange) => exchange.into_reply()?,
+            Err(_) => return Err("it did not answer".to_owned()),
+        };
+        let members = Members::parse(answer.body.as_ref().map_or("null", text)).unwrap_or_default();
+        let why = match answer.kind {
+            MessageKind::Response { failed: true, .. } => {
+                members.text("message").unwrap_or_default().into_owned()
             }
-            Ok(
-                Exchanged::Refused(why)
-                | Exchanged::Unclear(why)
-                | Exchanged::NeverSent(why)
-                | Exchanged::Lost(why),
-            ) => why,
-            Err(_) => "it did not answer".to_owned(),
+            _ if members.is_true("isError") => words(&members),
+            _ => return Ok(result::value(&members).to_value()),
         };
         Err(why.trim().to_owned())
     }
@@ -153,8 +146,8 @@ impl<'a> ToolUpstream<'a> {
         ProbeSubject { hall, server, call, rule }
     }
 
-    fn by(&self, asked_for_task: bool) -> By<'_> {
-        By { rule: self.rule, must_happen_once: self.must_happen_once, asked_for_task }
+    fn by(&self, asked_for_task: bool) -> ReadContext<'_> {
+        ReadContext { rule: self.rule, must_happen_once: self.must_happen_once, asked_for_task }
     }
 
     fn secrets(&self) -> Secrets {
@@ -163,7 +156,7 @@ impl<'a> ToolUpstream<'a> {
 
     async fn outcome(&mut self, answer: Message) -> (Outcome, Option<Vec<u8>>) {
         let reading = read(&answer, self.by(self.call.wants_task));
-        let Reading { meaning, line } = self.told(reading, Some(&answer));
+        let AnswerReading { meaning, line } = self.told(reading, Some(&answer));
         let recorded = render::recorded(&answer, &self.secrets());
         let kept = match (&recorded, &answer.body) {
             (Some(_), _) => Reply::Kept,
@@ -176,43 +169,43 @@ impl<'a> ToolUpstream<'a> {
         };
         let refused = |why| Outcome::NotApplied { why, reply: kept };
         let outcome = match meaning {
-            Meaning::Succeeded => applied(evidence::of_success(self.rule, || {
+            AnswerMeaning::Succeeded => applied(evidence::of_success(self.rule, || {
                 let result = answer.body.as_ref().and_then(|body| Members::parse(text(body)));
-                super::word::value(&result.unwrap_or_default())
+                value(&result.unwrap_or_default())
             })),
-            Meaning::Accepted => applied(Evidence::Accepted),
-            Meaning::Refused => refused(NotAppliedWhy::Refused(line)),
-            Meaning::Reported => refused(NotAppliedWhy::Reported(line)),
-            Meaning::AwaitingInput => refused(NotAppliedWhy::AwaitingInput),
+            AnswerMeaning::Accepted => applied(Evidence::Accepted),
+            AnswerMeaning::Refused => refused(NotAppliedWhy::Refused(line)),
+            AnswerMeaning::Reported => refused(NotAppliedWhy::Reported(line)),
+            AnswerMeaning::AwaitingInput => refused(NotAppliedWhy::AwaitingInput),
             // It was sent whole, and once; what the server still does with it is what `quiet` is for.
-            Meaning::Ambiguous => Outcome::InDoubt { why: line, sender_gone: true },
-            Meaning::Task(handle) => return Box::pin(self.follow(answer, handle)).await,
+            AnswerMeaning::Ambiguous => Outcome::InDoubt { why: line, sender_gone: true },
+            AnswerMeaning::Task(handle) => return Box::pin(self.follow(answer, handle)).await,
         };
         self.live = Some(answer);
         (outcome, recorded)
     }
 
     /// The meaning of an answer, with a line that may be written: it is made of the answer without its secrets.
-    fn told(&self, reading: Reading, answer: Option<&Message>) -> Reading {
+    fn told(&self, reading: AnswerReading, answer: Option<&Message>) -> AnswerReading {
         let secrets = self.secrets();
         if !secrets.has_parts() {
             return reading;
         }
-        let Reading { meaning, line } = reading;
-        let Some(answer) = answer else { return Reading { meaning, line: secrets.out_of_page(line) } };
+        let AnswerReading { meaning, line } = reading;
+        let Some(answer) = answer else { return AnswerReading { meaning, line: secrets.out_of_page(line) } };
         let kept = render::recorded(answer, &secrets).and_then(|kept| Message::parse(kept.into()).ok());
         let again = kept.map(|kept| read(&kept, self.by(self.call.wants_task)));
         let line = again.filter(|again| again.meaning == meaning).map(|again| again.line);
-        Reading { meaning, line: line.unwrap_or_else(|| NOT_TOLD.to_owned()) }
+        AnswerReading { meaning, line: line.unwrap_or_else(|| NOT_TOLD.to_owned()) }
     }
 
     /// A task is followed to its end. What is recorded is its handle, which a repeat of the call must get, and its end,
     /// for a repeat that wants no task.
-    async fn follow(&mut self, answer: Message, handle: Handle) -> (Outcome, Option<Vec<u8>>) {
+    async fn follow(&mut self, answer: Message, handle: TaskHandle) -> (Outcome, Option<Vec<u8>>) {
         let recorded = render::recorded(&answer, &self.secrets());
         let mut learnt = Arc::default();
         let mut _runs = None;
-        if let Some(Asker { whose, connection, handle: tell, .. }) = self.asker.take() {
+        if let Some(WaitingClient { whose, connection, handle: tell, .. }) = self.client.take() {
             _runs = self.effect.map(|effect| {
                 let (whose, connection) = (whose.clone(), Arc::downgrade(&connection));
                 let running = RunningTask { whose, connection, era: handle.era, handle: answer.clone() };
@@ -222,28 +215,31 @@ impl<'a> ToolUpstream<'a> {
             learnt = self.server.tasks().begun(task.clone());
             self.task = tell.send(answer.clone()).is_ok().then_some(task);
         }
-        let followed = Followed { server: self.server, call: self.call, by: self.by(false), handle: &handle };
-        let End { reading, response } = followed.to_its_end(&self.hall.clock, &learnt).await;
+        let followed =
+            FollowedTask { server: self.server, call: self.call, by: self.by(false), handle: &handle };
+        let TaskEnd { reading, response } = followed.to_its_end(&self.hall.clock, &learnt).await;
         let ended = self.told(reading, response.as_ref());
         let end = response.and_then(|response| render::recorded(&response, &self.secrets()));
         let recorded = match (recorded, end) {
-            (Some(handle), Some(end)) => Some(kept_task::with_end(handle, &end)),
+            (Some(handle), Some(end)) => Some(record::with_end(handle, &end)),
             (handle, _) => handle,
         };
         self.live = Some(answer);
         let kept = if recorded.is_some() { Reply::Kept } else { Reply::Unknown };
         let outcome = match ended.meaning {
-            Meaning::Succeeded | Meaning::Accepted => {
-                let word = super::word::by_name(self.rule, &self.call.tool);
+            AnswerMeaning::Succeeded | AnswerMeaning::Accepted => {
+                let word = by_name(self.rule, &self.call.tool);
                 Outcome::Applied { evidence: Evidence::Reported, word, reply: kept }
             }
-            Meaning::Refused | Meaning::AwaitingInput => {
+            AnswerMeaning::Refused | AnswerMeaning::AwaitingInput => {
                 Outcome::NotApplied { why: NotAppliedWhy::Refused(ended.line), reply: kept }
             }
-            Meaning::Reported => {
+            AnswerMeaning::Reported => {
                 Outcome::NotApplied { why: NotAppliedWhy::Reported(ended.line), reply: kept }
             }
-            Meaning::Ambiguous | Meaning::Task(_) => Outcome::InDoubt { why: ended.line, sender_gone: true },
+            AnswerMeaning::Ambiguous | AnswerMeaning::Task(_) => {
+                Outcome::InDoubt { why: ended.line, sender_gone: true }
+            }
         };
         (outcome, recorded)
     }
@@ -252,7 +248,7 @@ impl<'a> ToolUpstream<'a> {
 impl Upstream for ToolUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         // A call that was sent is finished for the next caller; one that was not is not begun for nobody.
-        if self.asker.as_ref().is_some_and(|asker| asker.waiter.gave_up()) {
+        if self.client.as_ref().is_some_and(|client| client.waiter.gave_up()) {
             let why = "it was cancelled before anything was sent".to_owned();
             return Err(NotStarted { why, data: Value::Null });
         }
@@ -266,13 +262,13 @@ impl Upstream for ToolUpstream<'_> {
 
     /// A caller that wants a task gets the one that is at work: its end is the answer of both.
     fn join(&mut self, effect: &Effect, _: AttemptNo) {
-        let handle = self.asker.as_ref().and_then(|asker| {
-            self.server.tasks().handle_of(effect.id, &asker.whose, &asker.connection, self.call)
+        let handle = self.client.as_ref().and_then(|client| {
+            self.server.tasks().handle_of(effect.id, &client.whose, &client.connection, self.call)
         });
         if let Some(handle) = handle
-            && let Some(asker) = self.asker.take()
+            && let Some(client) = self.client.take()
         {
-            self.has_handle = asker.handle.send(handle).is_ok();
+            self.has_handle = client.handle.send(handle).is_ok();
         }
     }
 
@@ -281,36 +277,24 @@ impl Upstream for ToolUpstream<'_> {
         let request = self.request(&sending);
         self.effect = sending.recorded.map(|recorded| recorded.effect.id);
         self.must_happen_once = sending.must_happen_once(self.rule);
-        let page = |why| self.secrets().out_of_page(why);
-        let exchanged = match self.server.link.exchange(request).await {
-            Exchanged::Unclear(why) => Exchanged::Unclear(page(why)),
-            Exchanged::Refused(why) => Exchanged::Refused(page(why)),
-            Exchanged::Lost(why) => Exchanged::Lost(page(why)),
-            other @ (Exchanged::Reply(_) | Exchanged::NeverSent(_)) => other,
-        };
-        let (outcome, reply) = match exchanged {
-            Exchanged::Reply(answer) => self.outcome(answer).await,
+        let secrets = self.secrets();
+        let page = |why| secrets.out_of_page(why);
+        let in_doubt = |why| (Outcome::InDoubt { why, sender_gone: false }, None);
+        let not_applied = |why| (Outcome::NotApplied { why, reply: Reply::Unknown }, None);
+        let (outcome, reply) = match self.server.link.exchange(request).await {
+            Exchange::Reply(answer) => self.outcome(answer).await,
             // A client that lost its session sends the call again: one that can be known by that is not sent twice.
-            Exchanged::Unclear(why) if self.must_happen_once || self.call.is_known_again() => {
-                (Outcome::InDoubt { why, sender_gone: false }, None)
+            Exchange::Unclear(why) if self.must_happen_once || self.call.is_known_again() => {
+                in_doubt(page(why))
             }
-            Exchanged::Unclear(why) => {
-                let why = NotAppliedWhy::Reported(why);
-                (Outcome::NotApplied { why, reply: Reply::Unknown }, None)
-            }
-            Exchanged::Refused(why) => {
-                let why = NotAppliedWhy::Refused(why);
-                (Outcome::NotApplied { why, reply: Reply::Unknown }, None)
-            }
-            Exchanged::NeverSent(why) => {
-                let why = NotAppliedWhy::NeverSent(why);
-                (Outcome::NotApplied { why, reply: Reply::Unknown }, None)
-            }
-            Exchanged::Lost(why) => (Outcome::InDoubt { why, sender_gone: false }, None),
+            Exchange::Unclear(why) => not_applied(NotAppliedWhy::Reported(page(why))),
+            Exchange::Refused(why) => not_applied(NotAppliedWhy::Refused(page(why))),
+            Exchange::NeverSent(why) => not_applied(NotAppliedWhy::NeverSent(why)),
+            Exchange::Lost(why) => in_doubt(page(why)),
         };
         let outcome = match outcome {
             Outcome::Applied { .. } => outcome,
-            told_in_words => self.secrets().out_of_outcome(told_in_words),
+            other => secrets.out_of_outcome(other),
         };
         Sent { reply, ..Sent::of(outcome) }
     }
@@ -324,7 +308,7 @@ impl Upstream for ToolUpstream<'_> {
     fn view(&self) -> Option<CallView> {
         let live = self.live.as_ref().and_then(|live| live.body.as_ref());
         let live = live.and_then(|body| Members::parse(text(body)));
-        let reply = self.found.clone().or_else(|| live.map(|result| super::word::value(&result)));
+        let reply = self.found.clone().or_else(|| live.map(|result| value(&result)));
         let action = self.server.action(&self.call.tool);
         let arguments = &self.call.arguments;
         let matter =

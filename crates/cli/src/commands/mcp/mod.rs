@@ -19,9 +19,9 @@ use semel_doors::caller::Caller;
 use semel_doors::hall::Hall;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
-use semel_doors::mcp::connection::Connection;
+use semel_doors::mcp::connection::ClientConnection;
 use semel_doors::mcp::link::Link;
-use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
+use semel_doors::mcp::link::remote::{RemoteLink, RemoteSession};
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
 use session::{ServerMessages, StdioSession};
@@ -63,7 +63,7 @@ pub fn run(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
     runtime.spawn(server_runtime::keep_retention(Arc::clone(&hall)));
     runtime.spawn(server_runtime::keep_counts(Arc::clone(&hall), context.output));
     runtime.spawn(server_runtime::keep_settling(Arc::clone(&hall)));
-    let connection = Arc::new(Connection::new(caller));
+    let connection = Arc::new(ClientConnection::new(caller));
     let session = StdioSession { hall: Arc::clone(&hall), server: Arc::new(server), connection };
     let code = runtime.block_on(session.run(hears))?;
     runtime.block_on(async {

@@ -3,12 +3,12 @@
 use crate::server_runtime;
 use rustix::process::Signal;
 use semel_doors::hall::Hall;
-use semel_doors::mcp::connection::Connection;
-use semel_doors::mcp::inlet::Inlet;
+use semel_doors::mcp::connection::ClientConnection;
+use semel_doors::mcp::line_reader::LineReader;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::child::ChildOutput;
-use semel_doors::mcp::link::remote::Queue;
-use semel_doors::mcp::serve::stdio::{FromClient, FromServer, Stdio};
+use semel_doors::mcp::link::remote::ClientQueue;
+use semel_doors::mcp::serve::stdio::{ClientInput, ServerOutput, Stdio};
 use semel_doors::mcp::server::Server;
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -34,14 +34,14 @@ const LAST_WORDS_TAKE_MAX: Duration = Duration::from_secs(2);
 pub struct StdioSession {
     pub hall: Arc<Hall>,
     pub server: Arc<Server>,
-    pub connection: Arc<Connection>,
+    pub connection: Arc<ClientConnection>,
 }
 
 /// Where the server's messages come from.
 #[derive(Debug)]
 pub enum ServerMessages {
     Child(ChildOutput),
-    Remote(Queue),
+    Remote(ClientQueue),
 }
 
 impl StdioSession {
@@ -51,19 +51,19 @@ impl StdioSession {
         let (hall, server) = (Arc::clone(&self.hall), Arc::clone(&self.server));
         let stdio = Stdio::new(hall, server, self.connection.clone(), stdout, Handle::current())?;
         let (server_ends, mut server_ended) = oneshot::channel();
-        let listener = FromServer { stdio: Arc::clone(&stdio), ended: server_ends };
+        let listener = ServerOutput { stdio: Arc::clone(&stdio), ended: server_ends };
         let (client_leaves, client_left) = oneshot::channel();
         let stdin = std::io::stdin().as_fd().try_clone_to_owned()?;
-        let mut inlets =
-            vec![Inlet::new(stdin, FromClient { stdio: Arc::clone(&stdio), ended: client_leaves })];
+        let mut line_readers =
+            vec![LineReader::new(stdin, ClientInput { stdio: Arc::clone(&stdio), ended: client_leaves })];
         match (hears, &self.server.link) {
-            (ServerMessages::Child(output), _) => inlets.push(output.inlet(listener)),
+            (ServerMessages::Child(output), _) => line_readers.push(output.line_reader(listener)),
             (ServerMessages::Remote(queue), Link::Remote(remote)) => remote.listen(queue, listener),
             (ServerMessages::Remote(_), Link::Child(_)) => {}
         }
         let runtime = Handle::current();
         let pipes = std::thread::Builder::new().name("pipes".into());
-        pipes.spawn(move || Inlet::read_and_run_errands(inlets, &runtime))?;
+        pipes.spawn(move || LineReader::read_and_run_tasks(line_readers, &runtime))?;
         let signalled = server_runtime::signals()?;
         if let Link::Child(_) = &self.server.link {
             let server = Arc::clone(&self.server);

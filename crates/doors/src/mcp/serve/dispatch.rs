@@ -3,15 +3,16 @@
 use super::answer_check::AnswerCheck;
 use crate::call_options::CallOptions;
 use crate::hall::Hall;
-use crate::mcp::connection::Connection;
-use crate::mcp::era;
+use crate::mcp::connection::ClientConnection;
 use crate::mcp::frame::Frame;
-use crate::mcp::message::{Id, Kind, Message, text};
+use crate::mcp::id::Id;
+use crate::mcp::message::{Message, MessageKind, text};
 use crate::mcp::own_tools;
 use crate::mcp::route::{CallRoute, GuardedCall, route};
 use crate::mcp::server::Server;
-use crate::mcp::task_query::task_of;
+use crate::mcp::task::query::task_of;
 use crate::mcp::tools::Tools;
+use crate::mcp::version;
 use crate::wire::members::Members;
 use http::StatusCode;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ pub trait ClientSide: Sized + Send + Sync {
     }
 
     /// The connection that a request belongs to; `Err`: there is none.
-    fn connection(&self, id: &Id, message: &Message) -> Result<Arc<Connection>, OwnAnswer>;
+    fn connection(&self, id: &Id, message: &Message) -> Result<Arc<ClientConnection>, OwnAnswer>;
 
     /// Waits for the answer to a question of semel's own. `Err`: the client has given its request up meanwhile.
     fn wait_for<T: Send>(
@@ -109,7 +110,7 @@ impl OwnAnswer {
 pub struct PassedRequest {
     pub id: Id,
     pub message: Message,
-    pub connection: Arc<Connection>,
+    pub connection: Arc<ClientConnection>,
     pub check: AnswerCheck,
     /// A call that is known to change nothing.
     pub is_read: bool,
@@ -126,10 +127,10 @@ const UNTOLD: [&str; 3] =
 impl<C: ClientSide> Dispatcher<C> {
     pub async fn dispatch(self, message: Message) -> Result<C::Reply, OwnAnswer> {
         match message.kind.clone() {
-            Kind::Request { id, method } => self.request(id, &method, message).await,
-            Kind::Notification { method } => self.notification(&method, message).await,
-            Kind::Response { .. } if self.is_shared => Err(OwnAnswer::accepted()),
-            Kind::Response { .. } => Ok(self.client.forward(message, None).await),
+            MessageKind::Request { id, method } => self.request(id, &method, message).await,
+            MessageKind::Notification { method } => self.notification(&method, message).await,
+            MessageKind::Response { .. } if self.is_shared => Err(OwnAnswer::accepted()),
+            MessageKind::Response { .. } => Ok(self.client.forward(message, None).await),
         }
     }
 
@@ -162,7 +163,7 @@ impl<C: ClientSide> Dispatcher<C> {
         self,
         id: Id,
         message: Message,
-        connection: Arc<Connection>,
+        connection: Arc<ClientConnection>,
     ) -> Result<C::Reply, OwnAnswer> {
         let Dispatcher { client, hall, server, options, is_shared } = self;
         let params = message.params.clone().unwrap_or_default();
@@ -172,7 +173,7 @@ impl<C: ClientSide> Dispatcher<C> {
             None if hall.observes() => Arc::default(),
             // A client may call a tool that it never listed; whether it is a read is asked first.
             None => {
-                let meta = era::meta_of(text(&params));
+                let meta = version::meta_of(text(&params));
                 client.wait_for(&id, server.tools(&meta)).await?
             }
         };

@@ -1,7 +1,7 @@
 //! Requests of one client on pipes that wait for their answers.
 
 use super::answer_check::AnswerCheck;
-use crate::mcp::message::Id;
+use crate::mcp::id::Id;
 use std::collections::{HashMap, VecDeque};
 
 /// Requests of one client that wait for an answer. More is a storm, or a server that never answers.

@@ -5,21 +5,23 @@ use super::dispatch::{ClientSide, Dispatcher, OwnAnswer, PassedRequest};
 use super::pending_requests::{PendingRequest, PendingRequests};
 use crate::call_options::CallOptions;
 use crate::delivery::Delivery;
-use crate::errands;
 use crate::hall::Hall;
-use crate::mcp::connection::Connection;
+use crate::local_tasks;
+use crate::mcp::connection::ClientConnection;
 use crate::mcp::era;
 use crate::mcp::frame::Frame;
+use crate::mcp::frame_writer::{FrameWriter, Pipe, QueuedFrame, WriteResult};
 use crate::mcp::guard::{ClientAnswer, guard};
-use crate::mcp::inlet::Hearer;
-use crate::mcp::lines::Line;
-use crate::mcp::link::Listener;
-use crate::mcp::message::{Id, Kind, Message, text};
-use crate::mcp::outbox::{Fate, Outbox, Parcel, Pipe};
+use crate::mcp::id::Id;
+use crate::mcp::input_line::InputLine;
+use crate::mcp::line_reader::LineHandler;
+use crate::mcp::link::request::Listener;
+use crate::mcp::message::{Message, MessageKind, text};
 use crate::mcp::route::GuardedCall;
 use crate::mcp::server::Server;
-use crate::mcp::task_query::TaskEndDelivery;
+use crate::mcp::task::query::TaskEndDelivery;
 use crate::mcp::tools::Tools;
+use crate::mcp::version;
 use crate::wire::members::Members;
 use http::StatusCode;
 use semel_gate::clock::Clock;
@@ -37,8 +39,8 @@ use tokio::sync::OnceCell;
 pub struct Stdio {
     hall: Arc<Hall>,
     server: Arc<Server>,
-    connection: Arc<Connection>,
-    to_client: Outbox,
+    connection: Arc<ClientConnection>,
+    to_client: FrameWriter,
     pending: Mutex<PendingRequests>,
     /// The era of the server is found out once, if a client leaves that to semel.
     met: OnceCell<()>,
@@ -46,14 +48,14 @@ pub struct Stdio {
     has_breached: AtomicBool,
     /// Where lines go that are no messages, once there is one. The log's reader may stop, and then nobody else should
     /// wait for it.
-    log: OnceLock<Option<Outbox>>,
+    log: OnceLock<Option<FrameWriter>>,
 }
 
 impl Stdio {
     pub fn new(
         hall: Arc<Hall>,
         server: Arc<Server>,
-        connection: Arc<Connection>,
+        connection: Arc<ClientConnection>,
         output: impl Pipe,
         runtime: Handle,
     ) -> std::io::Result<Arc<Stdio>> {
@@ -61,7 +63,7 @@ impl Stdio {
             hall,
             server,
             connection,
-            to_client: Outbox::into(output, "to-client")?,
+            to_client: FrameWriter::into(output, "to-client")?,
             pending: Mutex::default(),
             met: OnceCell::new(),
             runtime,
@@ -75,7 +77,7 @@ impl Stdio {
     }
 
     fn send(&self, frame: Frame) {
-        self.to_client.push(Parcel::of(frame));
+        self.to_client.push(QueuedFrame::of(frame));
     }
 
     /// Blocks until the client has been sent everything, or reads no more.
@@ -86,13 +88,13 @@ impl Stdio {
         }
     }
 
-    fn log(&self) -> Option<Outbox> {
+    fn log(&self) -> Option<FrameWriter> {
         let begun = self.log.get_or_init(|| {
-            let log = Outbox::into(std::io::stderr(), "to-log").ok()?;
+            let log = FrameWriter::into(std::io::stderr(), "to-log").ok()?;
             let name = &self.server.name;
             let words =
                 format!("semel: {name} writes lines that are no messages to its output; they go here");
-            log.push(Parcel::of(Frame::from(words)));
+            log.push(QueuedFrame::of(Frame::from(words)));
             Some(log)
         });
         begun.clone()
@@ -150,7 +152,7 @@ impl Stdio {
             work.await;
             drop(working);
         };
-        errands::run(work, &self.runtime);
+        local_tasks::spawn(work, &self.runtime);
     }
 
     fn lock(&self) -> MutexGuard<'_, PendingRequests> {
@@ -162,8 +164,8 @@ impl Stdio {
         let this = Arc::clone(self);
         let working = self.hall.busy.begin();
         let frame = answer.frame.clone();
-        self.to_client.push(Parcel::of(frame).then(move |fate| {
-            if fate == Fate::Written {
+        self.to_client.push(QueuedFrame::of(frame).then(move |fate| {
+            if fate == WriteResult::Written {
                 let _within = this.runtime.enter();
                 answer.delivery.into_iter().for_each(Delivery::mark);
                 answer.task_end.into_iter().for_each(TaskEndDelivery::has_left);
@@ -175,7 +177,7 @@ impl Stdio {
     fn from_server(self: &Arc<Self>, message: Message) {
         let body = message.body.clone().unwrap_or_default();
         match &message.kind {
-            Kind::Response { id: Some(id), failed } => {
+            MessageKind::Response { id: Some(id), failed } => {
                 // Else it is a second answer, or one to a question that nobody has asked.
                 let Some(check) = self.lock().take_sent(id) else { return };
                 if let (AnswerCheck::Hello { method, params, .. }, true) = (&check, *failed)
@@ -197,11 +199,11 @@ impl Stdio {
                     None => self.send(frame),
                 };
             }
-            Kind::Response { id: None, failed: false } => return,
-            Kind::Notification { method } if method == "notifications/tools/list_changed" => {
+            MessageKind::Response { id: None, failed: false } => return,
+            MessageKind::Notification { method } if method == "notifications/tools/list_changed" => {
                 self.server.tools_changed();
             }
-            Kind::Notification { method } if method == "notifications/progress" => {
+            MessageKind::Notification { method } if method == "notifications/progress" => {
                 let params = message.params.clone().unwrap_or_default();
                 let members = Members::parse(text(&params)).unwrap_or_default();
                 if members.get("progressToken").is_some_and(|token| self.connection.is_abandoned(token)) {
@@ -224,8 +226,8 @@ impl ClientSide for Arc<Stdio> {
         }
         let is_known = matches!(method, "initialize" | "server/discover")
             || self.met.initialized()
-            || self.server.spoken().era.is_some();
-        if !is_known && era::version_of(params).is_some() {
+            || self.server.protocol().era.is_some();
+        if !is_known && version::version_of(params).is_some() {
             self.wait_for(id, self.met.get_or_init(|| era::meet(&self.server))).await?;
         }
         match era::refusal(&self.server, id, method, params) {
@@ -234,7 +236,7 @@ impl ClientSide for Arc<Stdio> {
         }
     }
 
-    fn connection(&self, _: &Id, _: &Message) -> Result<Arc<Connection>, OwnAnswer> {
+    fn connection(&self, _: &Id, _: &Message) -> Result<Arc<ClientConnection>, OwnAnswer> {
         Ok(Arc::clone(&self.connection))
     }
 
@@ -284,22 +286,22 @@ impl ClientSide for Arc<Stdio> {
 
 /// Hears the client.
 #[derive(Debug)]
-pub struct FromClient {
+pub struct ClientInput {
     pub stdio: Arc<Stdio>,
     /// Dropped when the client's messages have ended.
     pub ended: tokio::sync::oneshot::Sender<()>,
 }
 
-impl Hearer for FromClient {
-    fn line(&mut self, line: Line) {
+impl LineHandler for ClientInput {
+    fn line(&mut self, line: InputLine) {
         let stdio = &self.stdio;
         match line {
-            Line::Text(bytes) => match Message::parse(bytes) {
+            InputLine::Text(bytes) => match Message::parse(bytes) {
                 Ok(message) => stdio.from_client(message),
                 Err(problem) => stdio.send(problem.complaint()),
             },
-            Line::TooLong(_) => stdio.complain(-32600, "the message is too large; it was not read"),
-            Line::Cut(_) => stdio.complain(-32700, "the message breaks off"),
+            InputLine::TooLong(_) => stdio.complain(-32600, "the message is too large; it was not read"),
+            InputLine::Cut(_) => stdio.complain(-32700, "the message breaks off"),
         }
     }
 
@@ -314,19 +316,19 @@ const STRAY_BYTES_MAX: usize = 2_000;
 
 /// The listener of a server behind this conversation.
 #[derive(Debug)]
-pub struct FromServer {
+pub struct ServerOutput {
     pub stdio: Arc<Stdio>,
     /// Dropped when the server's output has ended.
     pub ended: tokio::sync::oneshot::Sender<()>,
 }
 
-impl Listener for FromServer {
-    fn message(&mut self, message: Message) -> Option<Outbox> {
+impl Listener for ServerOutput {
+    fn message(&mut self, message: Message) -> Option<FrameWriter> {
         self.stdio.from_server(message);
         Some(self.stdio.to_client.clone())
     }
 
-    fn stray(&mut self, line: &str) -> Option<Outbox> {
+    fn stray(&mut self, line: &str) -> Option<FrameWriter> {
         let line = line.trim_end();
         let shown = &line[..line.floor_char_boundary(STRAY_BYTES_MAX)];
         let words = match line.len() - shown.len() {
@@ -334,7 +336,7 @@ impl Listener for FromServer {
             more => format!("{shown}… ({more} bytes more)"),
         };
         let log = self.stdio.log()?;
-        log.push(Parcel::of(Frame::from(words)));
+        log.push(QueuedFrame::of(Frame::from(words)));
         Some(log)
     }
 

@@ -20,10 +20,11 @@ use semel_doors::hall::Hall;
 use semel_doors::http::client::Client;
 use semel_doors::http::server::on_sent::OnSent;
 use semel_doors::http::target::Target;
-use semel_doors::mcp::connection::Connection;
+use semel_doors::mcp::connection::ClientConnection;
 use semel_doors::mcp::guard::guard;
+use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::remote::RemoteLink;
-use semel_doors::mcp::link::{Link, Outgoing};
+use semel_doors::mcp::link::request::LinkRequest;
 use semel_doors::mcp::message::Message;
 use semel_doors::mcp::route::{CallRoute, route};
 use semel_doors::mcp::server::{Server, Settings};
@@ -78,7 +79,7 @@ struct House {
     hall: Arc<Hall>,
     offers: Offers,
     servers: BTreeMap<String, Arc<Server>>,
-    connection: Arc<Connection>,
+    connection: Arc<ClientConnection>,
 }
 
 impl Stage {
@@ -145,7 +146,7 @@ impl Stage {
         let tools = server.tools("{}").await;
         match route(hall, &id, &message, server, connection, &tools, &CallOptions::default()) {
             CallRoute::Pass => {
-                let outgoing = Outgoing { id, frame: message.bytes.into(), last_moment: None };
+                let outgoing = LinkRequest { id, frame: message.bytes.into(), last_moment: None };
                 let passed = server.link.exchange(outgoing).await;
                 Seen { word: Word::Ran, ok: true, code: None, effect: None, text: format!("{passed:?}") }
             }
@@ -330,7 +331,7 @@ impl House {
         House {
             offers: Offers::new(Arc::clone(&hall), offers),
             servers,
-            connection: Arc::new(Connection::new(caller)),
+            connection: Arc::new(ClientConnection::new(caller)),
             hall,
         }
     }

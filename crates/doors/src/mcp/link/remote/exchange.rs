@@ -1,12 +1,16 @@
 //! One request and its answer, over as many streams as the server needs for it.
 
+use super::headers::{LAST_EVENT_ID, METHOD, SESSION, VERSION};
+use super::link::{RemoteBody, RemoteCaller, RemoteLink, RemoteResponse};
+use super::mirror;
 use super::session::INITIALIZE;
-use super::{Answered, Exchanged, Form, LAST_EVENT_ID, Outgoing, RemoteLink, Speaks, VERSION, mirror};
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, LastMoment, NotReached, Prepared};
 use crate::http::sse::Parser;
-use crate::mcp::era::version_of;
-use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
+use crate::mcp::id::Id;
+use crate::mcp::link::request::{Exchange, LinkRequest};
+use crate::mcp::message::{MESSAGE_BYTES_MAX, Message, MessageKind, text};
+use crate::mcp::version::version_of;
 use crate::wire::members::Members;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
@@ -45,43 +49,38 @@ enum Try {
 }
 
 /// An answer, and whether it shows that the server has forgotten the session.
-pub(super) struct Heard {
-    pub exchanged: Exchanged,
+pub(super) struct RemoteAnswer {
+    pub exchange: Exchange,
     pub forgot: bool,
 }
 
-impl From<Exchanged> for Heard {
-    fn from(exchanged: Exchanged) -> Heard {
-        Heard { exchanged, forgot: false }
+impl From<Exchange> for RemoteAnswer {
+    fn from(exchange: Exchange) -> RemoteAnswer {
+        RemoteAnswer { exchange, forgot: false }
     }
-}
-
-enum Followed {
-    Answered(Exchanged),
-    Ended,
 }
 
 impl RemoteLink {
     /// Sends once, and follows the answer to its end.
-    pub async fn exchange(&self, request: Outgoing) -> Exchanged {
-        let Outgoing { id, frame, last_moment } = request;
+    pub async fn exchange(&self, request: LinkRequest) -> Exchange {
+        let LinkRequest { id, frame, last_moment } = request;
         match Message::parse(frame.to_bytes()) {
-            Ok(message) => self.exchange_in_session(&id, &message, last_moment, Try::First).await.exchanged,
-            Err(_) => Exchanged::NeverSent("the request is no message".into()),
+            Ok(message) => self.exchange_in_session(&id, &message, last_moment, Try::First).await.exchange,
+            Err(_) => Exchange::NeverSent("the request is no message".into()),
         }
     }
 
     /// A request that changes nothing: where the server has forgotten the session, it is sent once more in a new one.
-    pub async fn ask(&self, request: Outgoing) -> Exchanged {
-        let Outgoing { id, frame, last_moment } = request;
+    pub async fn ask(&self, request: LinkRequest) -> Exchange {
+        let LinkRequest { id, frame, last_moment } = request;
         let Ok(message) = Message::parse(frame.to_bytes()) else {
-            return Exchanged::NeverSent("the request is no message".into());
+            return Exchange::NeverSent("the request is no message".into());
         };
         match self.exchange_in_session(&id, &message, last_moment, Try::First).await {
-            Heard { forgot: true, .. } if self.session().is_some() => {
-                self.exchange_in_session(&id, &message, last_moment, Try::Second).await.exchanged
+            RemoteAnswer { forgot: true, .. } if self.session().is_some() => {
+                self.exchange_in_session(&id, &message, last_moment, Try::Second).await.exchange
             }
-            Heard { exchanged, .. } => exchanged,
+            RemoteAnswer { exchange, .. } => exchange,
         }
     }
 
@@ -91,47 +90,49 @@ impl RemoteLink {
         message: &Message,
         last_moment: Option<At>,
         try_is: Try,
-    ) -> Heard {
+    ) -> RemoteAnswer {
         if is_bound(message)
             && let Err(why) = self.in_session().await
         {
-            return Exchanged::NeverSent(why).into();
+            return Exchange::NeverSent(why).into();
         }
-        let waiting = self.lock().pop().and_then(Prepared::fresh);
+        let waiting = self.prepared().pop().and_then(Prepared::fresh);
         let prepared = match waiting {
             Some(prepared) => prepared,
             None => match self.prepare_for(message).await {
                 Ok(prepared) => prepared,
-                Err(error) => return Exchanged::NeverSent(error.to_string()).into(),
+                Err(error) => return Exchange::NeverSent(error.to_string()).into(),
             },
         };
         let last_moment = last_moment.map(|at| LastMoment { clock: self.clock.clone(), at });
         let number = self.session().map(|session| session.number());
         let request = self.post(message);
-        let in_session = message.method().filter(|_| request.headers().contains_key(super::SESSION));
+        let in_session = message.method().filter(|_| request.headers().contains_key(SESSION));
         match self.client.send_before(last_moment, prepared, request).await {
             Ok(response) => {
                 let headers = response.headers().clone();
-                if let (Speaks::Session(session), Some(number), true) =
-                    (&self.speaks, number, response.status().is_success())
+                if let (RemoteCaller::Session(session), Some(number), true) =
+                    (&self.caller, number, response.status().is_success())
                 {
-                    session.heard(number, &headers);
+                    session.take_id(number, &headers);
                 }
-                let heard = self.read(id, response, in_session).await;
-                match (&self.speaks, &heard.exchanged, number) {
+                let answer = self.read(id, response, in_session).await;
+                match (&self.caller, &answer.exchange, number) {
                     // A request that a new session does not know either fails for another reason.
-                    (Speaks::Session(session), _, Some(number)) if heard.forgot && try_is == Try::First => {
+                    (RemoteCaller::Session(session), _, Some(number))
+                        if answer.forgot && try_is == Try::First =>
+                    {
                         session.lose(number);
                     }
-                    (Speaks::Session(session), Exchanged::Reply(answer), _) => {
+                    (RemoteCaller::Session(session), Exchange::Reply(answer), _) => {
                         session.learned(message, answer, &headers);
                     }
                     _ => {}
                 }
-                heard
+                answer
             }
-            Err(Failed::NeverSent(why)) => Exchanged::NeverSent(why).into(),
-            Err(Failed::Lost(why)) => Exchanged::Lost(why).into(),
+            Err(Failed::NeverSent(why)) => Exchange::NeverSent(why).into(),
+            Err(Failed::Lost(why)) => Exchange::Lost(why).into(),
         }
     }
 
@@ -165,12 +166,12 @@ impl RemoteLink {
     }
 
     fn headers(&self, message: Option<&Message>) -> HeaderMap {
-        match &self.speaks {
-            Speaks::Session(session) => session.headers(message),
-            Speaks::Client { headers, call } => {
+        match &self.caller {
+            RemoteCaller::Session(session) => session.headers(message),
+            RemoteCaller::Client { headers, call } => {
                 let mut headers = headers.clone();
                 // The other era mirrors nothing.
-                if headers.contains_key(super::METHOD) {
+                if headers.contains_key(METHOD) {
                     match message {
                         Some(message) => mirror::on_behalf(&mut headers, message, call.as_deref()),
                         None => mirror::clear(&mut headers),
@@ -187,20 +188,20 @@ impl RemoteLink {
         id: &Id,
         response: Response<Incoming>,
         in_session: Option<&str>,
-    ) -> Heard {
+    ) -> RemoteAnswer {
         let (head, body) = response.into_parts();
         if head.status.is_success() && is_stream(&head.headers) {
-            if let Some(told) = &self.told {
-                told.opened(&head.headers);
+            if let Some(observer) = &self.observer {
+                observer.opened(&head.headers);
             }
             return self.follow(id, head.status, head.headers, body).await.into();
         }
         let max = if head.status.is_success() { MESSAGE_BYTES_MAX } else { REFUSAL_BYTES_MAX };
         let bytes = match body::read(body, max, PAUSE_MAX).await {
             Ok(bytes) => bytes,
-            Err(error) => return Exchanged::Lost(format!("HTTP {}: {error}", head.status.as_u16())).into(),
+            Err(error) => return Exchange::Lost(format!("HTTP {}: {error}", head.status.as_u16())).into(),
         };
-        let form = |form| Answered { status: head.status, headers: head.headers.clone(), form };
+        let form = |form| RemoteResponse { status: head.status, headers: head.headers.clone(), form };
         let response = Message::parse(bytes.clone()).ok().filter(|message| is_response_to(message, id));
         // Clients open a new session and send again, also where the session was lost after the effect.
         let session_lost = head.status == StatusCode::NOT_FOUND
@@ -212,44 +213,43 @@ impl RemoteLink {
             head.status == StatusCode::BAD_REQUEST && in_session.is_some() && names_session(&bytes);
         // The id in it is semel's own, and says nothing to the client.
         let page = if response.is_some() { Bytes::new() } else { bytes.clone() };
-        let exchanged = match response {
+        let exchange = match response {
             Some(message) if may_answer(head.status, &message, session_lost) => {
-                self.answered(form(Form::Document));
-                Exchanged::Reply(message)
+                self.answered(form(RemoteBody::Document));
+                Exchange::Reply(message)
             }
             _ if is_refusal(head.status) => {
-                self.answered(form(Form::Refusal(page)));
+                self.answered(form(RemoteBody::Refusal(page)));
                 let words = words(head.status, &bytes);
-                if session_lost { Exchanged::Unclear(words) } else { Exchanged::Refused(words) }
+                if session_lost { Exchange::Unclear(words) } else { Exchange::Refused(words) }
             }
-            _ => Exchanged::Lost(words(head.status, &bytes)),
+            _ => Exchange::Lost(words(head.status, &bytes)),
         };
-        Heard { exchanged, forgot: session_lost || unknown_session }
+        RemoteAnswer { exchange, forgot: session_lost || unknown_session }
     }
 
-    fn answered(&self, answered: Answered) {
-        if let Some(told) = &self.told {
-            told.answered(answered);
+    fn answered(&self, answered: RemoteResponse) {
+        if let Some(observer) = &self.observer {
+            observer.answered(answered);
         }
     }
 
     /// Reads streams until one carries the response.
-    async fn follow(&self, id: &Id, status: StatusCode, headers: HeaderMap, body: Incoming) -> Exchanged {
+    async fn follow(&self, id: &Id, status: StatusCode, headers: HeaderMap, body: Incoming) -> Exchange {
         let mut resume = Resume { last_event: None, retry: RETRY_UNLESS_SAID, failures: 0 };
         let mut stream = Some(body);
         loop {
             if let Some(body) = stream.take()
-                && let Followed::Answered(exchanged) =
-                    self.follow_one(id, status, &headers, body, &mut resume).await
+                && let Some(exchange) = self.follow_one(id, status, &headers, body, &mut resume).await
             {
-                return exchanged;
+                return exchange;
             }
             // Only the era of sessions goes on with a stream that has ended.
             if resume.last_event.is_none() || !self.may_resume() {
-                return Exchanged::Lost("the stream ended without the response".into());
+                return Exchange::Lost("the stream ended without the response".into());
             }
             if resume.failures > FAILURES_MAX {
-                return Exchanged::Lost("the stream ended, and the server does not go on with it".into());
+                return Exchange::Lost("the stream ended, and the server does not go on with it".into());
             }
             self.clock.sleep(resume.retry.min(RETRY_MAX)).await;
             stream = self.resumed(&mut resume).await;
@@ -265,6 +265,7 @@ impl RemoteLink {
         goes_on.then(|| response.into_body())
     }
 
+    /// `None`: the stream has ended without the response.
     async fn follow_one(
         &self,
         id: &Id,
@@ -272,7 +273,7 @@ impl RemoteLink {
         headers: &HeaderMap,
         mut body: Incoming,
         resume: &mut Resume,
-    ) -> Followed {
+    ) -> Option<Exchange> {
         let mut parser = Parser::default();
         while let Some(Ok(frame)) = body.frame().await {
             let Ok(data) = frame.into_data() else { continue };
@@ -281,7 +282,7 @@ impl RemoteLink {
                 let piece = match parser.next_piece() {
                     Ok(Some(piece)) => piece,
                     Ok(None) => break,
-                    Err(error) => return Followed::Answered(Exchanged::Lost(error.to_string())),
+                    Err(error) => return Some(Exchange::Lost(error.to_string())),
                 };
                 if let Some(retry) = piece.fields.retry {
                     resume.retry = Duration::from_millis(retry);
@@ -294,30 +295,32 @@ impl RemoteLink {
                 match message {
                     Some(message) if is_response_to(&message, id) => {
                         let headers = headers.clone();
-                        self.answered(Answered { status, headers, form: Form::Event });
-                        return Followed::Answered(Exchanged::Reply(message));
+                        self.answered(RemoteResponse { status, headers, form: RemoteBody::Event });
+                        return Some(Exchange::Reply(message));
                     }
                     message => self.besides(piece, message),
                 }
             }
         }
-        Followed::Ended
+        None
     }
 
     fn besides(&self, piece: crate::http::sse::Piece, message: Option<Message>) {
-        if let Some(told) = &self.told {
-            told.piece(piece);
-        } else if let (Speaks::Session(session), Some(message)) = (&self.speaks, message) {
+        if let Some(observer) = &self.observer {
+            observer.piece(piece);
+        } else if let (RemoteCaller::Session(session), Some(message)) = (&self.caller, message) {
             session.tell(message);
         }
     }
 
     fn may_resume(&self) -> bool {
-        let version = match &self.speaks {
-            Speaks::Client { headers, .. } => headers.get(VERSION).and_then(|version| version.to_str().ok()),
-            Speaks::Session(_) => return true,
+        let version = match &self.caller {
+            RemoteCaller::Client { headers, .. } => {
+                headers.get(VERSION).and_then(|version| version.to_str().ok())
+            }
+            RemoteCaller::Session(_) => return true,
         };
-        version.is_none_or(|version| version < crate::mcp::era::STATELESS)
+        version.is_none_or(|version| version < crate::mcp::version::STATELESS)
     }
 }
 
@@ -351,25 +354,25 @@ fn is_bound(message: &Message) -> bool {
 }
 
 fn is_response_to(message: &Message, id: &Id) -> bool {
-    matches!(&message.kind, Kind::Response { id: Some(of), .. } if of == id)
+    matches!(&message.kind, MessageKind::Response { id: Some(of), .. } if of == id)
 }
 
 /// Whether what a response says is to be gone by. An error may come from whoever stands before the server, in its form
 /// and with its id: then the status says whether anybody knows what became of the call.
 fn may_answer(status: StatusCode, message: &Message, session_lost: bool) -> bool {
-    let failed = matches!(message.kind, Kind::Response { failed: true, .. });
+    let failed = matches!(message.kind, MessageKind::Response { failed: true, .. });
     !failed || status.is_success() || (is_refusal(status) && !session_lost)
 }
 
 /// A server that has no such method may say so with a 404, and its session is as good as ever.
 fn is_unknown_method(response: &Message) -> bool {
     let error = response.body.as_ref().and_then(|body| Members::parse(text(body)));
-    let failed = matches!(response.kind, Kind::Response { failed: true, .. });
+    let failed = matches!(response.kind, MessageKind::Response { failed: true, .. });
     failed && error.is_some_and(|error| error.get("code") == Some("-32601"))
 }
 
 /// How the servers of the usual SDKs complain about the session of a request with 400, where the protocol has 404: `Bad
-/// Request: No valid session ID provided`, `Invalid session ID`, `Session not found`.
+/// Request: No valid session ID provided`, `Invalid session ID`, `RemoteSession not found`.
 const OF_A_SESSION: [&str; 9] = [
     "no valid",
     "not found",
@@ -425,7 +428,7 @@ mod tests {
     fn a_refusal_is_for_the_session_only_if_it_says_so() {
         for plain in [
             r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#,
-            r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}"#,
+            r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"RemoteSession not found"}}"#,
             r#"{"error":"Invalid or expired session"}"#,
             "Invalid session ID\n",
         ] {

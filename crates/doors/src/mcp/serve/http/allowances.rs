@@ -8,15 +8,15 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 #[derive(Debug, Default)]
 pub struct Allowances {
-    sessionless: ByWhose,
-    all: ByWhose,
+    sessionless: LimitsByCaller,
+    all: LimitsByCaller,
 }
 
 /// By caller, as long as something of theirs is under way or a session of theirs is there.
 #[derive(Debug, Default)]
-struct ByWhose(Mutex<HashMap<String, Weak<Limits>>>);
+struct LimitsByCaller(Mutex<HashMap<String, Weak<Limits>>>);
 
-impl ByWhose {
+impl LimitsByCaller {
     fn of(&self, whose: &str, begin: impl FnOnce() -> Limits) -> Arc<Limits> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(limits) = all.get(whose).and_then(Weak::upgrade) {

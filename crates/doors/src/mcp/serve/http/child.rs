@@ -1,6 +1,6 @@
 //! A server on standard input and output, offered over HTTP: one process for all clients of an era.
 
-use super::relay::{Hears, Relay, Renamed};
+use super::relay::{Relay, RelayListener, RenamedRequest};
 use super::request::{ClientRequest, Owner, unfinished};
 use super::sessions::Sessions;
 use super::stream::{CallStream, WAITING_BYTES_MAX};
@@ -8,21 +8,23 @@ use super::{respond, validate};
 use crate::hall::Hall;
 use crate::http::body::Piped;
 use crate::http::server::problem;
-use crate::mcp::connection::Connection;
+use crate::mcp::connection::ClientConnection;
 use crate::mcp::era;
 use crate::mcp::frame::Frame;
 use crate::mcp::guard::ClientAnswer;
+use crate::mcp::id::Id;
 use crate::mcp::limits::Limits;
 use crate::mcp::link::child::ChildOutput;
-use crate::mcp::link::remote::SESSION;
-use crate::mcp::link::{Exchanged, Outgoing};
+use crate::mcp::link::remote::headers::SESSION;
+use crate::mcp::link::request::LinkRequest;
 use crate::mcp::listing;
-use crate::mcp::message::{Id, Kind, Message, text};
+use crate::mcp::message::{Message, MessageKind, text};
 use crate::mcp::route::GuardedCall;
 use crate::mcp::serve::answer_check::{AnswerCheck, CheckedAnswer};
 use crate::mcp::serve::dispatch::{ClientSide, Dispatcher, OwnAnswer, PassedRequest};
 use crate::mcp::server::Server;
 use crate::mcp::tools::Tools;
+use crate::mcp::version;
 use crate::wire::members::{Members, quoted};
 use axum::body::Body;
 use axum::response::Response;
@@ -45,18 +47,18 @@ const LISTENING_BYTES_MAX: usize = 128 << 10;
 const ROOM_IS_LOOKED_FOR_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
-pub struct Child {
+pub struct ChildServer {
     server: Arc<Server>,
     relay: Arc<Relay>,
     sessions: Sessions,
-    tongue: Tongue,
+    era: ChildEra,
     /// Its answer when semel introduced itself.
     hello: tokio::sync::OnceCell<Result<Hello, String>>,
 }
 
 /// The era in which a process is spoken to: servers of both settle on one with the first message of a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tongue {
+pub enum ChildEra {
     Session,
     Stateless,
     /// The first if it speaks it, else the second: for questions of semel's own.
@@ -72,16 +74,16 @@ enum Hello {
     Stateless,
 }
 
-impl Child {
-    pub fn new(server: Arc<Server>, output: ChildOutput, tongue: Tongue) -> std::io::Result<Arc<Child>> {
+impl ChildServer {
+    pub fn new(server: Arc<Server>, output: ChildOutput, era: ChildEra) -> std::io::Result<Arc<ChildServer>> {
         let relay = Arc::new(Relay::default());
         relay.knows(Arc::clone(&server));
-        output.listen(Hears(Arc::clone(&relay)))?;
-        Ok(Arc::new(Child {
+        output.listen(RelayListener(Arc::clone(&relay)))?;
+        Ok(Arc::new(ChildServer {
             server,
             relay,
             sessions: Sessions::default(),
-            tongue,
+            era,
             hello: Default::default(),
         }))
     }
@@ -106,10 +108,10 @@ impl Child {
     }
 
     async fn introduce(&self) -> Result<Hello, String> {
-        match self.tongue {
-            Tongue::Session => self.introduce_as(false).await,
-            Tongue::Stateless => self.introduce_as(true).await,
-            Tongue::Either => match self.introduce_as(false).await {
+        match self.era {
+            ChildEra::Session => self.introduce_as(false).await,
+            ChildEra::Stateless => self.introduce_as(true).await,
+            ChildEra::Either => match self.introduce_as(false).await {
                 Err(_) => self.introduce_as(true).await,
                 hello => hello,
             },
@@ -166,23 +168,20 @@ impl Child {
         &self,
         hall: &Arc<Hall>,
         id: &Id,
-        renamed: Renamed,
+        renamed: RenamedRequest,
         check: AnswerCheck,
     ) -> ClientAnswer {
         let frame = Frame::from(renamed.message.bytes.clone());
-        let outgoing = Outgoing { id: renamed.own.clone(), frame, last_moment: None };
-        let answer = match self.server.link.exchange(outgoing).await {
-            Exchanged::Reply(answer) => answer,
-            Exchanged::Refused(why)
-            | Exchanged::Unclear(why)
-            | Exchanged::NeverSent(why)
-            | Exchanged::Lost(why) => {
+        let outgoing = LinkRequest { id: renamed.own.clone(), frame, last_moment: None };
+        let answer = match self.server.link.exchange(outgoing).await.into_reply() {
+            Ok(answer) => answer,
+            Err(why) => {
                 let words = format!("semel has no answer from {}: {why}", self.server.name);
                 return ClientAnswer::plain(Frame::refusal(id, -32603, &words, None));
             }
         };
         let body = answer.body.as_ref().map_or("null", text);
-        let failed = matches!(answer.kind, Kind::Response { failed: true, .. });
+        let failed = matches!(answer.kind, MessageKind::Response { failed: true, .. });
         let CheckedAnswer { result, task_end } =
             check.check(hall, &self.server, if failed { Err(body) } else { Ok(body) });
         let frame = answer.edited(Some(id), result.map(Frame::from));
@@ -228,20 +227,20 @@ impl Child {
 
 /// One client's message to a process that many clients share.
 struct ChildClient {
-    child: Arc<Child>,
+    child: Arc<ChildServer>,
     hello: Hello,
     request: ClientRequest,
     /// Of all requests of this caller that stand alone.
     limits: Arc<Limits>,
     stream: Arc<CallStream>,
     /// A request goes out under a name of semel's own.
-    renamed: Option<Renamed>,
+    renamed: Option<RenamedRequest>,
     listens: bool,
 }
 
 impl ChildClient {
     fn new(
-        child: Arc<Child>,
+        child: Arc<ChildServer>,
         hello: Hello,
         request: ClientRequest,
         limits: Arc<Limits>,
@@ -284,7 +283,7 @@ impl ClientSide for ChildClient {
         Some(response)
     }
 
-    fn connection(&self, id: &Id, message: &Message) -> Result<Arc<Connection>, OwnAnswer> {
+    fn connection(&self, id: &Id, message: &Message) -> Result<Arc<ClientConnection>, OwnAnswer> {
         let owner = &self.request.owner;
         let session = match (&self.hello, validate::mirrored(&self.request.headers, message)) {
             (Hello::Session { .. }, _) => {
@@ -307,18 +306,18 @@ impl ClientSide for ChildClient {
 
     async fn pass(self, request: PassedRequest) -> Response {
         let PassedRequest { id, connection, check, .. } = request;
-        let place = match self.listens {
+        let permit = match self.listens {
             true => connection.limits.listening(),
             false => connection.limits.passing(),
         };
-        let (Ok(place), Some(renamed)) = (place, self.renamed) else {
+        let (Ok(permit), Some(renamed)) = (permit, self.renamed) else {
             let frame = Frame::refusal(&id, -32603, "too many requests wait for this server", None);
             return respond::document(StatusCode::OK, &frame);
         };
         let reader = self.stream.reader();
         let (child, hall, stream) = (self.child, Arc::clone(&self.request.hall), self.stream);
         tokio::spawn(async move {
-            let _place = place;
+            let _permit = permit;
             let (own, sent) = (renamed.own.clone(), AtomicBool::new(false));
             let exchange = async {
                 while !child.server.link.has_room() {
@@ -368,7 +367,7 @@ impl ClientSide for ChildClient {
 }
 
 /// Versions of the era of sessions, oldest first.
-const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", era::SESSION];
+const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", version::SESSION];
 
 /// A client is answered in the version that it asked for, if that is none that the server is too old for: what came
 /// since is not used towards a client without abilities.

@@ -3,7 +3,7 @@
 mod allowances;
 mod child;
 mod children;
-mod incoming;
+mod message_reader;
 mod relay;
 mod remote;
 mod request;
@@ -13,7 +13,7 @@ mod sessions;
 mod stream;
 mod validate;
 
-pub use child::{Child, Tongue};
+pub use child::{ChildEra, ChildServer};
 pub use children::Children;
 pub use remote::Remote;
 

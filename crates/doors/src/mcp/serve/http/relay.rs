@@ -6,10 +6,11 @@ use super::stream::CallStream;
 use crate::http::sse::Piece;
 use crate::http::sse::{self, Fields};
 use crate::mcp::frame::Frame;
-use crate::mcp::link::Listener;
-use crate::mcp::link::remote::Told;
-use crate::mcp::message::{Id, Kind, Message, text};
-use crate::mcp::outbox::Outbox;
+use crate::mcp::frame_writer::FrameWriter;
+use crate::mcp::id::Id;
+use crate::mcp::link::remote::ResponseObserver;
+use crate::mcp::link::request::Listener;
+use crate::mcp::message::{Message, MessageKind, text};
 use crate::mcp::server::Server;
 use crate::wire::members::Members;
 use bytes::Bytes;
@@ -26,7 +27,7 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 #[derive(Debug)]
 pub struct Relay {
-    live: Mutex<HashMap<Id, Live>>,
+    live: Mutex<HashMap<Id, RelayedRequest>>,
     /// Announcements to everybody: that one of its listings has changed.
     pub news: broadcast::Sender<Bytes>,
     /// Set once the server is there; until then it has nobody to speak of.
@@ -35,7 +36,7 @@ pub struct Relay {
 
 /// A request that is under way.
 #[derive(Debug)]
-struct Live {
+struct RelayedRequest {
     /// As the client named it.
     id: Id,
     progress_token: Option<String>,
@@ -51,13 +52,13 @@ impl Default for Relay {
 
 /// A request under its new name, until it is answered.
 #[derive(Debug)]
-pub struct Renamed {
+pub struct RenamedRequest {
     pub own: Id,
     pub message: Message,
     relay: Arc<Relay>,
 }
 
-impl Drop for Renamed {
+impl Drop for RenamedRequest {
     fn drop(&mut self) {
         self.relay.lock().remove(&self.own);
     }
@@ -75,7 +76,7 @@ impl Relay {
         message: &Message,
         owner: &str,
         stream: &Arc<CallStream>,
-    ) -> Option<Renamed> {
+    ) -> Option<RenamedRequest> {
         let id = message.request_id()?.clone();
         let params = message.params.as_ref().map_or("{}", text);
         let params = Members::parse(params).unwrap_or_default();
@@ -89,9 +90,9 @@ impl Relay {
             Frame::from(params.to_string())
         });
         let message = Message::parse(message.edited(Some(&own), params)?.to_bytes()).ok()?;
-        let live = Live { id, progress_token, owner: owner.to_owned(), stream: Arc::clone(stream) };
+        let live = RelayedRequest { id, progress_token, owner: owner.to_owned(), stream: Arc::clone(stream) };
         self.lock().insert(own.clone(), live);
-        Some(Renamed { own, message, relay: Arc::clone(self) })
+        Some(RenamedRequest { own, message, relay: Arc::clone(self) })
     }
 
     /// The name under which a client's request went out, and where its answer would go. Clients without a session may
@@ -103,7 +104,7 @@ impl Relay {
         found.next().is_none().then(|| (own.clone(), Arc::clone(&live.stream)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Live>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, RelayedRequest>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -134,16 +135,16 @@ impl Relay {
     }
 }
 
-/// Hears what the server says beside its answers.
+/// RelayListener what the server says beside its answers.
 #[derive(Debug)]
-pub struct Hears(pub Arc<Relay>);
+pub struct RelayListener(pub Arc<Relay>);
 
-impl Listener for Hears {
-    fn message(&mut self, message: Message) -> Option<Outbox> {
-        let Hears(relay) = self;
+impl Listener for RelayListener {
+    fn message(&mut self, message: Message) -> Option<FrameWriter> {
+        let RelayListener(relay) = self;
         match &message.kind {
-            Kind::Notification { .. } if relay.belongs(&message) => {}
-            Kind::Notification { method } if method.ends_with("/list_changed") => {
+            MessageKind::Notification { .. } if relay.belongs(&message) => {}
+            MessageKind::Notification { method } if method.ends_with("/list_changed") => {
                 if let Some(server) = relay.server.get().filter(|_| method.contains("/tools/")) {
                     server.tools_changed();
                 }
@@ -151,7 +152,7 @@ impl Listener for Hears {
                 let _unheard = relay.news.send(sse::message(&message.bytes));
             }
             // Which client it would be for cannot be told, so the server was told that there is none to ask.
-            Kind::Request { id, .. } => {
+            MessageKind::Request { id, .. } => {
                 let refusal = "semel serves many clients and asks none of them";
                 let frame = crate::mcp::frame::Frame::refusal(id, -32601, refusal, None);
                 let server = relay.server.get();
@@ -163,7 +164,7 @@ impl Listener for Hears {
                 }
             }
             // A log line, or whatever else: it may quote what one client did, and which one that was cannot be told.
-            Kind::Notification { .. } | Kind::Response { .. } => {}
+            MessageKind::Notification { .. } | MessageKind::Response { .. } => {}
         }
         None
     }
@@ -172,7 +173,7 @@ impl Listener for Hears {
         self.stray(&format!("a second answer to the request {id}; the first counts"));
     }
 
-    fn stray(&mut self, line: &str) -> Option<Outbox> {
+    fn stray(&mut self, line: &str) -> Option<FrameWriter> {
         let name = self.0.server.get().map_or("a server", |server| &server.name);
         let _nobody_listens = writeln!(std::io::stderr(), "semel: {name} says: {}", line.trim_end());
         None

@@ -1,7 +1,7 @@
 //! A remote server, offered on: everything passes as it came but guarded calls, and listings say what is guarded.
 
 use super::allowances::Allowances;
-use super::incoming::Incoming as Messages;
+use super::message_reader::MessageReader;
 use super::request::ClientRequest;
 use super::respond;
 use super::session_owners::SessionOwners;
@@ -15,18 +15,21 @@ use crate::http::headers::end_to_end;
 use crate::http::server::on_sent::OnSent;
 use crate::http::server::{problem, shown};
 use crate::http::sse::Parser;
-use crate::mcp::connection::Connection;
+use crate::mcp::connection::ClientConnection;
 use crate::mcp::era;
 use crate::mcp::frame::Frame;
+use crate::mcp::id::Id;
 use crate::mcp::limits::Limits;
 use crate::mcp::link::Link;
-use crate::mcp::link::remote::{METHOD, NAME, RemoteLink, SESSION, VERSION, is_stream, request};
-use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
+use crate::mcp::link::remote::headers::{METHOD, NAME, SESSION, VERSION};
+use crate::mcp::link::remote::{RemoteLink, is_stream, request};
+use crate::mcp::message::{MESSAGE_BYTES_MAX, Message, MessageKind, text};
 use crate::mcp::route::GuardedCall;
 use crate::mcp::serve::answer_check::{AnswerCheck, CheckedAnswer};
 use crate::mcp::serve::dispatch::{ClientSide, Dispatcher, OwnAnswer, PassedRequest};
 use crate::mcp::server::Server;
 use crate::mcp::tools::Tools;
+use crate::mcp::version;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -49,7 +52,7 @@ pub struct Remote {
     sessions: Sessions,
     owners: SessionOwners,
     allowances: Allowances,
-    incoming: Messages,
+    messages: MessageReader,
 }
 
 /// One client's request, and what it takes to pass it on.
@@ -81,7 +84,7 @@ impl Remote {
             sessions: Sessions::default(),
             owners: SessionOwners::default(),
             allowances: Allowances::default(),
-            incoming: Messages::default(),
+            messages: MessageReader::default(),
         }
     }
 
@@ -99,7 +102,7 @@ impl Remote {
         let client = RemoteClient::new(self, request, limits, authority);
         let ClientRequest { owner, headers, method, .. } = &client.request;
         match *method {
-            Method::POST => match self.incoming.read(&owner.principal, headers, body).await {
+            Method::POST => match self.messages.read(&owner.principal, headers, body).await {
                 Ok(message) => {
                     let ClientRequest { hall, options, .. } = &client.request;
                     let (hall, options) = (Arc::clone(hall), options.clone());
@@ -158,10 +161,10 @@ impl<'a> RemoteClient<'a> {
         client
     }
 
-    fn link(&self, headers: HeaderMap, told: Option<Arc<CallStream>>) -> RemoteLink {
-        let (told, clock) = (told.map(|told| told as _), self.request.hall.clock.clone());
+    fn link(&self, headers: HeaderMap, observer: Option<Arc<CallStream>>) -> RemoteLink {
+        let (observer, clock) = (observer.map(|observer| observer as _), self.request.hall.clock.clone());
         let client = self.remote.client.for_principal(&self.request.owner.principal);
-        RemoteLink::for_client(client, headers, told, clock)
+        RemoteLink::for_client(client, headers, observer, clock)
     }
 
     fn server_by(&self, link: RemoteLink) -> Arc<Server> {
@@ -174,7 +177,7 @@ impl<'a> RemoteClient<'a> {
         let mut headers = self.request.headers.clone();
         [SESSION, VERSION, METHOD, NAME].iter().for_each(|name| drop(headers.remove(name)));
         if manner == Manner::Stateless {
-            headers.insert(VERSION, HeaderValue::from_static(era::STATELESS));
+            headers.insert(VERSION, HeaderValue::from_static(version::STATELESS));
             // Each request fills it in.
             headers.insert(METHOD, HeaderValue::from_static(""));
         }
@@ -249,7 +252,7 @@ impl ClientSide for RemoteClient<'_> {
         if self.request.hall.observes() || matches!(method, "initialize" | "server/discover") {
             return Ok(());
         }
-        let Some(version) = era::version_of(params) else { return Ok(()) };
+        let Some(version) = version::version_of(params) else { return Ok(()) };
         let (stateless, session) = (self.server_in(Manner::Stateless), self.server_in(Manner::Session));
         match era::session_alone(&stateless, &session).await {
             Some(agreed) => {
@@ -259,11 +262,11 @@ impl ClientSide for RemoteClient<'_> {
         }
     }
 
-    fn connection(&self, _: &Id, _: &Message) -> Result<Arc<Connection>, OwnAnswer> {
+    fn connection(&self, _: &Id, _: &Message) -> Result<Arc<ClientConnection>, OwnAnswer> {
         let ClientRequest { owner, caller, .. } = &self.request;
         let begin = || {
             let caller = Caller { run: None, token: None, ..caller.clone() };
-            Connection::within(caller, Arc::clone(&self.limits))
+            ClientConnection::within(caller, Arc::clone(&self.limits))
         };
         let session = owner.session.is_some().then(|| self.remote.sessions.find_or_begin(owner, begin));
         Ok(self.request.connection(session, &self.limits))
@@ -320,7 +323,7 @@ impl CheckedResponse {
         }
         let says_no = || {
             let message = Message::parse(bytes.clone()).ok();
-            message.is_some_and(|message| matches!(message.kind, Kind::Response { failed: true, .. }))
+            message.is_some_and(|message| matches!(message.kind, MessageKind::Response { failed: true, .. }))
         };
         if status.is_success() && !says_no() {
             return None;
@@ -331,7 +334,7 @@ impl CheckedResponse {
     /// Takes in a message. `Some`: what goes out instead.
     fn seen(&self, bytes: &Bytes) -> Option<Bytes> {
         let message = Message::parse(bytes.clone()).ok()?;
-        let Kind::Response { id: Some(id), failed } = &message.kind else { return None };
+        let MessageKind::Response { id: Some(id), failed } = &message.kind else { return None };
         if *id != self.id {
             return None;
         }

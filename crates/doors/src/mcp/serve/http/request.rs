@@ -5,12 +5,12 @@ use crate::call_options::CallOptions;
 use crate::caller::Caller;
 use crate::hall::Hall;
 use crate::http::server::{Credential, caller, problem};
-use crate::mcp::connection::Connection;
+use crate::mcp::connection::ClientConnection;
 use crate::mcp::frame::Frame;
 use crate::mcp::guard::{ClientAnswer, guard};
+use crate::mcp::id::Id;
 use crate::mcp::limits::Limits;
-use crate::mcp::link::remote::SESSION;
-use crate::mcp::message::Id;
+use crate::mcp::link::remote::headers::SESSION;
 use crate::mcp::route::GuardedCall;
 use axum::response::Response;
 use http::request::Parts;
@@ -61,20 +61,24 @@ impl ClientRequest {
     }
 
     /// The client's connection. Without a session every request stands alone, within these limits.
-    pub fn connection(&self, session: Option<Arc<Connection>>, limits: &Arc<Limits>) -> Arc<Connection> {
+    pub fn connection(
+        &self,
+        session: Option<Arc<ClientConnection>>,
+        limits: &Arc<Limits>,
+    ) -> Arc<ClientConnection> {
         match session {
             Some(session) if self.caller.run.is_none() => session,
             // A header names the run of one request, so such a request stands alone too.
             session => {
                 let limits =
                     session.map_or_else(|| Arc::clone(limits), |session| Arc::clone(&session.limits));
-                Arc::new(Connection::within(self.caller.clone(), limits))
+                Arc::new(ClientConnection::within(self.caller.clone(), limits))
             }
         }
     }
 
     /// The client no longer waits for a guarded call. `false`: the request is none.
-    pub fn give_up(&self, session: Option<Arc<Connection>>, limits: &Limits, id: &Id) -> bool {
+    pub fn give_up(&self, session: Option<Arc<ClientConnection>>, limits: &Limits, id: &Id) -> bool {
         match session {
             Some(connection) => connection.give_up(id),
             // Two clients of one principal may use the same id, so the answer still goes to the one that reads.

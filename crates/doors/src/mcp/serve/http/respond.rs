@@ -1,6 +1,6 @@
 //! From what a call came to, to an HTTP response.
 
-use super::stream::{Begun, Next, Reader};
+use super::stream::{StreamItem, StreamReader, StreamStart};
 use crate::delivery::Delivery;
 use crate::http::body::{Parts, Piped};
 use crate::http::headers::end_to_end;
@@ -9,10 +9,10 @@ use crate::http::server::problem;
 use crate::http::sse;
 use crate::mcp::frame::Frame;
 use crate::mcp::guard::ClientAnswer;
-use crate::mcp::link::remote::{Answered, Form};
+use crate::mcp::link::remote::{RemoteBody, RemoteResponse};
 use crate::mcp::message::NotAMessage;
 use crate::mcp::serve::dispatch::OwnAnswer;
-use crate::mcp::task_query::TaskEndDelivery;
+use crate::mcp::task::query::TaskEndDelivery;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -78,14 +78,14 @@ pub fn stream_headers(mut headers: HeaderMap) -> HeaderMap {
 }
 
 /// The answer of a call, as soon as it begins.
-pub async fn call(mut reader: Reader) -> Response {
+pub async fn call(mut reader: StreamReader) -> Response {
     let begun = reader.begun().await;
     began(reader, begun)
 }
 
 /// The answer of a call that nothing but its end can begin. A client that takes streams has one before that, where the
 /// end is not near: clients give up on a response without headers, and not on a stream.
-pub async fn call_soon(mut reader: Reader, headers: &HeaderMap) -> Response {
+pub async fn call_soon(mut reader: StreamReader, headers: &HeaderMap) -> Response {
     if !takes_events(headers) {
         return call(reader).await;
     }
@@ -104,23 +104,23 @@ fn takes_events(headers: &HeaderMap) -> bool {
     })
 }
 
-fn began(reader: Reader, begun: Begun) -> Response {
+fn began(reader: StreamReader, begun: StreamStart) -> Response {
     match begun {
-        Begun::Stream(headers) => following(reader, headers),
-        Begun::Whole { given: None, .. } => following(reader, HeaderMap::new()),
-        Begun::Whole { given: Some(given), answered } => whole(given, answered),
+        StreamStart::Stream(headers) => following(reader, headers),
+        StreamStart::Whole { given: None, .. } => following(reader, HeaderMap::new()),
+        StreamStart::Whole { given: Some(given), answered } => whole(given, answered),
     }
 }
 
-fn whole(given: ClientAnswer, answered: Option<Answered>) -> Response {
+fn whole(given: ClientAnswer, answered: Option<RemoteResponse>) -> Response {
     match answered {
         // Whatever stands before the server speaks to the client, not to the model: it may ask for a credential.
-        Some(Answered { status, headers, form: Form::Refusal(body) }) if !given.is_success => {
+        Some(RemoteResponse { status, headers, form: RemoteBody::Refusal(body) }) if !given.is_success => {
             with_status(status, headers, Body::from(body))
         }
         answered => {
             let (status, headers) = match answered {
-                Some(Answered { status, headers, form: Form::Document }) => (status, headers),
+                Some(RemoteResponse { status, headers, form: RemoteBody::Document }) => (status, headers),
                 _ => (StatusCode::OK, HeaderMap::new()),
             };
             let mut response = with_status(status, headers, body_of(&given.frame));
@@ -131,7 +131,7 @@ fn whole(given: ClientAnswer, answered: Option<Answered>) -> Response {
 }
 
 /// Gives a reader's events on, until its end or until nobody reads them. While there are none it says so now and then.
-pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
+pub fn following(mut reader: StreamReader, headers: HeaderMap) -> Response {
     let (writer, body) = Piped::new();
     let on_sent = OnSent::default();
     let leaving = on_sent.clone();
@@ -140,15 +140,15 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
             let next = tokio::select! {
                 next = reader.next() => next,
                 () = writer.closed() => return,
-                () = tokio::time::sleep(SIGN_OF_LIFE) => Next::Event(Bytes::from_static(sse::NOTHING_YET)),
+                () = tokio::time::sleep(SIGN_OF_LIFE) => StreamItem::Event(Bytes::from_static(sse::NOTHING_YET)),
             };
             match next {
-                Next::Event(raw) => {
+                StreamItem::Event(raw) => {
                     if writer.send(raw).await.is_err() {
                         return;
                     }
                 }
-                Next::Last(raw, given) => {
+                StreamItem::Last(raw, given) => {
                     // First: with the last part the connection may have everything.
                     leaving.set(parting(given));
                     for part in raw.to_sent() {
@@ -156,7 +156,7 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
                     }
                     return;
                 }
-                Next::End => return,
+                StreamItem::End => return,
             }
         }
     });

@@ -3,7 +3,7 @@
 
 use super::request::Owner;
 use crate::caller::Caller;
-use crate::mcp::connection::Connection;
+use crate::mcp::connection::ClientConnection;
 use crate::mcp::limits::Limits;
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use std::collections::HashMap;
@@ -24,7 +24,7 @@ struct SessionTable {
 
 #[derive(Debug)]
 struct ClientSession {
-    connection: Arc<Connection>,
+    connection: Arc<ClientConnection>,
     used: u64,
 }
 
@@ -33,11 +33,11 @@ impl Sessions {
     pub fn begin(&self, caller: Caller, limits: Arc<Limits>) -> String {
         let id = format!("{:032x}", OsEntropy.bits());
         let owner = Owner { principal: caller.whose(), session: Some(id.clone()) };
-        self.find_or_begin(&owner, || Connection::within(caller, limits));
+        self.find_or_begin(&owner, || ClientConnection::within(caller, limits));
         id
     }
 
-    pub fn find(&self, owner: &Owner) -> Option<Arc<Connection>> {
+    pub fn find(&self, owner: &Owner) -> Option<Arc<ClientConnection>> {
         let mut table = self.lock();
         table.moment += 1;
         let now = table.moment;
@@ -46,7 +46,11 @@ impl Sessions {
         Some(Arc::clone(&session.connection))
     }
 
-    pub fn find_or_begin(&self, owner: &Owner, begin: impl FnOnce() -> Connection) -> Arc<Connection> {
+    pub fn find_or_begin(
+        &self,
+        owner: &Owner,
+        begin: impl FnOnce() -> ClientConnection,
+    ) -> Arc<ClientConnection> {
         if let Some(connection) = self.find(owner) {
             return connection;
         }

@@ -6,7 +6,7 @@
 use crate::http::sse::{self, Piece};
 use crate::mcp::frame::Frame;
 use crate::mcp::guard::ClientAnswer;
-use crate::mcp::link::remote::{Answered, Told};
+use crate::mcp::link::remote::{RemoteResponse, ResponseObserver};
 use bytes::Bytes;
 use http::HeaderMap;
 use std::collections::VecDeque;
@@ -19,17 +19,17 @@ pub const WAITING_BYTES_MAX: usize = 4 << 20;
 #[derive(Debug)]
 pub struct CallStream {
     bytes_max: usize,
-    state: Mutex<State>,
+    state: Mutex<StreamState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StreamState {
     /// The headers of the server's stream, once it has answered with one.
     opened: Option<HeaderMap>,
     events: VecDeque<Bytes>,
     bytes: usize,
-    answered: Option<Answered>,
+    answered: Option<RemoteResponse>,
     last: Option<ClientAnswer>,
     over: bool,
     has_hole: bool,
@@ -39,16 +39,16 @@ struct State {
 
 /// How a call's answer begins.
 #[derive(Debug)]
-pub enum Begun {
+pub enum StreamStart {
     /// With a stream, under these headers.
     Stream(HeaderMap),
     /// It is over already, and was no stream.
-    Whole { given: Option<ClientAnswer>, answered: Option<Answered> },
+    Whole { given: Option<ClientAnswer>, answered: Option<RemoteResponse> },
 }
 
 /// The next thing that a reader gets.
 #[derive(Debug)]
-pub enum Next {
+pub enum StreamItem {
     Event(Bytes),
     Last(Frame, ClientAnswer),
     End,
@@ -85,7 +85,7 @@ impl CallStream {
         self.until(|state| state.left.then_some(())).await;
     }
 
-    async fn until<T>(&self, mut so: impl FnMut(&mut State) -> Option<T>) -> T {
+    async fn until<T>(&self, mut so: impl FnMut(&mut StreamState) -> Option<T>) -> T {
         loop {
             let changed = self.changed.notified();
             let mut changed = std::pin::pin!(changed);
@@ -98,8 +98,8 @@ impl CallStream {
     }
 
     /// There is one.
-    pub fn reader(self: &Arc<Self>) -> Reader {
-        Reader { stream: Arc::clone(self) }
+    pub fn reader(self: &Arc<Self>) -> StreamReader {
+        StreamReader { stream: Arc::clone(self) }
     }
 
     fn push(&self, event: Bytes) {
@@ -118,19 +118,19 @@ impl CallStream {
         self.changed.notify_waiters();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl StreamState {
     fn drop_events(&mut self) {
         self.events.clear();
         self.bytes = 0;
     }
 }
 
-impl Told for CallStream {
+impl ResponseObserver for CallStream {
     fn opened(&self, headers: &HeaderMap) {
         self.lock().opened.get_or_insert_with(|| headers.clone());
         self.changed.notify_waiters();
@@ -147,46 +147,50 @@ impl Told for CallStream {
         }
     }
 
-    fn answered(&self, answered: Answered) {
+    fn answered(&self, answered: RemoteResponse) {
         self.lock().answered = Some(answered);
     }
 }
 
 #[derive(Debug)]
-pub struct Reader {
+pub struct StreamReader {
     stream: Arc<CallStream>,
 }
 
-impl Reader {
-    pub async fn begun(&mut self) -> Begun {
-        let begun = |state: &mut State| {
+impl StreamReader {
+    pub async fn begun(&mut self) -> StreamStart {
+        let begun = |state: &mut StreamState| {
             if let Some(headers) = &state.opened {
-                return Some(Begun::Stream(headers.clone()));
+                return Some(StreamStart::Stream(headers.clone()));
             }
-            state.over.then(|| Begun::Whole { given: state.last.take(), answered: state.answered.clone() })
+            state
+                .over
+                .then(|| StreamStart::Whole { given: state.last.take(), answered: state.answered.clone() })
         };
         self.stream.until(begun).await
     }
 
-    pub async fn next(&mut self) -> Next {
-        let next = |state: &mut State| {
+    pub async fn next(&mut self) -> StreamItem {
+        let next = |state: &mut StreamState| {
             if state.has_hole {
-                return Some(Next::End);
+                return Some(StreamItem::End);
             }
             if let Some(event) = state.events.pop_front() {
                 state.bytes -= event.len();
-                return Some(Next::Event(event));
+                return Some(StreamItem::Event(event));
             }
             state.over.then(|| match state.last.take() {
-                Some(given) => Next::Last(Frame::new(sse::message_in_parts(given.frame.parts())), given),
-                None => Next::End,
+                Some(given) => {
+                    StreamItem::Last(Frame::new(sse::message_in_parts(given.frame.parts())), given)
+                }
+                None => StreamItem::End,
             })
         };
         self.stream.until(next).await
     }
 }
 
-impl Drop for Reader {
+impl Drop for StreamReader {
     fn drop(&mut self) {
         let mut state = self.stream.lock();
         state.left = true;
@@ -212,13 +216,13 @@ mod tests {
         Some(ClientAnswer::plain(Frame::from(text.to_owned())))
     }
 
-    async fn all(mut reader: Reader) -> String {
+    async fn all(mut reader: StreamReader) -> String {
         let mut read = Vec::new();
         loop {
             match reader.next().await {
-                Next::Event(raw) => read.extend_from_slice(&raw),
-                Next::Last(raw, _) => read.extend_from_slice(&raw.to_bytes()),
-                Next::End => return String::from_utf8(read).unwrap(),
+                StreamItem::Event(raw) => read.extend_from_slice(&raw),
+                StreamItem::Last(raw, _) => read.extend_from_slice(&raw.to_bytes()),
+                StreamItem::End => return String::from_utf8(read).unwrap(),
             }
         }
     }
@@ -243,7 +247,7 @@ mod tests {
         let mut reader = stream.reader();
         let waiting = tokio::spawn(async move { reader.begun().await });
         stream.end(given("{}"));
-        assert!(matches!(waiting.await.unwrap(), Begun::Whole { given: Some(_), answered: None }));
+        assert!(matches!(waiting.await.unwrap(), StreamStart::Whole { given: Some(_), answered: None }));
     }
 
     #[tokio::test]
@@ -253,11 +257,14 @@ mod tests {
         let event = format!("data: {}\n\n", "x".repeat(400));
         for _ in 0..10 {
             stream.piece(piece(&event));
-            assert!(matches!(reader.next().await, Next::Event(raw) if raw == event));
+            assert!(matches!(reader.next().await, StreamItem::Event(raw) if raw == event));
             assert_eq!(stream.lock().bytes, 0);
         }
         (0..3).for_each(|_| stream.piece(piece(&event)));
-        assert!(stream.lock().bytes < 1_000 && matches!(reader.next().await, Next::End), "it was too slow");
+        assert!(
+            stream.lock().bytes < 1_000 && matches!(reader.next().await, StreamItem::End),
+            "it was too slow"
+        );
         drop(reader);
         stream.left().await;
         (0..3).for_each(|_| stream.piece(piece(&event)));

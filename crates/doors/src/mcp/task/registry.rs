@@ -1,10 +1,10 @@
 //! Tasks that a client was given a handle of. The answer of their call has reached it once it has learnt their end,
 //! which it asks for with requests of its own (`task_query`).
 
-use super::call::ToolCall;
-use super::classify::TaskEra;
-use super::connection::Connection;
-use super::message::Message;
+use crate::mcp::call::ToolCall;
+use crate::mcp::classify::TaskEra;
+use crate::mcp::connection::ClientConnection;
+use crate::mcp::message::Message;
 use semel_core::ids::EffectId;
 use semel_ledger::Found;
 use std::collections::{HashMap, VecDeque};
@@ -29,7 +29,7 @@ pub struct Tasks {
 #[derive(Debug)]
 pub struct RunningTask {
     pub whose: String,
-    pub connection: Weak<Connection>,
+    pub connection: Weak<ClientConnection>,
     pub era: TaskEra,
     pub handle: Message,
 }
@@ -91,7 +91,7 @@ impl Tasks {
         &self,
         effect: EffectId,
         whose: &str,
-        connection: &Arc<Connection>,
+        connection: &Arc<ClientConnection>,
         call: &ToolCall,
     ) -> Option<Message> {
         let running = self.running();

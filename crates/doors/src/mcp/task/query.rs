@@ -1,6 +1,6 @@
 //! The requests by which a client asks for a task, and the delivery of the end that it learns by them.
 
-use super::tasks::{TaskKey, Tasks};
+use super::registry::{TaskKey, Tasks};
 use crate::delivery::Delivery;
 use crate::hall::Hall;
 use crate::wire::members::Members;

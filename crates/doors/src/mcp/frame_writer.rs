@@ -14,7 +14,7 @@ const WAITING_BYTES_MAX: usize = 16 << 20;
 
 /// The fate of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum WriteResult {
     /// The pipe took its last byte.
     Written,
     /// Not one byte of it left, for this reason.
@@ -23,50 +23,50 @@ pub enum Fate {
     Torn(String),
 }
 
-type Told = Box<dyn FnOnce(Fate) + Send>;
-type Hindrance = Box<dyn FnOnce() -> Option<String> + Send>;
+type OnWritten = Box<dyn FnOnce(WriteResult) + Send>;
+type LastCheck = Box<dyn FnOnce() -> Option<String> + Send>;
 
 /// A frame with what is asked before it is written, and who is told afterwards.
-pub struct Parcel {
+pub struct QueuedFrame {
     frame: Frame,
-    hindrance: Option<Hindrance>,
-    told: Option<Told>,
+    hindrance: Option<LastCheck>,
+    told: Option<OnWritten>,
 }
 
-impl Parcel {
-    pub fn of(frame: Frame) -> Parcel {
-        Parcel { frame, hindrance: None, told: None }
+impl QueuedFrame {
+    pub fn of(frame: Frame) -> QueuedFrame {
+        QueuedFrame { frame, hindrance: None, told: None }
     }
 
     /// Asked at the last moment: a reason not to write it any more.
     #[must_use]
-    pub fn unless(mut self, hindrance: impl FnOnce() -> Option<String> + Send + 'static) -> Parcel {
+    pub fn unless(mut self, hindrance: impl FnOnce() -> Option<String> + Send + 'static) -> QueuedFrame {
         self.hindrance = Some(Box::new(hindrance));
         self
     }
 
     #[must_use]
-    pub fn then(mut self, told: impl FnOnce(Fate) + Send + 'static) -> Parcel {
+    pub fn then(mut self, told: impl FnOnce(WriteResult) + Send + 'static) -> QueuedFrame {
         self.told = Some(Box::new(told));
         self
     }
 
-    fn tell(&mut self, fate: Fate) {
+    fn tell(&mut self, fate: WriteResult) {
         if let Some(told) = self.told.take() {
             told(fate);
         }
     }
 }
 
-impl fmt::Debug for Parcel {
+impl fmt::Debug for QueuedFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parcel").field("bytes", &self.frame.len()).finish_non_exhaustive()
+        f.debug_struct("QueuedFrame").field("bytes", &self.frame.len()).finish_non_exhaustive()
     }
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    parcels: VecDeque<Parcel>,
+struct FrameQueue {
+    parcels: VecDeque<QueuedFrame>,
     bytes: usize,
     /// No more is taken; what waits is still written.
     closed: bool,
@@ -77,7 +77,7 @@ struct Queue {
     watchers: usize,
 }
 
-impl Queue {
+impl FrameQueue {
     fn has_room(&self) -> bool {
         self.bytes <= WAITING_BYTES_MAX || self.broken.is_some()
     }
@@ -89,16 +89,16 @@ impl Queue {
     }
 }
 
-struct Shared {
-    queue: Mutex<Queue>,
+struct WriterState {
+    queue: Mutex<FrameQueue>,
     changed: Condvar,
     /// Of whoever has set `writing`; nobody else waits for it.
     pipe: Mutex<Option<Box<dyn Pipe>>>,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for WriterState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("queue", &self.queue).finish_non_exhaustive()
+        f.debug_struct("WriterState").field("queue", &self.queue).finish_non_exhaustive()
     }
 }
 
@@ -130,9 +130,9 @@ impl<P: Write + AsFd + Send + 'static> Pipe for P {
 }
 
 /// Writes to a pipe that whoever started this process has made non-blocking as if it were not.
-struct Patient<'p>(&'p mut dyn Pipe);
+struct BlockingPipe<'p>(&'p mut dyn Pipe);
 
-impl Patient<'_> {
+impl BlockingPipe<'_> {
     fn until_taken<T>(&mut self, mut write: impl FnMut(&mut dyn Pipe) -> io::Result<T>) -> io::Result<T> {
         loop {
             match write(self.0) {
@@ -143,7 +143,7 @@ impl Patient<'_> {
     }
 }
 
-impl Write for Patient<'_> {
+impl Write for BlockingPipe<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.until_taken(|pipe| pipe.write(bytes))
     }
@@ -159,23 +159,23 @@ impl Write for Patient<'_> {
 
 /// The way to one pipe. Clones are the same way.
 #[derive(Debug, Clone)]
-pub struct Outbox(Arc<Shared>);
+pub struct FrameWriter(Arc<WriterState>);
 
-impl Outbox {
+impl FrameWriter {
     /// Starts the thread that writes. It ends, and closes the pipe, when the box is closed and empty.
-    pub fn into(pipe: impl Pipe, name: &str) -> std::io::Result<Outbox> {
+    pub fn into(pipe: impl Pipe, name: &str) -> std::io::Result<FrameWriter> {
         let pipe: Box<dyn Pipe> = Box::new(pipe);
-        let outbox = Outbox(Arc::new(Shared {
+        let frame_writer = FrameWriter(Arc::new(WriterState {
             queue: Mutex::default(),
             changed: Condvar::new(),
             pipe: Mutex::new(Some(pipe)),
         }));
-        let writer = outbox.clone();
+        let writer = frame_writer.clone();
         std::thread::Builder::new().name(name.to_owned()).spawn(move || writer.write_all())?;
-        Ok(outbox)
+        Ok(frame_writer)
     }
 
-    pub fn push(&self, mut parcel: Parcel) {
+    pub fn push(&self, mut parcel: QueuedFrame) {
         let mut queue = self.lock();
         let gone = match &queue.broken {
             Some(why) => Some(why.clone()),
@@ -183,7 +183,7 @@ impl Outbox {
         };
         if let Some(why) = gone {
             drop(queue);
-            return parcel.tell(Fate::NeverWritten(why));
+            return parcel.tell(WriteResult::NeverWritten(why));
         }
         let bytes = parcel.frame.len();
         queue.bytes += bytes;
@@ -201,7 +201,7 @@ impl Outbox {
 
     /// For threads that pass on what another peer sends: blocks while too much waits.
     pub fn wait_for_room(&self) {
-        self.wait_until(Queue::has_room);
+        self.wait_until(FrameQueue::has_room);
     }
 
     pub fn has_room(&self) -> bool {
@@ -223,7 +223,7 @@ impl Outbox {
         self.wait_until(|queue| queue.broken.is_some() || (!queue.writing && queue.parcels.is_empty()));
     }
 
-    fn wait_until(&self, is_so: impl Fn(&Queue) -> bool) {
+    fn wait_until(&self, is_so: impl Fn(&FrameQueue) -> bool) {
         let mut queue = self.lock();
         queue.watchers += 1;
         while !is_so(&queue) {
@@ -236,7 +236,7 @@ impl Outbox {
         self.lock().broken.is_some()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, FrameQueue> {
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -245,7 +245,7 @@ impl Outbox {
     }
 
     /// The next parcel, and with it the right to write. `None`: there will be none any more.
-    fn take(&self) -> Option<Parcel> {
+    fn take(&self) -> Option<QueuedFrame> {
         let mut queue = self.lock();
         loop {
             if !queue.writing {
@@ -262,21 +262,21 @@ impl Outbox {
     }
 
     /// Writes one parcel, for whoever has set `writing`, and gives that right back.
-    fn write(&self, mut parcel: Parcel) {
+    fn write(&self, mut parcel: QueuedFrame) {
         let bytes = parcel.frame.len();
         let hindrance = parcel.hindrance.take().and_then(|hindrance| hindrance());
         let written = match (&hindrance, self.pipe().as_mut()) {
             (Some(_), _) => Ok(()),
-            (None, Some(pipe)) => parcel.frame.write_line(&mut Patient(pipe.as_mut())),
+            (None, Some(pipe)) => parcel.frame.write_line(&mut BlockingPipe(pipe.as_mut())),
             (None, None) => Err((std::io::ErrorKind::BrokenPipe.into(), Untouched(true))),
         };
         let fate = match (hindrance, written) {
-            (Some(why), _) => Fate::NeverWritten(why),
-            (None, Ok(())) => Fate::Written,
+            (Some(why), _) => WriteResult::NeverWritten(why),
+            (None, Ok(())) => WriteResult::Written,
             (None, Err((error, Untouched(untouched)))) => {
                 let why = format!("its input was closed: {error}");
                 self.lock().broken = Some(why.clone());
-                if untouched { Fate::NeverWritten(why) } else { Fate::Torn(why) }
+                if untouched { WriteResult::NeverWritten(why) } else { WriteResult::Torn(why) }
             }
         };
         parcel.tell(fate);
@@ -313,7 +313,7 @@ impl Outbox {
         let parcels = std::mem::take(&mut self.lock().parcels);
         self.0.changed.notify_all();
         for mut parcel in parcels {
-            parcel.tell(Fate::NeverWritten(why.to_owned()));
+            parcel.tell(WriteResult::NeverWritten(why.to_owned()));
         }
     }
 }
@@ -351,22 +351,22 @@ mod tests {
         fn wait_until_it_takes(&self) {}
     }
 
-    fn fates(pipe: Sink, parcels: Vec<Parcel>) -> Vec<Fate> {
-        let outbox = Outbox::into(pipe, "test").unwrap();
+    fn fates(pipe: Sink, parcels: Vec<QueuedFrame>) -> Vec<WriteResult> {
+        let frame_writer = FrameWriter::into(pipe, "test").unwrap();
         let (tell, told) = mpsc::channel();
         for (i, parcel) in parcels.into_iter().enumerate() {
             let tell = tell.clone();
-            outbox.push(parcel.then(move |fate| tell.send((i, fate)).unwrap()));
+            frame_writer.push(parcel.then(move |fate| tell.send((i, fate)).unwrap()));
         }
         drop(tell);
-        outbox.close();
+        frame_writer.close();
         let mut fates: Vec<_> = told.iter().collect();
         fates.sort_by_key(|(i, _)| *i);
         fates.into_iter().map(|(_, fate)| fate).collect()
     }
 
-    fn parcel(text: &str) -> Parcel {
-        Parcel::of(Frame::from(text.to_owned()))
+    fn parcel(text: &str) -> QueuedFrame {
+        QueuedFrame::of(Frame::from(text.to_owned()))
     }
 
     #[test]
@@ -374,8 +374,8 @@ mod tests {
         for at_once in [false, true] {
             let pipe = Sink(Arc::default(), None, at_once);
             let parcels = vec![parcel("1"), parcel("2").unless(|| Some("too late".into())), parcel("3")];
-            let never = Fate::NeverWritten("too late".into());
-            assert_eq!(fates(pipe.clone(), parcels), [Fate::Written, never, Fate::Written]);
+            let never = WriteResult::NeverWritten("too late".into());
+            assert_eq!(fates(pipe.clone(), parcels), [WriteResult::Written, never, WriteResult::Written]);
             assert_eq!(*pipe.0.lock().unwrap(), b"1\n3\n");
         }
     }
@@ -386,9 +386,9 @@ mod tests {
             let pipe = Sink(Arc::default(), Some(4), at_once);
             let parcels = vec![parcel("1"), parcel("22222"), parcel("3")];
             let fates = fates(pipe, parcels);
-            assert_eq!(fates[0], Fate::Written);
-            assert!(matches!(fates[1], Fate::Torn(_)), "{fates:?}");
-            assert!(matches!(fates[2], Fate::NeverWritten(_)), "{fates:?}");
+            assert_eq!(fates[0], WriteResult::Written);
+            assert!(matches!(fates[1], WriteResult::Torn(_)), "{fates:?}");
+            assert!(matches!(fates[2], WriteResult::NeverWritten(_)), "{fates:?}");
         }
     }
 
@@ -396,14 +396,14 @@ mod tests {
     fn a_pipe_that_was_made_non_blocking_gets_all_of_a_large_frame() {
         let (mut reader, writer) = io::pipe().unwrap();
         rustix::io::ioctl_fionbio(&writer, true).unwrap();
-        let outbox = Outbox::into(writer, "test").unwrap();
+        let frame_writer = FrameWriter::into(writer, "test").unwrap();
         let (tell, told) = mpsc::channel();
         let large = format!("\"{}\"", "x".repeat(900_000));
-        let parcel = Parcel::of(Frame::from(large.clone()));
-        outbox.push(parcel.then(move |fate| tell.send(fate).unwrap()));
+        let parcel = QueuedFrame::of(Frame::from(large.clone()));
+        frame_writer.push(parcel.then(move |fate| tell.send(fate).unwrap()));
         let mut read = vec![0; large.len() + 1];
         io::Read::read_exact(&mut reader, &mut read).unwrap();
-        assert_eq!(told.recv().unwrap(), Fate::Written);
+        assert_eq!(told.recv().unwrap(), WriteResult::Written);
         assert_eq!(read, (large + "\n").into_bytes());
     }
 }
