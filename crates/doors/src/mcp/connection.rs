@@ -2,7 +2,7 @@
 
 use super::guarded_calls::Waiter;
 use super::id::Id;
-use super::limits::Limits;
+use super::limits::{Limits, Permit};
 use crate::caller::Caller;
 use semel_core::digest::Digest;
 use std::collections::HashSet;
@@ -29,9 +29,9 @@ impl ClientConnection {
     }
 
     /// A guarded call begins. `None`: too many at once.
-    pub fn begin_call(&self, id: &Id, progress_token: Option<String>) -> Option<Arc<Waiter>> {
+    pub fn begin_call(&self, id: &Id, progress_token: Option<String>) -> Option<(Arc<Waiter>, Permit)> {
         let permit = self.limits.call().ok()?;
-        Some(self.limits.guarded.begin(self.caller.whose(), id, progress_token, permit))
+        Some((self.limits.guarded.begin(self.caller.whose(), id, progress_token), permit))
     }
 
     pub fn end_call(&self, id: &Id, waiter: &Arc<Waiter>) {

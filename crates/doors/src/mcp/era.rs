@@ -122,7 +122,7 @@ pub async fn introduce(server: &Server, stateless: bool) -> Result<String, Strin
     if !stateless {
         let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         if let Ok(message) = Message::parse(Bytes::from_static(initialized.as_bytes())) {
-            server.link.pass(message);
+            server.link.pass(message, false);
         }
     }
     Ok(result)

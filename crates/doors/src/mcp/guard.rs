@@ -51,7 +51,8 @@ impl ClientAnswer {
 /// Takes a guarded call through the gate. Its caller may go away: it is finished and settled all the same.
 ///
 /// `None`: nobody waits for the answer any more.
-pub async fn guard(hall: &Arc<Hall>, guarded: GuardedCall) -> Option<ClientAnswer> {
+pub async fn guard(hall: &Arc<Hall>, mut guarded: GuardedCall) -> Option<ClientAnswer> {
+    let _permits = std::mem::take(&mut guarded.permits);
     let came = hall.clock.elapsed();
     let guarded = Arc::new(guarded);
     let result = pass(hall, &guarded).await;

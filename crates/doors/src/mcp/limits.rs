@@ -2,9 +2,8 @@
 
 use super::guarded_calls::GuardedCalls;
 use super::message::MESSAGE_BYTES_MAX;
-use super::permit::{Full, Permit};
 use std::sync::Arc;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Guarded calls at once.
 pub const CALLS_MAX: usize = 2_000;
@@ -24,6 +23,20 @@ const LARGE_BYTES: usize = 1 << 20;
 /// All sessions of one principal may have as much under way together as so many clients: an agent has a few, and a
 /// client that begins one session after the other has no more for it.
 const CLIENTS_OF_ONE: usize = 4;
+
+/// The right of one request to be under way. As long as there is one, its limits are there too: the next request is held
+/// to the same.
+#[derive(Debug)]
+pub struct Permit {
+    _own: OwnedSemaphorePermit,
+    /// The same among all of its principal's.
+    _of_all: Option<OwnedSemaphorePermit>,
+    _limits: Arc<Limits>,
+}
+
+/// There is no permit left now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Full;
 
 /// Several connections may share one: of a client without a session every request has a connection of its own.
 #[derive(Debug)]
@@ -92,7 +105,7 @@ impl Limits {
         let permit = |limits: &Limits| Arc::clone(of(limits)).try_acquire_many_owned(count).map_err(|_| Full);
         let own = permit(self)?;
         let of_all = self.all.as_deref().map(permit).transpose()?;
-        Ok(Permit::new(own, of_all, Arc::clone(self) as _))
+        Ok(Permit { _own: own, _of_all: of_all, _limits: Arc::clone(self) })
     }
 }
 

@@ -25,7 +25,6 @@ mod listing;
 pub mod message;
 mod own_key;
 pub mod own_tools;
-mod permit;
 pub mod probe;
 pub mod render;
 pub mod result;

@@ -6,9 +6,9 @@ use super::frame::Frame;
 use super::guarded_calls::Waiter;
 use super::id::Id;
 use super::intent;
+use super::limits::Permit;
 use super::message::{Message, text};
 use super::own_tools;
-use super::permit::Permit;
 use super::server::Server;
 use super::tools::Tools;
 use crate::call_options::CallOptions;
@@ -39,8 +39,8 @@ pub struct GuardedCall {
     pub connection: Arc<ClientConnection>,
     pub tools: Arc<Tools>,
     pub waiter: Arc<Waiter>,
-    /// Held until it has its answer.
-    _room: Option<Permit>,
+    /// Held until it has its answer, also where another task still works on it.
+    pub permits: Vec<Permit>,
     /// The credential of its caller, where that can be revoked.
     pub token: Option<Revocable>,
 }
@@ -88,12 +88,13 @@ pub fn route(
     let Ok(room) = connection.limits.room_for(message.bytes.len()) else {
         return CallRoute::Answer(not_now(id, "too much in flight; nothing was sent"));
     };
-    let Some(waiter) = connection.begin_call(id, call.progress_token.clone()) else {
+    let Some((waiter, permit)) = connection.begin_call(id, call.progress_token.clone()) else {
         return CallRoute::Answer(not_now(id, "too many calls at once; nothing was sent"));
     };
     let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
+    let permits = room.into_iter().chain([permit]).collect();
     let token = None;
-    let guarded = GuardedCall { call, rule, server, connection, tools, waiter, _room: room, token };
+    let guarded = GuardedCall { call, rule, server, connection, tools, waiter, permits, token };
     CallRoute::Guard(Box::new(guarded))
 }
 

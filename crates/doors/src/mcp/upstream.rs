@@ -118,14 +118,14 @@ impl<'a> ToolUpstream<'a> {
             LastSend::By(last) => Some(last),
             LastSend::WhileAlive => None,
         });
-        LinkRequest { id, frame, last_moment }
+        LinkRequest { id, frame, last_moment, is_read: false }
     }
 
     /// Asks the tool itself what it would do. Its rule says that this argument makes it change nothing.
     pub async fn own_dry_run(&self, name: &str, value: Json) -> Result<Value, String> {
         let id = self.server.next_id();
         let frame = self.call.request(&id, KeyUpstream::Stripped, &[(name, value)]);
-        let asked = self.server.link.exchange(LinkRequest { id, frame, last_moment: None });
+        let asked = self.server.link.exchange(LinkRequest { id, frame, last_moment: None, is_read: false });
         let answer = match tokio::time::timeout(OWN_DRY_RUN_TAKES_MAX, asked).await {
             Ok(exchange) => exchange.into_reply()?,
             Err(_) => return Err("it did not answer".to_owned()),

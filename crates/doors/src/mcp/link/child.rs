@@ -69,7 +69,7 @@ impl ChildLink {
     }
 
     pub async fn exchange(&self, request: LinkRequest) -> Exchange {
-        let LinkRequest { id, frame, last_moment } = request;
+        let LinkRequest { id, frame, last_moment, .. } = request;
         let Some(answered) = self.waiting.add(&id) else {
             return Exchange::NeverSent("the server has ended".into());
         };

@@ -33,19 +33,11 @@ impl Link {
         }
     }
 
-    /// Passes a message on as it came.
-    pub fn pass(&self, message: Message) {
+    /// Passes a message on as it came. `is_read`: a call that is known to change nothing.
+    pub fn pass(&self, message: Message, is_read: bool) {
         match self {
             Link::Child(child) => child.pass(message.bytes),
-            Link::Remote(remote) => remote.pass(message),
-        }
-    }
-
-    /// The same for a call that is known to change nothing.
-    pub fn pass_read(&self, message: Message) {
-        match self {
-            Link::Child(child) => child.pass(message.bytes),
-            Link::Remote(remote) => remote.pass_read(message),
+            Link::Remote(remote) => remote.pass(message, is_read),
         }
     }
 
@@ -61,14 +53,6 @@ impl Link {
         match self {
             Link::Child(child) => child.exchange(request).await,
             Link::Remote(remote) => remote.exchange(request).await,
-        }
-    }
-
-    /// A request that changes nothing.
-    pub async fn ask(&self, request: LinkRequest) -> Exchange {
-        match self {
-            Link::Child(child) => child.exchange(request).await,
-            Link::Remote(remote) => remote.ask(request).await,
         }
     }
 }

@@ -14,6 +14,8 @@ pub struct LinkRequest {
     pub frame: Frame,
     /// After this instant it must not be sent any more.
     pub last_moment: Option<At>,
+    /// It changes nothing, so that it may be sent once more in a new session.
+    pub is_read: bool,
 }
 
 /// The result of sending a request.

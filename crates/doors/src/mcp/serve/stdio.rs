@@ -258,15 +258,14 @@ impl ClientSide for Arc<Stdio> {
         let PassedRequest { id, message, check, is_read, .. } = request;
         match self.add(&id, PendingRequest::Sent(check)) {
             Err(refused) => refused.frame.into_iter().for_each(|frame| self.send(frame)),
-            Ok(()) if is_read => self.server.link.pass_read(message),
-            Ok(()) => self.server.link.pass(message),
+            Ok(()) => self.server.link.pass(message, is_read),
         }
     }
 
     async fn forward(self, message: Message, cancels: Option<Id>) {
         let is_unsent = cancels.is_some_and(|id| self.lock().cancel(&id));
         if !is_unsent {
-            self.server.link.pass(message);
+            self.server.link.pass(message, false);
         }
     }
 

@@ -146,7 +146,8 @@ impl Stage {
         let tools = server.tools("{}").await;
         match route(hall, &id, &message, server, connection, &tools, &CallOptions::default()) {
             CallRoute::Pass => {
-                let outgoing = LinkRequest { id, frame: message.bytes.into(), last_moment: None };
+                let outgoing =
+                    LinkRequest { id, frame: message.bytes.into(), last_moment: None, is_read: false };
                 let passed = server.link.exchange(outgoing).await;
                 Seen { word: Word::Ran, ok: true, code: None, effect: None, text: format!("{passed:?}") }
             }

@@ -34,27 +34,18 @@ impl RemoteLink {
         }
     }
 
-    /// Passes a client's message on as it came, in the order in which they came.
-    pub fn pass(&self, message: Message) {
-        let is_read = message.method().is_some_and(|method| ASKS.contains(&method));
-        self.queue(message, is_read);
-    }
-
-    /// The same for a call that is known to change nothing.
-    pub fn pass_read(&self, message: Message) {
-        self.queue(message, true);
-    }
-
-    fn queue(&self, message: Message, is_read: bool) {
-        if let Some(session) = self.session() {
-            session.lock().passing += 1;
-            if message.request_id().is_some() && message.method() == Some(INITIALIZE) {
-                session.greets.send_replace(true);
-            }
-            let working = session.busy.begin();
-            if session.queue.send(QueuedMessage { message, is_read, working }).is_err() {
-                session.passed();
-            }
+    /// Passes a client's message on as it came, in the order in which they came. `is_read`: a call that is known to
+    /// change nothing.
+    pub fn pass(&self, message: Message, is_read: bool) {
+        let Some(session) = self.session() else { return };
+        let is_read = is_read || message.method().is_some_and(|method| ASKS.contains(&method));
+        session.lock().passing += 1;
+        if message.request_id().is_some() && message.method() == Some(INITIALIZE) {
+            session.greets.send_replace(true);
+        }
+        let working = session.busy.begin();
+        if session.queue.send(QueuedMessage { message, is_read, working }).is_err() {
+            session.passed();
         }
     }
 
@@ -140,12 +131,9 @@ impl RemoteLink {
 
     async fn carry_request(self, id: Id, message: Message, is_read: bool) {
         let Some(session) = self.session() else { return };
-        let outgoing = LinkRequest { id: id.clone(), frame: Frame::from(message.bytes), last_moment: None };
-        let exchange = match is_read {
-            true => self.ask(outgoing).await,
-            false => self.exchange(outgoing).await,
-        };
-        let answer = exchange.into_reply().or_else(|why| {
+        let outgoing =
+            LinkRequest { id: id.clone(), frame: Frame::from(message.bytes), last_moment: None, is_read };
+        let answer = self.exchange(outgoing).await.into_reply().or_else(|why| {
             let words = format!("semel has no answer from {}: {why}", self.client.target());
             Message::parse(Frame::refusal(&id, -32603, &words, None).to_bytes())
         });

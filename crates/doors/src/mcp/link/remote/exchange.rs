@@ -61,23 +61,15 @@ impl From<Exchange> for RemoteAnswer {
 }
 
 impl RemoteLink {
-    /// Sends once, and follows the answer to its end.
+    /// Sends once, and follows the answer to its end. A read is sent once more in a new session where the server has
+    /// forgotten the one there was.
     pub async fn exchange(&self, request: LinkRequest) -> Exchange {
-        let LinkRequest { id, frame, last_moment } = request;
-        match Message::parse(frame.to_bytes()) {
-            Ok(message) => self.exchange_in_session(&id, &message, last_moment, Try::First).await.exchange,
-            Err(_) => Exchange::NeverSent("the request is no message".into()),
-        }
-    }
-
-    /// A request that changes nothing: where the server has forgotten the session, it is sent once more in a new one.
-    pub async fn ask(&self, request: LinkRequest) -> Exchange {
-        let LinkRequest { id, frame, last_moment } = request;
+        let LinkRequest { id, frame, last_moment, is_read } = request;
         let Ok(message) = Message::parse(frame.to_bytes()) else {
             return Exchange::NeverSent("the request is no message".into());
         };
         match self.exchange_in_session(&id, &message, last_moment, Try::First).await {
-            RemoteAnswer { forgot: true, .. } if self.session().is_some() => {
+            RemoteAnswer { forgot: true, .. } if is_read && self.session().is_some() => {
                 self.exchange_in_session(&id, &message, last_moment, Try::Second).await.exchange
             }
             RemoteAnswer { exchange, .. } => exchange,

@@ -155,7 +155,7 @@ impl ChildServer {
         params.set("requestId", own.as_json().to_owned());
         let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#);
         if let Ok(message) = Message::parse(Bytes::from(text)) {
-            self.server.link.pass(message);
+            self.server.link.pass(message, false);
         }
     }
 
@@ -172,7 +172,7 @@ impl ChildServer {
         check: AnswerCheck,
     ) -> ClientAnswer {
         let frame = Frame::from(renamed.message.bytes.clone());
-        let outgoing = LinkRequest { id: renamed.own.clone(), frame, last_moment: None };
+        let outgoing = LinkRequest { id: renamed.own.clone(), frame, last_moment: None, is_read: false };
         let answer = match self.server.link.exchange(outgoing).await.into_reply() {
             Ok(answer) => answer,
             Err(why) => {

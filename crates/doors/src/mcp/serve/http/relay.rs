@@ -160,7 +160,7 @@ impl Listener for RelayListener {
                 if let (Some(server), Ok(message)) =
                     (server.filter(|server| server.link.has_room()), Message::parse(frame.to_bytes()))
                 {
-                    server.link.pass(message);
+                    server.link.pass(message, false);
                 }
             }
             // A log line, or whatever else: it may quote what one client did, and which one that was cannot be told.
