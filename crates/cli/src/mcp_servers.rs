@@ -107,12 +107,7 @@ pub fn ask(
     let (name, link) = (name.to_owned(), Link::Remote(link));
     let server =
         Arc::new(Server::new(name, authority, settings(configured), link, server_runtime::instance()));
-    Ok(Box::pin(async move {
-        if era::introduce(&server, false).await.is_err() {
-            era::introduce(&server, true).await?;
-        }
-        Ok(server)
-    }))
+    Ok(Box::pin(async move { era::introduce_either(&server).await.map(|_| server) }))
 }
 
 /// What a server says of its own accord while it is asked concerns nobody.

@@ -33,7 +33,7 @@ const PARAMS: [&str; 7] =
 /// Ids of model calls are short tokens.
 const CALL_ID_CHARS_MAX: usize = 255;
 
-/// A name that is not known is told to whoever wrote it, and need not be told whole.
+/// An unknown name is told to its writer, and need not be told whole.
 const NAME_CHARS_TOLD: usize = 64;
 
 /// The abilities that a client of 2026-07-28 states with every request.
@@ -273,7 +273,8 @@ fn meta_upstream(params: &Members<'_>) -> Option<String> {
     (meta.remove(META_RUN) | meta.remove(META_DRY_RUN)).then(|| meta.to_string())
 }
 
-/// Whether a wish for a dry run is one, as JSON. Whoever says it in other words than `true` must not get the effect.
+/// Whether a value asks for a dry run, as JSON. A client that says so in other words than `true` must not get the
+/// effect.
 fn asks(json: &str) -> bool {
     !matches!(json, "null" | "false" | "0" | "\"\"" | "\"false\"")
 }

@@ -37,7 +37,7 @@ pub async fn session_alone(stateless: &Server, session: &Server) -> Option<Strin
         *check = EraCheck::Stateless;
         return None;
     }
-    // It is not initialised a second time: each time it might begin a session that nobody ends.
+    // It is not initialised a second time: each time it might begin a session that is never ended.
     let agreed = match known {
         Some(agreed) => Some(agreed),
         None => greeted(session, "initialize", session_params())
@@ -126,6 +126,14 @@ pub async fn introduce(server: &Server, stateless: bool) -> Result<String, Strin
         }
     }
     Ok(result)
+}
+
+/// The same as a client of the first era, or of the second where the server does not speak the first.
+pub async fn introduce_either(server: &Server) -> Result<String, String> {
+    match introduce(server, false).await {
+        Ok(result) => Ok(result),
+        Err(_) => introduce(server, true).await,
+    }
 }
 
 /// With which `_meta` semel itself asks a server that it has been introduced to.

@@ -46,11 +46,17 @@ impl ClientAnswer {
     pub fn plain(frame: Frame) -> ClientAnswer {
         ClientAnswer { frame, is_success: false, delivery: None, task_end: None }
     }
+
+    /// It has reached its caller. Within a runtime.
+    pub fn has_left(self) {
+        self.delivery.into_iter().for_each(Delivery::mark);
+        self.task_end.into_iter().for_each(TaskEndDelivery::has_left);
+    }
 }
 
 /// Takes a guarded call through the gate. Its caller may go away: it is finished and settled all the same.
 ///
-/// `None`: nobody waits for the answer any more.
+/// `None`: the caller no longer waits for the answer.
 pub async fn guard(hall: &Arc<Hall>, mut guarded: GuardedCall) -> Option<ClientAnswer> {
     let _permits = std::mem::take(&mut guarded.permits);
     let came = hall.clock.elapsed();

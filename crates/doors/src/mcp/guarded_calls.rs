@@ -1,4 +1,4 @@
-//! Guarded calls that are under way, by whose they are and the id that their client gave them. What was sent is finished
+//! Guarded calls that are under way, by their caller and the id that it gave them. A call that was sent is finished
 //! (rule 12), so a cancel of one of these goes no further.
 
 use super::id::Id;

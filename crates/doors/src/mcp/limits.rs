@@ -24,8 +24,8 @@ const LARGE_BYTES: usize = 1 << 20;
 /// client that begins one session after the other has no more for it.
 const CLIENTS_OF_ONE: usize = 4;
 
-/// The right of one request to be under way. As long as there is one, its limits are there too: the next request is held
-/// to the same.
+/// The right of one request to be under way. As long as there is one, its limits are there too: the next request is
+/// held to the same.
 #[derive(Debug)]
 pub struct Permit {
     _own: OwnedSemaphorePermit,

@@ -19,11 +19,11 @@ pub trait LineHandler {
     fn has_room(&self) -> bool;
 }
 
-/// A pipe with who hears it.
+/// A pipe and the handler of its lines.
 pub struct LineReader {
     pipe: OwnedFd,
     pieces: LineBuffer,
-    hearer: Box<dyn LineHandler + Send>,
+    handler: Box<dyn LineHandler + Send>,
     /// Lines may have been read that there was no room for.
     holds_back: bool,
 }
@@ -34,30 +34,30 @@ impl fmt::Debug for LineReader {
     }
 }
 
-/// How soon a hearer is asked again that had no room. Whoever has so much to read first is in no hurry.
+/// How soon a handler is asked again that had no room. A peer that has so much to read first is in no hurry.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
 impl LineReader {
-    pub fn new(pipe: impl Into<OwnedFd>, hearer: impl LineHandler + Send + 'static) -> LineReader {
+    pub fn new(pipe: impl Into<OwnedFd>, handler: impl LineHandler + Send + 'static) -> LineReader {
         let (pipe, pieces) = (pipe.into(), LineBuffer::default());
-        LineReader { pipe, pieces, hearer: Box::new(hearer), holds_back: false }
+        LineReader { pipe, pieces, handler: Box::new(handler), holds_back: false }
     }
 
     /// Reads all of them to their ends. Blocks: for a thread of its own.
-    pub fn read_all(mut line_readers: Vec<LineReader>) {
-        while !line_readers.is_empty() {
-            read_some(&mut line_readers, None);
+    pub fn read_all(mut readers: Vec<LineReader>) {
+        while !readers.is_empty() {
+            read_some(&mut readers, None);
         }
     }
 
     /// The same in a thread that also does what the messages set off, for as long as there is a process.
-    pub fn read_and_run_tasks(mut line_readers: Vec<LineReader>, runtime: &Handle) {
+    pub fn read_and_run_tasks(mut readers: Vec<LineReader>, runtime: &Handle) {
         let _within = runtime.enter();
         // Without them the runtime does it all.
-        let Ok(mut tasks) = LocalTasks::here() else { return LineReader::read_all(line_readers) };
+        let Ok(mut tasks) = LocalTasks::here() else { return LineReader::read_all(readers) };
         loop {
             tasks.go_on();
-            read_some(&mut line_readers, Some(&mut tasks));
+            read_some(&mut readers, Some(&mut tasks));
         }
     }
 
@@ -66,14 +66,14 @@ impl LineReader {
         if self.holds_back {
             self.hand_on();
         }
-        !self.holds_back && self.hearer.has_room()
+        !self.holds_back && self.handler.has_room()
     }
 
     fn hand_on(&mut self) {
         self.holds_back = true;
-        while self.hearer.has_room() {
+        while self.handler.has_room() {
             match self.pieces.take_line() {
-                Some(line) => self.hearer.line(line),
+                Some(line) => self.handler.line(line),
                 None => {
                     self.holds_back = false;
                     break;
@@ -87,30 +87,29 @@ impl LineReader {
         let pipe = &self.pipe;
         let goes_on = match self.pieces.fill(|room| Ok(rustix::io::read(pipe, room)?)) {
             Ok(count) => count > 0,
-            // Somebody else was faster.
+            // Another reader was faster.
             Err(error) => error.kind() == io::ErrorKind::WouldBlock,
         };
         self.hand_on();
         if !goes_on && let Some(rest) = self.pieces.take_rest() {
-            self.hearer.line(rest);
+            self.handler.line(rest);
         }
         goes_on
     }
 }
 
 /// Waits until one of them can be read, or a task goes on, and reads each once that can.
-fn read_some(line_readers: &mut Vec<LineReader>, tasks: Option<&mut LocalTasks>) {
-    let mut have_news = have_news(line_readers, tasks).into_iter();
-    line_readers.retain_mut(|line_reader| !have_news.next().unwrap_or_default() || line_reader.read_once());
+fn read_some(readers: &mut Vec<LineReader>, tasks: Option<&mut LocalTasks>) {
+    let mut have_news = have_news(readers, tasks).into_iter();
+    readers.retain_mut(|reader| !have_news.next().unwrap_or_default() || reader.read_once());
 }
 
 /// Which of them can be read without waiting, and have room. Waits until one may be such, or a task goes on.
-fn have_news(line_readers: &mut [LineReader], tasks: Option<&mut LocalTasks>) -> Vec<bool> {
-    let mut answers: Vec<bool> = line_readers.iter_mut().map(LineReader::has_room).collect();
-    let with_room = line_readers.iter().zip(&answers).filter(|(_, has_room)| **has_room);
-    let mut asked: Vec<_> =
-        with_room.map(|(line_reader, _)| PollFd::new(&line_reader.pipe, PollFlags::IN)).collect();
-    let wait = (asked.len() < line_readers.len()).then_some(&LOOK_AGAIN);
+fn have_news(readers: &mut [LineReader], tasks: Option<&mut LocalTasks>) -> Vec<bool> {
+    let mut answers: Vec<bool> = readers.iter_mut().map(LineReader::has_room).collect();
+    let with_room = readers.iter().zip(&answers).filter(|(_, has_room)| **has_room);
+    let mut asked: Vec<_> = with_room.map(|(reader, _)| PollFd::new(&reader.pipe, PollFlags::IN)).collect();
+    let wait = (asked.len() < readers.len()).then_some(&LOOK_AGAIN);
     asked.extend(tasks.iter().map(|tasks| PollFd::new(&tasks.rings, PollFlags::IN)));
     // Where a signal interrupts it, none is.
     let any = poll(&mut asked, wait).is_ok_and(|count| count > 0);
@@ -150,14 +149,14 @@ mod tests {
     fn two_pipes_are_read_by_one_thread_each_to_its_end() {
         let (tell, told) = mpsc::channel();
         let open = Arc::new(AtomicBool::new(true));
-        let (line_readers, mut writers): (Vec<_>, Vec<_>) = (0..2)
+        let (readers, mut writers): (Vec<_>, Vec<_>) = (0..2)
             .map(|_| {
                 let (reader, writer) = io::pipe().unwrap();
                 (LineReader::new(reader, Tells(tell.clone(), Arc::clone(&open))), writer)
             })
             .unzip();
         drop(tell);
-        let reading = std::thread::spawn(|| LineReader::read_all(line_readers));
+        let reading = std::thread::spawn(|| LineReader::read_all(readers));
         writers[1].write_all(b"{}\n{\"a\"").unwrap();
         assert_eq!(told.recv().unwrap(), text("{}"));
         writers[0].write_all(b"1\n").unwrap();
@@ -182,11 +181,11 @@ mod tests {
         let open = Arc::new(AtomicBool::new(false));
         let (full, mut to_full) = io::pipe().unwrap();
         let (free, mut to_free) = io::pipe().unwrap();
-        let line_readers = vec![
+        let readers = vec![
             LineReader::new(full, Tells(tell.clone(), Arc::clone(&open))),
             LineReader::new(free, Tells(tell, Arc::new(AtomicBool::new(true)))),
         ];
-        let reading = std::thread::spawn(|| LineReader::read_all(line_readers));
+        let reading = std::thread::spawn(|| LineReader::read_all(readers));
         to_full.write_all(b"\"full\"\n").unwrap();
         to_free.write_all(b"\"free\"\n").unwrap();
         assert_eq!(told.recv().unwrap(), text("\"free\""));

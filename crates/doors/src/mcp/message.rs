@@ -1,7 +1,7 @@
 //! One JSON-RPC message: the bytes as they came, and the few facts by which it is routed.
 //!
-//! Nothing is re-typed through a schema. What semel does not act on goes on as the same bytes, so that members and
-//! numbers which this version has never heard of survive.
+//! Nothing is re-typed through a schema. Parts that semel does not act on leave as the same bytes, so that members
+//! and numbers which this version has never heard of survive.
 
 use super::frame::Frame;
 use super::id::Id;
@@ -51,7 +51,7 @@ struct Places {
     content: Option<Range<usize>>,
 }
 
-/// Why bytes are not a message, in words for whoever sent them.
+/// Why bytes are not a message, in words for their sender.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAMessage {
     #[error("it is not JSON: {0}")]
@@ -79,7 +79,7 @@ impl NotAMessage {
         }
     }
 
-    /// The answer to whoever sent it.
+    /// The answer to its sender.
     pub fn complaint(&self) -> Frame {
         let words = format!("semel passed nothing on: {self}");
         match self {
@@ -181,7 +181,7 @@ impl Message {
         if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
             return Err(NotAMessage::Batch);
         }
-        // All of it: also what is passed over must be text to whoever reads it next.
+        // All of it: parts that are passed over must be text to the next reader too.
         let whole = std::str::from_utf8(&bytes).map_err(|error| NotAMessage::NotJson(error.to_string()))?;
         let envelope: Envelope<'_> = serde_json::from_str(whole).map_err(|error| match error.classify() {
             // JSON it is: a number, a text.
@@ -191,7 +191,7 @@ impl Message {
         let part = |raw: &RawValue| bytes.slice_ref(raw.get().as_bytes());
         let id = envelope.id.and_then(|id| Id::from_json(id.get()));
         if let Some(why) = envelope.ambiguous {
-            // Of an answer it would be the id of somebody else's request.
+            // Of an answer it would be the id of another peer's request.
             let asks = envelope.method.is_some() && !envelope.id_is_ambiguous;
             return Err(NotAMessage::TwoReadings { why, id: id.filter(|_| asks) });
         }
@@ -246,7 +246,7 @@ impl Message {
         Some(Frame::new(parts))
     }
 
-    /// With another `result` or `error`, in an envelope that is nobody's.
+    /// With another `result` or `error`, in an envelope of semel's own.
     pub fn with_body(self, body: Bytes) -> Message {
         Message { body: Some(body), places: Places::default(), ..self }
     }

@@ -47,7 +47,7 @@ impl ProbeSubject<'_> {
         }
     }
 
-    /// Whether a reported success is true. An error means that nobody can tell.
+    /// Whether a reported success is true. An error means that it cannot be told.
     pub async fn confirm(self, confirm: &Confirm, reply: &Json) -> Result<bool, String> {
         let (action, meta) = (self.server.action(&self.call.tool), self.call.meta());
         self.asker(&action, &meta, None, Some(reply)).confirms(confirm).await

@@ -1,4 +1,4 @@
-//! From what a call got to the response that a client, and a model behind it, can use.
+//! From the answer of a call to the response that a client, and a model behind it, can use.
 
 use super::call::{AGAIN, META_RECEIPT, ToolCall};
 use super::frame::Frame;
@@ -19,7 +19,7 @@ use semel_gate::{GivenReply, Passed};
 use serde_json::{Value, json};
 
 /// The most that is kept of an answer: a document or a picture inside it fits. Of a larger one only the fact is kept,
-/// for nobody could read it for secrets.
+/// for it could not be searched for secrets.
 pub const REPLY_BYTES_MAX: usize = json::TEXT_BYTES_MAX;
 
 /// A response as the ledger keeps it: its result or its error, as they came but for secrets.
@@ -67,7 +67,7 @@ pub struct RenderContext<'a> {
 pub enum LookWith<'a> {
     /// The one that the rule's probe asks.
     Probe(&'a str),
-    /// Some that only read. Which of them shows it, nobody says.
+    /// Some that only read. Which of them shows it is not known.
     Reads(Vec<&'a str>),
     /// The server has not said what tools it has.
     NotKnown,

@@ -10,7 +10,7 @@ pub const READ_BYTES_MAX: usize = 1 << 20;
 /// Blocks of such a result that are read, of either end.
 const BLOCKS_MAX: usize = 8;
 
-/// Errors are words; nobody needs more of them, of either end, to read one.
+/// Errors are words; no more of them, of either end, is needed to read one.
 const WORDS_BYTES_MAX: usize = 16 * 1024;
 
 /// A result as expressions see it: its structured content, else its text as JSON, else the text itself. A text
@@ -19,7 +19,7 @@ pub fn value(result: &Members<'_>) -> Json {
     structure(result).unwrap_or_else(|| of_words(&words(result)))
 }
 
-/// The same, if it can be read whole: whoever looks for something and is shown a part would find nothing.
+/// The same, if it can be read whole: a search in a part of it would find nothing.
 pub fn whole(result: &Members<'_>) -> Option<Json> {
     if result.get("structuredContent").is_some_and(|value| value.len() > READ_BYTES_MAX) {
         return None;

@@ -48,7 +48,7 @@ pub struct Server {
     shared: Arc<ServerCommon>,
 }
 
-/// ServerCommon by all ways to the server.
+/// Shared by all ways to the server.
 #[derive(Debug)]
 struct ServerCommon {
     ids: AtomicU64,
@@ -69,7 +69,7 @@ struct ServerView {
     tasks: Arc<Tasks>,
 }
 
-/// More callers are not remembered: whoever comes again is shown the listing anew.
+/// More callers are not remembered: for a forgotten one the server is asked anew.
 const OTHERS_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
@@ -168,7 +168,7 @@ impl Server {
         format!("mcp:{}/{tool}", self.name)
     }
 
-    /// An id that nobody else uses with this server.
+    /// An id that no other request to this server has.
     pub fn next_id(&self) -> Id {
         let ServerCommon { instance, ids, .. } = &*self.shared;
         Id::own(instance, ids.fetch_add(1, Ordering::Relaxed))
@@ -204,7 +204,7 @@ impl Server {
         let mut tools = match (first, known.leafing.take()) {
             (true, _) => Tools::default(),
             (false, Some(tools)) => tools,
-            // The first page was somebody else's.
+            // The first page was another client's.
             (false, None) => return,
         };
         match tools.add_page(result) {
@@ -216,7 +216,7 @@ impl Server {
         }
     }
 
-    /// The tools; asks for them if nobody has. A server that does not tell has none that are known.
+    /// The tools; asks for them unless they are known. Of a server that does not tell none are known.
     pub async fn tools(&self, meta: &str) -> Arc<Tools> {
         if let Some(tools) = self.known_tools() {
             return tools;

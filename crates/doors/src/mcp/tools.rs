@@ -116,7 +116,7 @@ impl Definition {
 /// The mark of an argument that is mirrored.
 const MIRRORED: &str = "x-mcp-header";
 
-/// Nobody writes arguments within arguments deeper than this, and a schema may go down without end.
+/// Arguments within arguments go no deeper than this, and a schema may go down without end.
 const MIRRORED_DEPTH_MAX: usize = 16;
 
 fn mirrored(members: &Members<'_>) -> Vec<(String, Vec<String>)> {
@@ -128,7 +128,7 @@ fn mirrored(members: &Members<'_>) -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// Only what is reached by `properties` alone counts: of all else nobody knows beforehand where it will stand.
+/// Only arguments that are reached by `properties` alone count: where all others will stand is not known beforehand.
 fn find_mirrored(schema: &Members<'_>, way: &mut Vec<String>, found: &mut Vec<(String, Vec<String>)>) {
     if way.len() >= MIRRORED_DEPTH_MAX {
         return;

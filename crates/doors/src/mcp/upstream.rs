@@ -53,7 +53,7 @@ pub struct ToolUpstream<'a> {
     effect: Option<EffectId>,
     /// Whether a failure of it that proves nothing is a doubt.
     must_happen_once: bool,
-    /// Its caller has the handle of a task that somebody else's attempt began.
+    /// Its caller has the handle of a task that another attempt began.
     has_handle: bool,
     /// The newest answer of the server.
     pub live: Option<Message>,
@@ -199,8 +199,8 @@ impl<'a> ToolUpstream<'a> {
         AnswerReading { meaning, line: line.unwrap_or_else(|| NOT_TOLD.to_owned()) }
     }
 
-    /// A task is followed to its end. What is recorded is its handle, which a repeat of the call must get, and its end,
-    /// for a repeat that wants no task.
+    /// A task is followed to its end. The record has its handle, which a repeat of the call must get, and its end, for a
+    /// repeat that wants no task.
     async fn follow(&mut self, answer: Message, handle: TaskHandle) -> (Outcome, Option<Vec<u8>>) {
         let recorded = render::recorded(&answer, &self.secrets());
         let mut learnt = Arc::default();
@@ -247,7 +247,7 @@ impl<'a> ToolUpstream<'a> {
 
 impl Upstream for ToolUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        // A call that was sent is finished for the next caller; one that was not is not begun for nobody.
+        // A call that was sent is finished for the next caller; one that was not is not begun without a caller.
         if self.client.as_ref().is_some_and(|client| client.waiter.gave_up()) {
             let why = "it was cancelled before anything was sent".to_owned();
             return Err(NotStarted { why, data: Value::Null });

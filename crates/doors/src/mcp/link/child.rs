@@ -1,5 +1,5 @@
-//! A server on standard input and output: one process, started once. What dies with it is surfaced, and never sent
-//! again to another.
+//! A server on standard input and output: one process, started once. A request that dies with it is surfaced, and
+//! never sent again to another.
 
 use super::request::{Exchange, LinkRequest, Listener};
 use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
@@ -53,7 +53,8 @@ impl ChildLink {
         }
     }
 
-    /// Whether nobody will answer any more. It is so before whoever waited learns it, and the exit code may come later.
+    /// Whether no answer will come any more. It is so before the waiting requests learn it, and the exit code may come
+    /// later.
     pub fn has_ended(&self) -> bool {
         self.waiting.lock().is_none() || self.exited.borrow().is_some()
     }
@@ -136,7 +137,7 @@ struct PendingTable {
     answered: VecDeque<Id>,
 }
 
-/// A request that nobody waits for any more, however that came.
+/// Forgets a request that is no longer waited for, however that came.
 struct PendingGuard<'a> {
     waiting: &'a PendingReplies,
     id: &'a Id,
@@ -159,7 +160,7 @@ impl PendingReplies {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None` once the server's output has ended: nobody will answer any more.
+    /// `None` once the server's output has ended: no answer will come any more.
     fn add(&self, id: &Id) -> Option<oneshot::Receiver<Exchange>> {
         let (tell, answered) = oneshot::channel();
         self.lock().as_mut()?.unanswered.insert(id.clone(), tell);
@@ -203,13 +204,13 @@ impl PendingReplies {
         self.lock().as_ref()?.unanswered.keys().find(within).cloned()
     }
 
-    /// Everybody who waits learns that no answer will come.
+    /// All waiting requests learn that no answer will come.
     fn close(&self) {
         self.lock().take();
     }
 }
 
-/// The server's output, before anybody listens.
+/// The server's output, before it is listened to.
 #[derive(Debug)]
 pub struct ChildOutput {
     waiting: Arc<PendingReplies>,
@@ -223,7 +224,7 @@ impl ChildOutput {
         thread("from-server", move || LineReader::read_all(vec![line_reader]))
     }
 
-    /// For whoever reads it beside other pipes.
+    /// To be read beside other pipes.
     pub fn line_reader(self, listener: impl Listener) -> LineReader {
         let reader = ServerReader { waiting: self.waiting, listener, went_to: None };
         LineReader::new(self.output, reader)

@@ -15,7 +15,7 @@ pub enum PendingRequest {
     Sent(AnswerCheck),
 }
 
-/// An answer that belongs to no request reaches nobody. An id that is used twice at once, which the protocol forbids,
+/// An answer that belongs to no request is dropped. An id that is used twice at once, which the protocol forbids,
 /// is answered twice.
 #[derive(Debug, Default)]
 pub struct PendingRequests {
@@ -47,7 +47,7 @@ impl PendingRequests {
         self.take(id, |request| *request == PendingRequest::Unsent).is_some()
     }
 
-    /// The client gives a request up. `true`: nothing of it was sent. Else the server has it, or nobody knows it.
+    /// The client gives a request up. `true`: nothing of it was sent. Else the server has it, or it is not known.
     pub fn cancel(&mut self, id: &Id) -> bool {
         let dropped = self.by_id.remove(id).unwrap_or_default();
         self.count -= dropped.len();

@@ -4,7 +4,6 @@ use super::answer_check::{AnswerCheck, CheckedAnswer};
 use super::dispatch::{ClientSide, Dispatcher, OwnAnswer, PassedRequest};
 use super::pending_requests::{PendingRequest, PendingRequests};
 use crate::call_options::CallOptions;
-use crate::delivery::Delivery;
 use crate::hall::Hall;
 use crate::local_tasks;
 use crate::mcp::connection::ClientConnection;
@@ -19,7 +18,6 @@ use crate::mcp::link::request::Listener;
 use crate::mcp::message::{Message, MessageKind, text};
 use crate::mcp::route::GuardedCall;
 use crate::mcp::server::Server;
-use crate::mcp::task::query::TaskEndDelivery;
 use crate::mcp::tools::Tools;
 use crate::mcp::version;
 use crate::wire::members::Members;
@@ -46,8 +44,8 @@ pub struct Stdio {
     met: OnceCell<()>,
     runtime: Handle,
     has_breached: AtomicBool,
-    /// Where lines go that are no messages, once there is one. The log's reader may stop, and then nobody else should
-    /// wait for it.
+    /// Where lines go that are no messages, once there is one. The log's reader may stop reading, and then no message
+    /// should wait for it.
     log: OnceLock<Option<FrameWriter>>,
 }
 
@@ -167,8 +165,7 @@ impl Stdio {
         self.to_client.push(QueuedFrame::of(frame).then(move |fate| {
             if fate == WriteResult::Written {
                 let _within = this.runtime.enter();
-                answer.delivery.into_iter().for_each(Delivery::mark);
-                answer.task_end.into_iter().for_each(TaskEndDelivery::has_left);
+                answer.has_left();
             }
             drop(working);
         }));
@@ -178,7 +175,7 @@ impl Stdio {
         let body = message.body.clone().unwrap_or_default();
         match &message.kind {
             MessageKind::Response { id: Some(id), failed } => {
-                // Else it is a second answer, or one to a question that nobody has asked.
+                // Else it is a second answer, or one to no request at all.
                 let Some(check) = self.lock().take_sent(id) else { return };
                 if let (AnswerCheck::Hello { method, params, .. }, true) = (&check, *failed)
                     && method == "initialize"
@@ -283,7 +280,7 @@ impl ClientSide for Arc<Stdio> {
     }
 }
 
-/// Hears the client.
+/// The lines of the client.
 #[derive(Debug)]
 pub struct ClientInput {
     pub stdio: Arc<Stdio>,

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 /// How often a server that does not say is asked.
 const POLL_EVERY: Duration = Duration::from_secs(1);
-/// Nobody is asked more often, and nobody is left alone for longer, whatever it says.
+/// No server is asked more often, and none is left alone for longer, whatever it says.
 const POLL_BOUNDS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
 /// How long a task that does not say is followed.
 const LIVES_DEFAULT: Duration = Duration::from_secs(24 * 3600);
@@ -39,7 +39,7 @@ pub struct TaskEnd {
 }
 
 impl FollowedTask<'_> {
-    /// Asks now and then, and at once when somebody has `learnt` the end.
+    /// Asks now and then, and at once when the client has `learnt` the end.
     pub async fn to_its_end(self, clock: &RuntimeClock, learnt: &Notify) -> TaskEnd {
         let TaskHandle { poll_every_ms, lives_ms, id, .. } = self.handle;
         let every =

@@ -82,7 +82,7 @@ impl TaskQuery {
         let end = tasks.end_of(&self.task);
         let tells = match answer {
             Ok(answer) => self.is_told_end(answer),
-            // From a server that does not know an ended task any more nobody can learn more than that.
+            // From a server that does not know an ended task any more no client can learn more than that.
             Err(error) => is_unknown(error) && end.is_some(),
         };
         tells.then(|| TaskEndDelivery {

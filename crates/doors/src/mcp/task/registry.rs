@@ -14,7 +14,7 @@ use tokio::sync::Notify;
 /// Of more the oldest are forgotten: they count as undelivered.
 const TASKS_MAX: usize = 1_000;
 
-/// Of more nobody knows whose they were, and nobody is told of them.
+/// Of more it is not known whose they were, and no client is shown them.
 const OWNERS_MAX: usize = 100_000;
 
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ pub struct RunningTask {
     pub handle: Message,
 }
 
-/// The handle is given to nobody any more once this is gone.
+/// The handle is given to no caller any more once this is gone.
 #[derive(Debug)]
 pub struct RunningGuard<'a> {
     tasks: &'a Tasks,
@@ -79,7 +79,7 @@ impl Tasks {
         owners.get(id).is_some_and(|owner| owner == whose)
     }
 
-    /// The task of this effect is at work until what is returned is dropped.
+    /// The task of this effect is at work until the returned guard is dropped.
     pub fn runs(&self, effect: EffectId, running: RunningTask) -> RunningGuard<'_> {
         self.running().insert(effect, running);
         RunningGuard { tasks: self, effect }
@@ -107,7 +107,7 @@ impl Tasks {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A client is about to get the handle. What is returned tells that it has learnt the end.
+    /// A client is about to get the handle. The returned value is notified once the client has learnt the end.
     pub fn begun(&self, name: TaskKey) -> Arc<Notify> {
         self.belongs(&name);
         let mut known = self.lock();

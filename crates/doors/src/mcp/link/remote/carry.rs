@@ -70,7 +70,7 @@ impl RemoteLink {
         }
     }
 
-    /// Ends the session at the server, and lets go of whoever listens.
+    /// Ends the session at the server, and lets go of the listener.
     pub async fn close(&self) {
         let Some(session) = self.session() else { return };
         if session.lock().id.is_some() && !session.is_lost() {
@@ -142,10 +142,10 @@ impl RemoteLink {
         }
     }
 
-    /// A notification, or the client's answer to a question of the server's. Nobody waits for what becomes of it.
+    /// A notification, or the client's answer to a question of the server's. Its answer is not waited for.
     async fn carry_notice(&self, message: &Message) {
         if let Ok(prepared) = self.client.prepare_read().await {
-            let _nobody_waits = self.client.send(prepared, self.post(message)).await;
+            let _not_waited_for = self.client.send(prepared, self.post(message)).await;
         }
     }
 

@@ -184,7 +184,7 @@ impl RemoteLink {
         let (head, body) = response.into_parts();
         if head.status.is_success() && is_stream(&head.headers) {
             if let Some(observer) = &self.observer {
-                observer.opened(&head.headers);
+                observer.on_open(&head.headers);
             }
             return self.follow(id, head.status, head.headers, body).await.into();
         }
@@ -193,7 +193,9 @@ impl RemoteLink {
             Ok(bytes) => bytes,
             Err(error) => return Exchange::Lost(format!("HTTP {}: {error}", head.status.as_u16())).into(),
         };
-        let form = |form| RemoteResponse { status: head.status, headers: head.headers.clone(), form };
+        let observe = |body| {
+            self.observe(RemoteResponse { status: head.status, headers: head.headers.clone(), body });
+        };
         let response = Message::parse(bytes.clone()).ok().filter(|message| is_response_to(message, id));
         // Clients open a new session and send again, also where the session was lost after the effect.
         let session_lost = head.status == StatusCode::NOT_FOUND
@@ -207,11 +209,11 @@ impl RemoteLink {
         let page = if response.is_some() { Bytes::new() } else { bytes.clone() };
         let exchange = match response {
             Some(message) if may_answer(head.status, &message, session_lost) => {
-                self.answered(form(RemoteBody::Document));
+                observe(RemoteBody::Document);
                 Exchange::Reply(message)
             }
             _ if is_refusal(head.status) => {
-                self.answered(form(RemoteBody::Refusal(page)));
+                observe(RemoteBody::Refusal(page));
                 let words = words(head.status, &bytes);
                 if session_lost { Exchange::Unclear(words) } else { Exchange::Refused(words) }
             }
@@ -220,9 +222,9 @@ impl RemoteLink {
         RemoteAnswer { exchange, forgot: session_lost || unknown_session }
     }
 
-    fn answered(&self, answered: RemoteResponse) {
+    fn observe(&self, response: RemoteResponse) {
         if let Some(observer) = &self.observer {
-            observer.answered(answered);
+            observer.on_response(response);
         }
     }
 
@@ -287,7 +289,7 @@ impl RemoteLink {
                 match message {
                     Some(message) if is_response_to(&message, id) => {
                         let headers = headers.clone();
-                        self.answered(RemoteResponse { status, headers, form: RemoteBody::Event });
+                        self.observe(RemoteResponse { status, headers, body: RemoteBody::Event });
                         return Some(Exchange::Reply(message));
                     }
                     message => self.besides(piece, message),
@@ -299,7 +301,7 @@ impl RemoteLink {
 
     fn besides(&self, piece: crate::http::sse::Piece, message: Option<Message>) {
         if let Some(observer) = &self.observer {
-            observer.piece(piece);
+            observer.on_piece(piece);
         } else if let (RemoteCaller::Session(session), Some(message)) = (&self.caller, message) {
             session.tell(message);
         }
@@ -349,7 +351,7 @@ fn is_response_to(message: &Message, id: &Id) -> bool {
     matches!(&message.kind, MessageKind::Response { id: Some(of), .. } if of == id)
 }
 
-/// Whether what a response says is to be gone by. An error may come from whoever stands before the server, in its form
+/// Whether a response is to be believed. An error may come from a proxy before the server, in its form
 /// and with its id: then the status says whether anybody knows what became of the call.
 fn may_answer(status: StatusCode, message: &Message, session_lost: bool) -> bool {
     let failed = matches!(message.kind, MessageKind::Response { failed: true, .. });
@@ -364,7 +366,7 @@ fn is_unknown_method(response: &Message) -> bool {
 }
 
 /// How the servers of the usual SDKs complain about the session of a request with 400, where the protocol has 404: `Bad
-/// Request: No valid session ID provided`, `Invalid session ID`, `RemoteSession not found`.
+/// Request: No valid session ID provided`, `Invalid session ID`, `Session not found`.
 const OF_A_SESSION: [&str; 9] = [
     "no valid",
     "not found",
@@ -420,7 +422,7 @@ mod tests {
     fn a_refusal_is_for_the_session_only_if_it_says_so() {
         for plain in [
             r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#,
-            r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"RemoteSession not found"}}"#,
+            r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32600,"message":"Session not found"}}"#,
             r#"{"error":"Invalid or expired session"}"#,
             "Invalid session ID\n",
         ] {

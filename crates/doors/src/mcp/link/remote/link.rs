@@ -12,24 +12,24 @@ use http::{HeaderMap, StatusCode};
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Hears a server while it works on a call.
+/// Observes a server while it works on a call.
 pub trait ResponseObserver: Send + Sync + Debug {
     /// It answers with a stream.
-    fn opened(&self, headers: &HeaderMap);
+    fn on_open(&self, headers: &HeaderMap);
 
     /// A part of the stream that is not the response: an event, a comment.
-    fn piece(&self, piece: Piece);
+    fn on_piece(&self, piece: Piece);
 
     /// How the response came.
-    fn answered(&self, answered: RemoteResponse);
+    fn on_response(&self, response: RemoteResponse);
 }
 
-/// An answer's surroundings, for whoever gives it on.
+/// How an answer came, for the client that gets it.
 #[derive(Debug, Clone)]
 pub struct RemoteResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
-    pub form: RemoteBody,
+    pub body: RemoteBody,
 }
 
 #[derive(Debug, Clone)]
@@ -42,7 +42,7 @@ pub enum RemoteBody {
     Refusal(Bytes),
 }
 
-/// With what a request goes out.
+/// The caller that a request goes out for.
 #[derive(Debug, Clone)]
 pub(super) enum RemoteCaller {
     /// As one HTTP client asked: its own headers, and its call, if that is what it asked for.

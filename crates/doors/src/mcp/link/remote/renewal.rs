@@ -28,7 +28,7 @@ impl RemoteLink {
             }
         };
         let (link, session) = (self.clone(), Arc::clone(session));
-        // Others wait for it too, whoever of them goes away.
+        // Other requests wait for it too, also where this one is dropped.
         let renewed = tokio::spawn(async move { link.renewed(&session, before).await });
         renewed.await.unwrap_or_else(|_| Err(no_session("semel is ending")))
     }
@@ -60,7 +60,7 @@ impl RemoteLink {
         };
         let opening = session.lock().renewal.opening.take();
         if let (Err(_), Some(id)) = (&begun, opening) {
-            // The server would keep it for nobody.
+            // The server would keep it for no client.
             let mut unwanted = session.headers(None);
             unwanted.insert(SESSION, id);
             self.goodbye(unwanted).await;

@@ -52,8 +52,8 @@ pub struct ChildServer {
     relay: Arc<Relay>,
     sessions: Sessions,
     era: ChildEra,
-    /// Its answer when semel introduced itself.
-    hello: tokio::sync::OnceCell<Result<Hello, String>>,
+    /// Its answer when semel introduced itself, for every client.
+    hello: tokio::sync::OnceCell<Result<String, String>>,
 }
 
 /// The era in which a process is spoken to: servers of both settle on one with the first message of a pipe.
@@ -63,15 +63,6 @@ pub enum ChildEra {
     Stateless,
     /// The first if it speaks it, else the second: for questions of semel's own.
     Either,
-}
-
-#[derive(Debug, Clone)]
-enum Hello {
-    /// The result of `initialize`, for every client.
-    Session {
-        result: String,
-    },
-    Stateless,
 }
 
 impl ChildServer {
@@ -97,33 +88,23 @@ impl ChildServer {
         self.hello().await.map(drop)
     }
 
-    async fn hello(&self) -> Result<&Hello, String> {
+    async fn hello(&self) -> Result<&str, String> {
         let hello = self.hello.get_or_init(|| async {
             match tokio::time::timeout(GREETING_TAKES_MAX, self.introduce()).await {
                 Ok(hello) => hello,
                 Err(_) => Err("it does not answer".to_owned()),
             }
         });
-        hello.await.as_ref().map_err(|why| format!("{} cannot be spoken to: {why}", self.server.name))
+        let refused = |why| format!("{} cannot be spoken to: {why}", self.server.name);
+        hello.await.as_deref().map_err(refused)
     }
 
-    async fn introduce(&self) -> Result<Hello, String> {
+    async fn introduce(&self) -> Result<String, String> {
         match self.era {
-            ChildEra::Session => self.introduce_as(false).await,
-            ChildEra::Stateless => self.introduce_as(true).await,
-            ChildEra::Either => match self.introduce_as(false).await {
-                Err(_) => self.introduce_as(true).await,
-                hello => hello,
-            },
+            ChildEra::Session => era::introduce(&self.server, false).await,
+            ChildEra::Stateless => era::introduce(&self.server, true).await,
+            ChildEra::Either => era::introduce_either(&self.server).await,
         }
-    }
-
-    async fn introduce_as(&self, stateless: bool) -> Result<Hello, String> {
-        let result = era::introduce(&self.server, stateless).await?;
-        Ok(match stateless {
-            true => Hello::Stateless,
-            false => Hello::Session { result },
-        })
     }
 
     pub(super) async fn answer(
@@ -135,7 +116,7 @@ impl ChildServer {
         match (&request.method, message) {
             (&Method::POST, Some(message)) => {
                 let hello = match self.hello().await {
-                    Ok(hello) => hello.clone(),
+                    Ok(hello) => hello.to_owned(),
                     Err(why) => return respond::unreachable(&why),
                 };
                 let hall = Arc::clone(&request.hall);
@@ -160,7 +141,7 @@ impl ChildServer {
     }
 
     fn is_stateless(&self) -> bool {
-        matches!(self.hello.get(), Some(Ok(Hello::Stateless)))
+        self.era == ChildEra::Stateless
     }
 
     /// Passes a request on under its own name, and gives its answer the client's.
@@ -228,7 +209,7 @@ impl ChildServer {
 /// One client's message to a process that many clients share.
 struct ChildClient {
     child: Arc<ChildServer>,
-    hello: Hello,
+    hello: String,
     request: ClientRequest,
     /// Of all requests of this caller that stand alone.
     limits: Arc<Limits>,
@@ -241,7 +222,7 @@ struct ChildClient {
 impl ChildClient {
     fn new(
         child: Arc<ChildServer>,
-        hello: Hello,
+        hello: String,
         request: ClientRequest,
         limits: Arc<Limits>,
         message: &Message,
@@ -259,7 +240,7 @@ impl ClientSide for ChildClient {
     type Reply = Response;
 
     async fn check_era(&self, id: &Id, method: &str, params: &str) -> Result<(), OwnAnswer> {
-        if let (Hello::Session { .. }, "server/discover") = (&self.hello, method) {
+        if method == "server/discover" && !self.child.is_stateless() {
             let frame = Frame::refusal(id, -32601, "this server begins with initialize", None);
             return Err(OwnAnswer::new(StatusCode::NOT_FOUND, frame));
         }
@@ -271,10 +252,12 @@ impl ClientSide for ChildClient {
 
     /// Every client gets what the server said to semel, and a session of its own.
     fn initialize(&self, id: &Id, params: &str) -> Option<Response> {
-        let Hello::Session { result } = &self.hello else { return None };
+        if self.child.is_stateless() {
+            return None;
+        }
         let ClientRequest { hall, caller, .. } = &self.request;
-        let changed = listing::hello(hall, &self.child.server, "initialize", result, true);
-        let result = in_version(params, changed.as_deref().unwrap_or(result));
+        let changed = listing::hello(hall, &self.child.server, "initialize", &self.hello, true);
+        let result = in_version(params, changed.as_ref().unwrap_or(&self.hello));
         let mut response = respond::document(StatusCode::OK, &Frame::result(id, Frame::from(result)));
         let session = self.child.sessions.begin(caller.clone(), Arc::clone(&self.limits));
         if let Ok(session) = HeaderValue::try_from(session) {
@@ -285,17 +268,17 @@ impl ClientSide for ChildClient {
 
     fn connection(&self, id: &Id, message: &Message) -> Result<Arc<ClientConnection>, OwnAnswer> {
         let owner = &self.request.owner;
-        let session = match (&self.hello, validate::mirrored(&self.request.headers, message)) {
-            (Hello::Session { .. }, _) => {
-                Some(self.child.sessions.find(owner).ok_or_else(|| no_session(owner))?)
-            }
-            (Hello::Stateless, Some(mismatch)) => {
+        if !self.child.is_stateless() {
+            let session = self.child.sessions.find(owner).ok_or_else(|| no_session(owner))?;
+            return Ok(self.request.connection(Some(session), &self.limits));
+        }
+        match validate::mirrored(&self.request.headers, message) {
+            Some(mismatch) => {
                 let frame = Frame::refusal(id, validate::HEADER_MISMATCH, &mismatch, None);
-                return Err(OwnAnswer::new(StatusCode::BAD_REQUEST, frame));
+                Err(OwnAnswer::new(StatusCode::BAD_REQUEST, frame))
             }
-            (Hello::Stateless, None) => None,
-        };
-        Ok(self.request.connection(session, &self.limits))
+            None => Ok(self.request.connection(None, &self.limits)),
+        }
     }
 
     /// The gate names its requests itself; the progress token is the relay's.
@@ -339,7 +322,7 @@ impl ClientSide for ChildClient {
                 () = hall.busy.given_up() => stream.end(Some(unfinished(&id))),
             }
         });
-        respond::call_soon(reader, &self.request.headers).await
+        respond::answer_soon(reader, &self.request.headers).await
     }
 
     /// Nothing but a cancel is passed on for one of many.
@@ -357,7 +340,7 @@ impl ClientSide for ChildClient {
     async fn guard(self, guarded: Box<GuardedCall>) -> Response {
         let reader = self.stream.reader();
         self.request.guard(guarded, self.stream, self.renamed);
-        respond::call_soon(reader, &self.request.headers).await
+        respond::answer_soon(reader, &self.request.headers).await
     }
 
     fn give_up(&self, id: &Id) -> bool {

@@ -37,8 +37,8 @@ impl Children {
         greeted.0.or(greeted.1)
     }
 
-    /// How the one of them that clients speak to ended, if it did so by itself. It is not started again: what it was
-    /// sent last is then nobody's to repeat.
+    /// How the one of them that clients speak to ended, if it did so by itself. It is not started again: its
+    /// last requests are not to be repeated.
     pub async fn end(&self) -> String {
         let end = async |child: &ChildServer| match (&child.server().link, child.greet().await) {
             (Link::Child(link), Ok(())) => match link.exit().await {

@@ -30,7 +30,7 @@ pub struct Relay {
     live: Mutex<HashMap<Id, RelayedRequest>>,
     /// Announcements to everybody: that one of its listings has changed.
     pub news: broadcast::Sender<Bytes>,
-    /// Set once the server is there; until then it has nobody to speak of.
+    /// Set once the server is there.
     server: OnceLock<Arc<Server>>,
 }
 
@@ -127,15 +127,15 @@ impl Relay {
         let params = params.to_string();
         if let Some(mut whole) = Members::parse(text(&message.bytes)) {
             whole.set("params", params);
-            live.stream.opened(&HeaderMap::new());
+            live.stream.on_open(&HeaderMap::new());
             let raw = sse::message(&whole.to_string().into());
-            live.stream.piece(Piece { raw, fields: Fields::default() });
+            live.stream.on_piece(Piece { raw, fields: Fields::default() });
         }
         true
     }
 }
 
-/// RelayListener what the server says beside its answers.
+/// Takes the messages of the server beside its answers.
 #[derive(Debug)]
 pub struct RelayListener(pub Arc<Relay>);
 
@@ -148,7 +148,7 @@ impl Listener for RelayListener {
                 if let Some(server) = relay.server.get().filter(|_| method.contains("/tools/")) {
                     server.tools_changed();
                 }
-                // Nobody may be listening.
+                // There may be no listener.
                 let _unheard = relay.news.send(sse::message(&message.bytes));
             }
             // Which client it would be for cannot be told, so the server was told that there is none to ask.

@@ -55,7 +55,7 @@ pub struct Remote {
     messages: MessageReader,
 }
 
-/// One client's request, and what it takes to pass it on.
+/// One client's request to a remote server.
 struct RemoteClient<'a> {
     remote: &'a Remote,
     request: ClientRequest,
@@ -64,7 +64,7 @@ struct RemoteClient<'a> {
     authority: String,
     /// The server as this client sees it.
     server: Arc<Server>,
-    /// What the client gets of its call.
+    /// The events and the answer of its call.
     stream: Arc<CallStream>,
 }
 
@@ -292,7 +292,7 @@ impl ClientSide for RemoteClient<'_> {
     async fn guard(self, guarded: Box<GuardedCall>) -> Response {
         let reader = self.stream.reader();
         self.request.guard(guarded, self.stream, ());
-        respond::call(reader).await
+        respond::answer(reader).await
     }
 
     fn give_up(&self, id: &Id) -> bool {

@@ -1,7 +1,6 @@
-//! From what a call came to, to an HTTP response.
+//! From the answer of a call to an HTTP response.
 
 use super::stream::{StreamItem, StreamReader, StreamStart};
-use crate::delivery::Delivery;
 use crate::http::body::{Parts, Piped};
 use crate::http::headers::end_to_end;
 use crate::http::server::on_sent::OnSent;
@@ -12,7 +11,6 @@ use crate::mcp::guard::ClientAnswer;
 use crate::mcp::link::remote::{RemoteBody, RemoteResponse};
 use crate::mcp::message::NotAMessage;
 use crate::mcp::serve::dispatch::OwnAnswer;
-use crate::mcp::task::query::TaskEndDelivery;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -78,20 +76,20 @@ pub fn stream_headers(mut headers: HeaderMap) -> HeaderMap {
 }
 
 /// The answer of a call, as soon as it begins.
-pub async fn call(mut reader: StreamReader) -> Response {
-    let begun = reader.begun().await;
-    began(reader, begun)
+pub async fn answer(mut reader: StreamReader) -> Response {
+    let start = reader.start().await;
+    respond(reader, start)
 }
 
 /// The answer of a call that nothing but its end can begin. A client that takes streams has one before that, where the
 /// end is not near: clients give up on a response without headers, and not on a stream.
-pub async fn call_soon(mut reader: StreamReader, headers: &HeaderMap) -> Response {
+pub async fn answer_soon(mut reader: StreamReader, headers: &HeaderMap) -> Response {
     if !takes_events(headers) {
-        return call(reader).await;
+        return answer(reader).await;
     }
-    match tokio::time::timeout(OPENS_AFTER, reader.begun()).await {
-        Ok(begun) => began(reader, begun),
-        Err(_) => following(reader, HeaderMap::new()),
+    match tokio::time::timeout(OPENS_AFTER, reader.start()).await {
+        Ok(start) => respond(reader, start),
+        Err(_) => stream(reader, HeaderMap::new()),
     }
 }
 
@@ -104,34 +102,35 @@ fn takes_events(headers: &HeaderMap) -> bool {
     })
 }
 
-fn began(reader: StreamReader, begun: StreamStart) -> Response {
-    match begun {
-        StreamStart::Stream(headers) => following(reader, headers),
-        StreamStart::Whole { given: None, .. } => following(reader, HeaderMap::new()),
-        StreamStart::Whole { given: Some(given), answered } => whole(given, answered),
+fn respond(reader: StreamReader, start: StreamStart) -> Response {
+    match start {
+        StreamStart::Stream(headers) => stream(reader, headers),
+        StreamStart::Whole { answer: None, .. } => stream(reader, HeaderMap::new()),
+        StreamStart::Whole { answer: Some(answer), response } => whole(answer, response),
     }
 }
 
-fn whole(given: ClientAnswer, answered: Option<RemoteResponse>) -> Response {
-    match answered {
+fn whole(answer: ClientAnswer, response: Option<RemoteResponse>) -> Response {
+    match response {
         // Whatever stands before the server speaks to the client, not to the model: it may ask for a credential.
-        Some(RemoteResponse { status, headers, form: RemoteBody::Refusal(body) }) if !given.is_success => {
+        Some(RemoteResponse { status, headers, body: RemoteBody::Refusal(body) }) if !answer.is_success => {
             with_status(status, headers, Body::from(body))
         }
-        answered => {
-            let (status, headers) = match answered {
-                Some(RemoteResponse { status, headers, form: RemoteBody::Document }) => (status, headers),
+        response => {
+            let (status, headers) = match response {
+                Some(RemoteResponse { status, headers, body: RemoteBody::Document }) => (status, headers),
                 _ => (StatusCode::OK, HeaderMap::new()),
             };
-            let mut response = with_status(status, headers, body_of(&given.frame));
-            response.extensions_mut().insert(OnSent::new(parting(given)));
+            let mut response = with_status(status, headers, body_of(&answer.frame));
+            response.extensions_mut().insert(OnSent::new(|| answer.has_left()));
             response
         }
     }
 }
 
-/// Gives a reader's events on, until its end or until nobody reads them. While there are none it says so now and then.
-pub fn following(mut reader: StreamReader, headers: HeaderMap) -> Response {
+/// Gives a reader's events on, until its end or until the client has gone. While there are none it says so now and
+/// then.
+pub fn stream(mut reader: StreamReader, headers: HeaderMap) -> Response {
     let (writer, body) = Piped::new();
     let on_sent = OnSent::default();
     let leaving = on_sent.clone();
@@ -148,9 +147,10 @@ pub fn following(mut reader: StreamReader, headers: HeaderMap) -> Response {
                         return;
                     }
                 }
-                StreamItem::Last(raw, given) => {
-                    // First: with the last part the connection may have everything.
-                    leaving.set(parting(given));
+                StreamItem::Last(raw, answer) => {
+                    // First: with the last part the connection may have everything. Dropped without that, it lets the
+                    // client's next call go on, which waits for the mark.
+                    leaving.set(|| answer.has_left());
                     for part in raw.to_sent() {
                         let _gone = writer.send(part).await;
                     }
@@ -166,14 +166,6 @@ pub fn following(mut reader: StreamReader, headers: HeaderMap) -> Response {
     response
 }
 
-/// Run once an answer has left. Dropped without that, it lets the client's next call go on, which waits for the mark.
-fn parting(given: ClientAnswer) -> impl FnOnce() + Send {
-    move || {
-        given.delivery.into_iter().for_each(Delivery::mark);
-        given.task_end.into_iter().for_each(TaskEndDelivery::has_left);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,7 +177,7 @@ mod tests {
         HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(kinds))])
     }
 
-    async fn given(stream: &CallStream, after: Duration) {
+    async fn answer(stream: &CallStream, after: Duration) {
         tokio::time::sleep(after).await;
         stream.end(Some(ClientAnswer::plain(Frame::from("{}".to_owned()))));
     }
@@ -211,9 +203,9 @@ mod tests {
         ] {
             let stream = Arc::new(CallStream::default());
             let headers = taking(kinds);
-            let ends = given(&stream, Duration::from_secs(after));
+            let ends = answer(&stream, Duration::from_secs(after));
             let read = async {
-                let response = call_soon(stream.reader(), &headers).await;
+                let response = answer_soon(stream.reader(), &headers).await;
                 assert_eq!(response.headers()[CONTENT_TYPE], kind, "{kinds} after {after} s");
                 response.into_body().collect().await.expect("it ends").to_bytes()
             };

@@ -1,4 +1,4 @@
-//! The opener of each session of a remote server: to know a session's id gives nobody else a right to it.
+//! The opener of each session of a remote server: knowing a session's id gives no other client a right to it.
 
 use super::request::Owner;
 use std::collections::HashMap;

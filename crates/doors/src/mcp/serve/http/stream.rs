@@ -26,10 +26,10 @@ pub struct CallStream {
 #[derive(Debug, Default)]
 struct StreamState {
     /// The headers of the server's stream, once it has answered with one.
-    opened: Option<HeaderMap>,
+    headers: Option<HeaderMap>,
     events: VecDeque<Bytes>,
     bytes: usize,
-    answered: Option<RemoteResponse>,
+    response: Option<RemoteResponse>,
     last: Option<ClientAnswer>,
     over: bool,
     has_hole: bool,
@@ -43,7 +43,7 @@ pub enum StreamStart {
     /// With a stream, under these headers.
     Stream(HeaderMap),
     /// It is over already, and was no stream.
-    Whole { given: Option<ClientAnswer>, answered: Option<RemoteResponse> },
+    Whole { answer: Option<ClientAnswer>, response: Option<RemoteResponse> },
 }
 
 /// The next thing that a reader gets.
@@ -66,10 +66,10 @@ impl CallStream {
         CallStream { bytes_max, state: Mutex::default(), changed: Notify::new() }
     }
 
-    /// The call is over. `None`: nobody waits for its answer.
-    pub fn end(&self, given: Option<ClientAnswer>) {
+    /// The call is over. `None`: its client no longer waits for the answer.
+    pub fn end(&self, answer: Option<ClientAnswer>) {
         let mut state = self.lock();
-        state.last = given.filter(|_| !state.left);
+        state.last = answer.filter(|_| !state.left);
         state.over = true;
         drop(state);
         self.changed.notify_waiters();
@@ -131,13 +131,13 @@ impl StreamState {
 }
 
 impl ResponseObserver for CallStream {
-    fn opened(&self, headers: &HeaderMap) {
-        self.lock().opened.get_or_insert_with(|| headers.clone());
+    fn on_open(&self, headers: &HeaderMap) {
+        self.lock().headers.get_or_insert_with(|| headers.clone());
         self.changed.notify_waiters();
     }
 
     /// Without its id, which would make a client ask for the rest of this stream elsewhere.
-    fn piece(&self, piece: Piece) {
+    fn on_piece(&self, piece: Piece) {
         let is_resumable = piece.fields.id.is_some() || piece.fields.retry.is_some();
         match piece.fields.data {
             Some(data) if is_resumable && !data.is_empty() => self.push(sse::message(&data)),
@@ -147,8 +147,8 @@ impl ResponseObserver for CallStream {
         }
     }
 
-    fn answered(&self, answered: RemoteResponse) {
-        self.lock().answered = Some(answered);
+    fn on_response(&self, response: RemoteResponse) {
+        self.lock().response = Some(response);
     }
 }
 
@@ -158,16 +158,16 @@ pub struct StreamReader {
 }
 
 impl StreamReader {
-    pub async fn begun(&mut self) -> StreamStart {
-        let begun = |state: &mut StreamState| {
-            if let Some(headers) = &state.opened {
+    pub async fn start(&mut self) -> StreamStart {
+        let start = |state: &mut StreamState| {
+            if let Some(headers) = &state.headers {
                 return Some(StreamStart::Stream(headers.clone()));
             }
             state
                 .over
-                .then(|| StreamStart::Whole { given: state.last.take(), answered: state.answered.clone() })
+                .then(|| StreamStart::Whole { answer: state.last.take(), response: state.response.clone() })
         };
-        self.stream.until(begun).await
+        self.stream.until(start).await
     }
 
     pub async fn next(&mut self) -> StreamItem {
@@ -180,8 +180,8 @@ impl StreamReader {
                 return Some(StreamItem::Event(event));
             }
             state.over.then(|| match state.last.take() {
-                Some(given) => {
-                    StreamItem::Last(Frame::new(sse::message_in_parts(given.frame.parts())), given)
+                Some(answer) => {
+                    StreamItem::Last(Frame::new(sse::message_in_parts(answer.frame.parts())), answer)
                 }
                 None => StreamItem::End,
             })
@@ -212,7 +212,7 @@ mod tests {
         parser.next_piece().unwrap().unwrap()
     }
 
-    fn given(text: &str) -> Option<ClientAnswer> {
+    fn answer(text: &str) -> Option<ClientAnswer> {
         Some(ClientAnswer::plain(Frame::from(text.to_owned())))
     }
 
@@ -231,11 +231,11 @@ mod tests {
     async fn events_are_given_on_without_their_ids_and_the_settled_response_last() {
         let stream = Arc::new(CallStream::default());
         let reader = stream.reader();
-        stream.opened(&HeaderMap::new());
+        stream.on_open(&HeaderMap::new());
         for event in ["id: 1\nretry: 10\ndata:\n\n", "id: 2\ndata: {\"method\":\"n\"}\n\n", ": busy\n"] {
-            stream.piece(piece(event));
+            stream.on_piece(piece(event));
         }
-        stream.end(given(r#"{"id":7}"#));
+        stream.end(answer(r#"{"id":7}"#));
         let expected =
             "event: message\ndata: {\"method\":\"n\"}\n\n: busy\nevent: message\ndata: {\"id\":7}\n\n";
         assert_eq!(all(reader).await, expected);
@@ -245,9 +245,9 @@ mod tests {
     async fn a_call_without_a_stream_is_given_whole() {
         let stream = Arc::new(CallStream::default());
         let mut reader = stream.reader();
-        let waiting = tokio::spawn(async move { reader.begun().await });
-        stream.end(given("{}"));
-        assert!(matches!(waiting.await.unwrap(), StreamStart::Whole { given: Some(_), answered: None }));
+        let waiting = tokio::spawn(async move { reader.start().await });
+        stream.end(answer("{}"));
+        assert!(matches!(waiting.await.unwrap(), StreamStart::Whole { answer: Some(_), response: None }));
     }
 
     #[tokio::test]
@@ -256,20 +256,20 @@ mod tests {
         let mut reader = stream.reader();
         let event = format!("data: {}\n\n", "x".repeat(400));
         for _ in 0..10 {
-            stream.piece(piece(&event));
+            stream.on_piece(piece(&event));
             assert!(matches!(reader.next().await, StreamItem::Event(raw) if raw == event));
             assert_eq!(stream.lock().bytes, 0);
         }
-        (0..3).for_each(|_| stream.piece(piece(&event)));
+        (0..3).for_each(|_| stream.on_piece(piece(&event)));
         assert!(
             stream.lock().bytes < 1_000 && matches!(reader.next().await, StreamItem::End),
             "it was too slow"
         );
         drop(reader);
         stream.left().await;
-        (0..3).for_each(|_| stream.piece(piece(&event)));
+        (0..3).for_each(|_| stream.on_piece(piece(&event)));
         assert_eq!(stream.lock().bytes, 0);
-        stream.end(given("{}"));
+        stream.end(answer("{}"));
         assert!(stream.lock().last.is_none(), "nobody will take it");
     }
 }
