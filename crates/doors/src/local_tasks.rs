@@ -79,7 +79,7 @@ struct TaskBell {
 
 impl LocalTasks {
     /// For the thread that asks.
-    pub fn here() -> io::Result<LocalTasks> {
+    pub fn start() -> io::Result<LocalTasks> {
         let (rings, wire) = io::pipe()?;
         let tasks = LocalSet::new();
         let bell = Arc::new(TaskBell { rung: AtomicBool::new(true), of: std::thread::current().id(), wire });
@@ -88,7 +88,7 @@ impl LocalTasks {
     }
 
     /// Goes on with those that can, until none can. Within a runtime.
-    pub fn go_on(&mut self) {
+    pub fn run_ready(&mut self) {
         while self.bell.rung.swap(false, Ordering::AcqRel) {
             let waker = Waker::from(Arc::clone(&self.bell));
             // Whether there are any left does not matter: more may come.
@@ -97,7 +97,7 @@ impl LocalTasks {
     }
 
     /// Takes in the rings.
-    pub fn hear(&mut self) {
+    pub fn drain_bell(&mut self) {
         let _all_there_is = self.rings.read(&mut [0; 64]);
     }
 }
@@ -139,7 +139,7 @@ mod tests {
     fn a_task_begins_and_goes_on_here_whoever_wakes_it() {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let _within = runtime.enter();
-        let mut tasks = LocalTasks::here().unwrap();
+        let mut tasks = LocalTasks::start().unwrap();
         let here = std::thread::current().id();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (tell, told) = oneshot::channel::<()>();
@@ -157,17 +157,17 @@ mod tests {
             spawn_part(part, &handle).await.unwrap();
         };
         spawn(task, runtime.handle());
-        tasks.go_on();
+        tasks.run_ready();
         assert_eq!(*seen.lock().unwrap(), [("begun", here)]);
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         tell.send(()).unwrap();
         assert!(!has_rung(&tasks, Some(&now)), "this thread needs no ring");
-        tasks.go_on();
+        tasks.run_ready();
         assert_eq!(seen.lock().unwrap().last(), Some(&("told", here)));
         runtime.spawn(async move { tell_elsewhere.send(()).unwrap() });
         assert!(has_rung(&tasks, None), "another thread rings");
-        tasks.hear();
-        tasks.go_on();
+        tasks.drain_bell();
+        tasks.run_ready();
         assert_eq!(seen.lock().unwrap()[2..], [("told elsewhere", here), ("a part", here)]);
     }
 
@@ -175,19 +175,19 @@ mod tests {
     fn a_second_one_at_once_is_the_runtimes() {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let _within = runtime.enter();
-        let mut tasks = LocalTasks::here().unwrap();
+        let mut tasks = LocalTasks::start().unwrap();
         let here = std::thread::current().id();
         let (hold, held) = oneshot::channel::<()>();
         spawn(async move { held.await.unwrap() }, runtime.handle());
         let whose = |tasks: &mut LocalTasks| {
             let (tell, told) = std::sync::mpsc::channel();
             spawn(async move { tell.send(std::thread::current().id()).unwrap() }, runtime.handle());
-            tasks.go_on();
+            tasks.run_ready();
             told.recv().unwrap()
         };
         assert_ne!(whose(&mut tasks), here);
         hold.send(()).unwrap();
-        tasks.go_on();
+        tasks.run_ready();
         assert_eq!(whose(&mut tasks), here);
     }
 

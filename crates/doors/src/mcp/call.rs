@@ -201,7 +201,7 @@ impl ToolCall {
     }
 
     /// With what the headers say that it came with.
-    pub fn with(mut self, options: &CallOptions) -> ToolCall {
+    pub fn with_options(mut self, options: &CallOptions) -> ToolCall {
         self.dry_run |= options.dry_run;
         self.again = self.again.or_else(|| options.again.clone());
         self

@@ -53,7 +53,7 @@ impl ClientConnection {
     }
 
     /// Remembers that this intent was answered here.
-    pub fn did(&self, key: Digest) {
+    pub fn add_done(&self, key: Digest) {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         if done.len() >= DONE_MAX {
             done.clear();

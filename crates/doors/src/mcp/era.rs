@@ -79,7 +79,7 @@ async fn greeted(server: &Server, method: &str, params: String) -> Option<String
     let MessageKind::Response { failed: false, .. } = answer.kind else { return None };
     let result = answer.body.as_ref().map_or("null", text);
     if server.protocol().era.is_none() {
-        hear(server, method, result);
+        learn(server, method, result);
     }
     Some(result.to_owned())
 }
@@ -101,7 +101,7 @@ pub async fn meet(server: &Server) {
         let asked = tokio::time::timeout(MEETING_TAKES_MAX, server.ask(method, &params)).await;
         let Ok(Ok(answer)) = asked else { return };
         if let MessageKind::Response { failed: false, .. } = answer.kind {
-            return hear(server, method, answer.body.as_ref().map_or("null", text));
+            return learn(server, method, answer.body.as_ref().map_or("null", text));
         }
     }
 }
@@ -118,7 +118,7 @@ pub async fn introduce(server: &Server, stateless: bool) -> Result<String, Strin
     if !matches!(answer.kind, MessageKind::Response { failed: false, .. }) {
         return Err(format!("it does not know {method}: {result}"));
     }
-    hear(server, method, &result);
+    learn(server, method, &result);
     if !stateless {
         let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         if let Ok(message) = Message::parse(Bytes::from_static(initialized.as_bytes())) {
@@ -145,7 +145,7 @@ pub fn meta_for(server: &Server) -> String {
 }
 
 /// Takes in what an `initialize` or `server/discover` was answered with.
-pub fn hear(server: &Server, method: &str, result: &str) {
+pub fn learn(server: &Server, method: &str, result: &str) {
     let Some(members) = Members::parse(result) else { return };
     let era = match method {
         "initialize" => members.text("protocolVersion").map(|version| Era::Session(version.into_owned())),
@@ -157,7 +157,7 @@ pub fn hear(server: &Server, method: &str, result: &str) {
     };
     let idempotency = members.object("capabilities").object("tools").get("idempotency").is_some();
     if era.is_some() {
-        server.heard(|protocol| *protocol = ServerProtocol { era, idempotency });
+        server.update_protocol(|protocol| *protocol = ServerProtocol { era, idempotency });
     }
 }
 

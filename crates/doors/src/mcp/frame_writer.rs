@@ -163,7 +163,7 @@ pub struct FrameWriter(Arc<WriterState>);
 
 impl FrameWriter {
     /// Starts the thread that writes. It ends, and closes the pipe, when the box is closed and empty.
-    pub fn into(pipe: impl Pipe, name: &str) -> std::io::Result<FrameWriter> {
+    pub fn start(pipe: impl Pipe, name: &str) -> std::io::Result<FrameWriter> {
         let pipe: Box<dyn Pipe> = Box::new(pipe);
         let frame_writer = FrameWriter(Arc::new(WriterState {
             queue: Mutex::default(),
@@ -352,7 +352,7 @@ mod tests {
     }
 
     fn fates(pipe: Sink, frames: Vec<QueuedFrame>) -> Vec<WriteResult> {
-        let frame_writer = FrameWriter::into(pipe, "test").unwrap();
+        let frame_writer = FrameWriter::start(pipe, "test").unwrap();
         let (tell, on_written) = mpsc::channel();
         for (i, queued) in frames.into_iter().enumerate() {
             let tell = tell.clone();
@@ -396,7 +396,7 @@ mod tests {
     fn a_pipe_that_was_made_non_blocking_gets_all_of_a_large_frame() {
         let (mut reader, writer) = io::pipe().unwrap();
         rustix::io::ioctl_fionbio(&writer, true).unwrap();
-        let frame_writer = FrameWriter::into(writer, "test").unwrap();
+        let frame_writer = FrameWriter::start(writer, "test").unwrap();
         let (tell, on_written) = mpsc::channel();
         let large = format!("\"{}\"", "x".repeat(900_000));
         let queued = QueuedFrame::of(Frame::from(large.clone()));

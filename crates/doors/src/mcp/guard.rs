@@ -115,7 +115,7 @@ fn answer(
         // A handle is not the answer yet, however often it is given.
         (Some(id), Some(found)) => {
             let task = TaskKey { whose: connection.caller.whose(), id };
-            server.tasks().given_again(task, found);
+            server.tasks().begin_ended(task, found);
             None
         }
         (_, found) => found,
@@ -183,11 +183,11 @@ async fn pass_once(
     match passed {
         Ok(mut passed) => {
             if let Some(task) = &task {
-                let learnt = server.tasks().ended(task, passed.delivery.clone());
+                let learnt = server.tasks().record_end(task, passed.delivery.clone());
                 Delivery::of(&hall, learnt, None).into_iter().for_each(Delivery::mark);
             }
             if passed.answer.ok {
-                connection.did(intent.key);
+                connection.add_done(intent.key);
             }
             if let Some(done) = gate.unconfirmed(rule, &mut passed) {
                 let reply = confirm::reply(&passed, live.as_ref());

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
-pub struct GuardedCalls(Mutex<HashMap<(String, Id), Vec<Arc<Waiter>>>>);
+pub struct GuardedCalls(Mutex<WaitersByCall>);
+
+type WaitersByCall = HashMap<(String, Id), Vec<Arc<Waiter>>>;
 
 /// The client that waits for the answer of one guarded call.
 #[derive(Debug, Default)]
@@ -67,7 +69,7 @@ impl GuardedCalls {
         self.lock().is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Id), Vec<Arc<Waiter>>>> {
+    fn lock(&self) -> MutexGuard<'_, WaitersByCall> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,9 +7,8 @@ use std::io;
 /// How much of a giant's beginning, and of its end, is kept.
 const ENDS: usize = 4 * 1024;
 
-/// One read of a pipe at its largest, and as most of them are.
+/// One read of a pipe at its largest: as much as a pipe holds.
 const CHUNK: usize = 64 * 1024;
-const CHUNK_MIN: usize = 4 * 1024;
 
 /// One line of a pipe.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,9 +29,8 @@ pub struct LineBuffer {
     /// The ends of a giant that is being skipped.
     skipped: Option<Vec<u8>>,
     max: usize,
-    chunk: usize,
-    /// Where small reads go first: room in the buffer would have to be made anew for each.
-    small: Box<[u8; CHUNK_MIN]>,
+    /// Where a read goes first: room in the buffer would have to be made anew for each.
+    chunk: Box<[u8]>,
 }
 
 impl Default for LineBuffer {
@@ -43,8 +41,8 @@ impl Default for LineBuffer {
 
 impl LineBuffer {
     fn bounded(max: usize) -> Self {
-        let (buffer, small) = (BytesMut::new(), Box::new([0; CHUNK_MIN]));
-        LineBuffer { buffer, searched: 0, skipped: None, max, chunk: CHUNK_MIN, small }
+        let (buffer, chunk) = (BytesMut::new(), vec![0; CHUNK].into());
+        LineBuffer { buffer, searched: 0, skipped: None, max, chunk }
     }
 
     /// The next line that is there as a whole, and is not blank.
@@ -78,27 +76,16 @@ impl LineBuffer {
 
     /// Reads once.
     pub fn fill(&mut self, mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> io::Result<usize> {
-        let mut into = |room: &mut [u8]| loop {
-            match read(room) {
+        loop {
+            match read(&mut self.chunk[..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => break read,
+                Err(error) => return Err(error),
+                Ok(count) => {
+                    self.buffer.extend_from_slice(&self.chunk[..count]);
+                    return Ok(count);
+                }
             }
-        };
-        let filled = self.buffer.len();
-        let read = match self.chunk {
-            CHUNK_MIN => into(&mut self.small[..]),
-            large => {
-                self.buffer.resize(filled + large, 0);
-                into(&mut self.buffer[filled..])
-            }
-        };
-        let count = read.as_ref().copied().unwrap_or(0);
-        match self.chunk {
-            CHUNK_MIN => self.buffer.extend_from_slice(&self.small[..count]),
-            _ => self.buffer.truncate(filled + count),
         }
-        self.chunk = if count == self.chunk { CHUNK } else { CHUNK_MIN };
-        read
     }
 
     /// Lets go of all but the ends of a line that has grown too long.

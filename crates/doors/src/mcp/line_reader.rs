@@ -54,9 +54,9 @@ impl LineReader {
     pub fn read_and_run_tasks(mut readers: Vec<LineReader>, runtime: &Handle) {
         let _within = runtime.enter();
         // Without them the runtime does it all.
-        let Ok(mut tasks) = LocalTasks::here() else { return LineReader::read_all(readers) };
+        let Ok(mut tasks) = LocalTasks::start() else { return LineReader::read_all(readers) };
         loop {
-            tasks.go_on();
+            tasks.run_ready();
             read_some(&mut readers, Some(&mut tasks));
         }
     }
@@ -118,7 +118,7 @@ fn have_news(readers: &mut [LineReader], tasks: Option<&mut LocalTasks>) -> Vec<
     }
     let rung = tasks.is_some() && any && asked.last().is_some_and(|bell| !bell.revents().is_empty());
     drop(asked);
-    tasks.filter(|_| rung).into_iter().for_each(LocalTasks::hear);
+    tasks.filter(|_| rung).into_iter().for_each(LocalTasks::drain_bell);
     answers
 }
 

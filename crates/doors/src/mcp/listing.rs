@@ -58,7 +58,7 @@ fn rule_by_name(hall: &Hall, server: &Server, definition: &Definition) -> Arc<Ru
 
 /// How a server introduces itself, as the client should see it. `None`: as it came.
 pub fn hello(hall: &Hall, server: &Server, method: &str, result: &str, is_shared: bool) -> Option<String> {
-    era::hear(server, method, result);
+    era::learn(server, method, result);
     let changed = if hall.observes() { None } else { era::with_idempotency(result) };
     match is_shared {
         true => without_unshared(changed.as_deref().unwrap_or(result)).or(changed),

@@ -59,7 +59,7 @@ pub fn route(
     let may_be_dry =
         || options.dry_run || message.params.as_ref().is_some_and(|it| text(it).contains("semel"));
     let call = match ToolCall::read(id, message, |name| tools.get(name).cloned()) {
-        Ok(call) => call.with(options),
+        Ok(call) => call.with_options(options),
         Err(_) if hall.observes() && !may_be_dry() => return CallRoute::Pass,
         Err(bad) => return CallRoute::Answer(refused(id, &bad)),
     };

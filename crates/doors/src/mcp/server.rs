@@ -184,7 +184,7 @@ impl Server {
         self.lock().protocol.clone()
     }
 
-    pub fn heard(&self, change: impl FnOnce(&mut ServerProtocol)) {
+    pub fn update_protocol(&self, change: impl FnOnce(&mut ServerProtocol)) {
         change(&mut self.lock().protocol);
     }
 
@@ -199,7 +199,7 @@ impl Server {
     }
 
     /// A client got this page of a listing.
-    pub fn page_seen(&self, first: bool, result: &str) {
+    pub fn add_listing_page(&self, first: bool, result: &str) {
         let mut known = self.lock();
         let mut tools = match (first, known.leafing.take()) {
             (true, _) => Tools::default(),

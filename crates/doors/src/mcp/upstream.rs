@@ -146,7 +146,7 @@ impl<'a> ToolUpstream<'a> {
         ProbeSubject { hall, server, call, rule }
     }
 
-    fn by(&self, asked_for_task: bool) -> ReadContext<'_> {
+    fn read_context(&self, asked_for_task: bool) -> ReadContext<'_> {
         ReadContext { rule: self.rule, must_happen_once: self.must_happen_once, asked_for_task }
     }
 
@@ -155,8 +155,8 @@ impl<'a> ToolUpstream<'a> {
     }
 
     async fn outcome(&mut self, answer: Message) -> (Outcome, Option<Vec<u8>>) {
-        let reading = read(&answer, self.by(self.call.wants_task));
-        let AnswerReading { meaning, line } = self.told(reading, Some(&answer));
+        let reading = read(&answer, self.read_context(self.call.wants_task));
+        let AnswerReading { meaning, line } = self.redacted(reading, Some(&answer));
         let recorded = render::recorded(&answer, &self.secrets());
         let kept = match (&recorded, &answer.body) {
             (Some(_), _) => Reply::Kept,
@@ -186,7 +186,7 @@ impl<'a> ToolUpstream<'a> {
     }
 
     /// The meaning of an answer, with a line that may be written: it is made of the answer without its secrets.
-    fn told(&self, reading: AnswerReading, answer: Option<&Message>) -> AnswerReading {
+    fn redacted(&self, reading: AnswerReading, answer: Option<&Message>) -> AnswerReading {
         let secrets = self.secrets();
         if !secrets.has_parts() {
             return reading;
@@ -194,7 +194,7 @@ impl<'a> ToolUpstream<'a> {
         let AnswerReading { meaning, line } = reading;
         let Some(answer) = answer else { return AnswerReading { meaning, line: secrets.out_of_page(line) } };
         let kept = render::recorded(answer, &secrets).and_then(|kept| Message::parse(kept.into()).ok());
-        let again = kept.map(|kept| read(&kept, self.by(self.call.wants_task)));
+        let again = kept.map(|kept| read(&kept, self.read_context(self.call.wants_task)));
         let line = again.filter(|again| again.meaning == meaning).map(|again| again.line);
         AnswerReading { meaning, line: line.unwrap_or_else(|| NOT_TOLD.to_owned()) }
     }
@@ -209,16 +209,20 @@ impl<'a> ToolUpstream<'a> {
             _runs = self.effect.map(|effect| {
                 let (whose, connection) = (whose.clone(), Arc::downgrade(&connection));
                 let running = RunningTask { whose, connection, era: handle.era, handle: answer.clone() };
-                self.server.tasks().runs(effect, running)
+                self.server.tasks().set_running(effect, running)
             });
             let task = TaskKey { whose, id: handle.id.clone() };
-            learnt = self.server.tasks().begun(task.clone());
+            learnt = self.server.tasks().begin(task.clone());
             self.task = tell.send(answer.clone()).is_ok().then_some(task);
         }
-        let followed =
-            FollowedTask { server: self.server, call: self.call, by: self.by(false), handle: &handle };
-        let TaskEnd { reading, response } = followed.to_its_end(&self.hall.clock, &learnt).await;
-        let ended = self.told(reading, response.as_ref());
+        let followed = FollowedTask {
+            server: self.server,
+            call: self.call,
+            by: self.read_context(false),
+            handle: &handle,
+        };
+        let TaskEnd { reading, response } = followed.follow(&self.hall.clock, &learnt).await;
+        let ended = self.redacted(reading, response.as_ref());
         let end = response.and_then(|response| render::recorded(&response, &self.secrets()));
         let recorded = match (recorded, end) {
             (Some(handle), Some(end)) => Some(record::with_end(handle, &end)),

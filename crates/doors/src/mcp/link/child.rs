@@ -38,7 +38,7 @@ impl ChildLink {
         let output = child.stdout.take().expect("it was asked to be a pipe");
         let group = Pid::from_child(&child);
         let waiting = Arc::new(PendingReplies::new());
-        let to_child = FrameWriter::into(input, "to-server")?;
+        let to_child = FrameWriter::start(input, "to-server")?;
         let (exit, exited) = watch::channel(None);
         thread("server-exit", move || wait(child, &exit))?;
         let output = ChildOutput { waiting: Arc::clone(&waiting), output };

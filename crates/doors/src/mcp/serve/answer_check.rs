@@ -70,19 +70,19 @@ impl AnswerCheck {
                 return CheckedAnswer { result: None, task_end };
             }
             (AnswerCheck::Listing { first_page }, Ok(result)) => {
-                server.page_seen(first_page, result);
+                server.add_listing_page(first_page, result);
                 listing::listing(hall, server, result)
             }
             (AnswerCheck::Hello { method, is_shared, .. }, Ok(result)) => {
                 listing::hello(hall, server, &method, result, is_shared)
             }
             (AnswerCheck::SharedTasks { whose }, Ok(result)) => {
-                let own = listing_of(result, |task| server.tasks().is_of(&whose, task));
+                let own = listing_of(result, |task| server.tasks().is_owned_by(&whose, task));
                 Some(own.unwrap_or_else(|| r#"{"tasks":[]}"#.to_owned()))
             }
             (AnswerCheck::SharedCall { whose }, Ok(result)) => {
                 if let Some(id) = classify::task_in(result) {
-                    server.tasks().belongs(&TaskKey { whose, id });
+                    server.tasks().set_owner(&TaskKey { whose, id });
                 }
                 None
             }

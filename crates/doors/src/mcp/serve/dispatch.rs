@@ -150,7 +150,7 @@ impl<C: ClientSide> Dispatcher<C> {
             let words = "many clients share this server, and none of them may say this for all";
             return Err(OwnAnswer::refusal(&id, -32601, words));
         }
-        let is_own = |task: String| self.server.tasks().is_of(&connection.caller.whose(), &task);
+        let is_own = |task: String| self.server.tasks().is_owned_by(&connection.caller.whose(), &task);
         if self.is_shared && task_of(method, text(&params)).is_some_and(|task| !is_own(task)) {
             return Err(OwnAnswer::refusal(&id, -32602, "there is no such task"));
         }

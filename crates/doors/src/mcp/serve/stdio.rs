@@ -61,7 +61,7 @@ impl Stdio {
             hall,
             server,
             connection,
-            to_client: FrameWriter::into(output, "to-client")?,
+            to_client: FrameWriter::start(output, "to-client")?,
             pending: Mutex::default(),
             met: OnceCell::new(),
             runtime,
@@ -88,7 +88,7 @@ impl Stdio {
 
     fn log(&self) -> Option<FrameWriter> {
         let begun = self.log.get_or_init(|| {
-            let log = FrameWriter::into(std::io::stderr(), "to-log").ok()?;
+            let log = FrameWriter::start(std::io::stderr(), "to-log").ok()?;
             let name = &self.server.name;
             let words =
                 format!("semel: {name} writes lines that are no messages to its output; they go here");
@@ -158,7 +158,7 @@ impl Stdio {
     }
 
     /// Sends a response; once the pipe has taken its last byte, it counts as delivered.
-    fn give(self: &Arc<Self>, answer: ClientAnswer) {
+    fn deliver(self: &Arc<Self>, answer: ClientAnswer) {
         let this = Arc::clone(self);
         let working = self.hall.busy.begin();
         let frame = answer.frame.clone();
@@ -192,7 +192,7 @@ impl Stdio {
                 let edited = result.and_then(|result| message.edited(None, Some(Frame::from(result))));
                 let frame = edited.unwrap_or_else(|| Frame::from(message.bytes));
                 return match task_end {
-                    Some(_) => self.give(ClientAnswer { task_end, ..ClientAnswer::plain(frame) }),
+                    Some(_) => self.deliver(ClientAnswer { task_end, ..ClientAnswer::plain(frame) }),
                     None => self.send(frame),
                 };
             }
@@ -270,7 +270,7 @@ impl ClientSide for Arc<Stdio> {
         let this = Arc::clone(&self);
         self.run(async move {
             if let Some(answer) = guard(&this.hall, *guarded).await {
-                this.give(answer);
+                this.deliver(answer);
             }
         });
     }
@@ -342,7 +342,7 @@ impl Listener for ServerOutput {
 
     fn began_anew(&mut self, hello: &str) {
         let server = &self.stdio.server;
-        era::hear(server, "initialize", hello);
+        era::learn(server, "initialize", hello);
         server.tools_changed();
     }
 }

@@ -40,7 +40,7 @@ pub struct TaskEnd {
 
 impl FollowedTask<'_> {
     /// Asks now and then, and at once when the client has `learnt` the end.
-    pub async fn to_its_end(self, clock: &RuntimeClock, learnt: &Notify) -> TaskEnd {
+    pub async fn follow(self, clock: &RuntimeClock, learnt: &Notify) -> TaskEnd {
         let TaskHandle { poll_every_ms, lives_ms, id, .. } = self.handle;
         let every =
             poll_every_ms.map_or(POLL_EVERY, Duration::from_millis).clamp(POLL_BOUNDS.0, POLL_BOUNDS.1);
@@ -61,7 +61,7 @@ impl FollowedTask<'_> {
             match self.ask("tasks/get").await {
                 Some(state) => {
                     failures = 0;
-                    if let Some(ended) = self.ended(&state).await {
+                    if let Some(ended) = self.read_end(&state).await {
                         return ended;
                     }
                 }
@@ -72,7 +72,7 @@ impl FollowedTask<'_> {
     }
 
     /// The task's end, once it has one.
-    async fn ended(self, state: &str) -> Option<TaskEnd> {
+    async fn read_end(self, state: &str) -> Option<TaskEnd> {
         let handle = self.handle;
         let members = Members::parse(state)?;
         let said = members.text("statusMessage").unwrap_or_default().into_owned();

@@ -20,7 +20,7 @@ pub struct TaskEndDelivery {
 impl TaskEndDelivery {
     /// It has left. Within a runtime.
     pub fn has_left(self) {
-        let found = self.tasks.told(&self.task);
+        let found = self.tasks.take_end(&self.task);
         match self.delivery {
             Some(delivery) => delivery.mark(),
             None => Delivery::of(&self.hall, found, None).into_iter().for_each(Delivery::mark),

@@ -66,7 +66,7 @@ enum TaskProgress {
 
 impl Tasks {
     /// A client gets the handle of a task, which is its own from now on.
-    pub fn belongs(&self, name: &TaskKey) {
+    pub fn set_owner(&self, name: &TaskKey) {
         let mut owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         if owners.len() >= OWNERS_MAX {
             owners.clear();
@@ -74,13 +74,13 @@ impl Tasks {
         owners.insert(name.id.clone(), name.whose.clone());
     }
 
-    pub fn is_of(&self, whose: &str, id: &str) -> bool {
+    pub fn is_owned_by(&self, whose: &str, id: &str) -> bool {
         let owners = self.owners.lock().unwrap_or_else(PoisonError::into_inner);
         owners.get(id).is_some_and(|owner| owner == whose)
     }
 
     /// The task of this effect is at work until the returned guard is dropped.
-    pub fn runs(&self, effect: EffectId, running: RunningTask) -> RunningGuard<'_> {
+    pub fn set_running(&self, effect: EffectId, running: RunningTask) -> RunningGuard<'_> {
         self.running().insert(effect, running);
         RunningGuard { tasks: self, effect }
     }
@@ -108,8 +108,8 @@ impl Tasks {
     }
 
     /// A client is about to get the handle. The returned value is notified once the client has learnt the end.
-    pub fn begun(&self, name: TaskKey) -> Arc<Notify> {
-        self.belongs(&name);
+    pub fn begin(&self, name: TaskKey) -> Arc<Notify> {
+        self.set_owner(&name);
         let mut known = self.lock();
         if known.len() >= TASKS_MAX {
             known.pop_front();
@@ -120,8 +120,8 @@ impl Tasks {
     }
 
     /// A client gets the handle of a task once more whose end is recorded: it may learn that now.
-    pub fn given_again(&self, name: TaskKey, found: Found) {
-        self.belongs(&name);
+    pub fn begin_ended(&self, name: TaskKey, found: Found) {
+        self.set_owner(&name);
         let mut known = self.lock();
         if known.len() >= TASKS_MAX {
             known.pop_front();
@@ -140,7 +140,7 @@ impl Tasks {
     }
 
     /// Its end is recorded. Gives that back if the client has learnt it before: then it is delivered.
-    pub fn ended(&self, name: &TaskKey, found: Option<Found>) -> Option<Found> {
+    pub fn record_end(&self, name: &TaskKey, found: Option<Found>) -> Option<Found> {
         let mut known = self.lock();
         let at = known.iter().position(|(known, _)| known == name)?;
         match (&known[at].1, found) {
@@ -161,7 +161,7 @@ impl Tasks {
     }
 
     /// The client has got its end; the record of that.
-    pub fn told(&self, name: &TaskKey) -> Option<Found> {
+    pub fn take_end(&self, name: &TaskKey) -> Option<Found> {
         let mut known = self.lock();
         let at = known.iter().position(|(known, _)| known == name)?;
         match std::mem::replace(&mut known[at].1, TaskProgress::Told) {

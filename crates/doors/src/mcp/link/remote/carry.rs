@@ -1,9 +1,9 @@
 //! Messages of a client on pipes, carried to a remote server in their order, and the server's own messages back.
 
+use super::events::EventStream;
 use super::exchange::{is_stream, request};
 use super::link::{RemoteCaller, RemoteLink};
 use super::session::{ASKS, ClientQueue, INITIALIZE, QueuedMessage, RemoteSession};
-use crate::http::sse::Parser;
 use crate::mcp::frame::Frame;
 use crate::mcp::id::Id;
 use crate::mcp::link::request::{LinkRequest, Listener};
@@ -11,7 +11,6 @@ use crate::mcp::message::{Message, MessageKind, text};
 use crate::wire::members::Members;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
-use http_body_util::BodyExt;
 use semel_gate::clock::Clock;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -45,7 +44,7 @@ impl RemoteLink {
         }
         let working = session.busy.begin();
         if session.queue.send(QueuedMessage { message, is_read, working }).is_err() {
-            session.passed();
+            session.end_passing();
         }
     }
 
@@ -117,15 +116,15 @@ impl RemoteLink {
                     if let Some(task) = of.and_then(|id| session.lock().waiting.remove(&id)) {
                         task.abort();
                     }
-                    session.passed();
+                    session.end_passing();
                     continue;
                 }
                 _ => self.carry_notice(&message).await,
             }
             if method.as_deref() == Some("notifications/initialized") && session.lock().version.is_some() {
-                self.listens_on();
+                self.open_own_stream();
             }
-            session.passed();
+            session.end_passing();
         }
     }
 
@@ -150,17 +149,16 @@ impl RemoteLink {
     }
 
     /// Opens the stream for what the server says of its own accord, in place of one of an earlier session.
-    pub(super) fn listens_on(&self) {
-        if let Some(session) = self.session() {
-            let hearing = tokio::spawn(self.clone().hear()).abort_handle();
-            if let Some(before) = session.lock().hearing.replace(hearing) {
-                before.abort();
-            }
+    pub(super) fn open_own_stream(&self) {
+        let Some(session) = self.session() else { return };
+        let hearing = tokio::spawn(self.clone().read_own_stream()).abort_handle();
+        if let Some(before) = session.lock().hearing.replace(hearing) {
+            before.abort();
         }
     }
 
     /// Hears what the server says of its own accord, for as long as it offers a stream for it.
-    async fn hear(self) {
+    async fn read_own_stream(self) {
         let Some(session) = self.session() else { return };
         let (number, mut was_open) = (session.number(), false);
         let (mut last_event, mut pause) = (None::<String>, LISTEN_AGAIN);
@@ -172,28 +170,20 @@ impl RemoteLink {
             if response.status() == StatusCode::NOT_FOUND && was_open {
                 session.lose(number);
                 // If there is no new session now, the next request asks for one.
-                let _next_time = self.in_session().await;
+                let _next_time = self.ensure_session().await;
                 return;
             }
             if response.status() != StatusCode::OK || !is_stream(response.headers()) {
                 return;
             }
             was_open = true;
-            let mut body = response.into_body();
-            let mut parser = Parser::default();
-            while let Some(Ok(frame)) = body.frame().await {
-                parser.push(&frame.into_data().unwrap_or_default());
-                loop {
-                    let piece = match parser.next_piece() {
-                        Ok(Some(piece)) => piece,
-                        Ok(None) => break,
-                        Err(_) => return,
-                    };
-                    last_event = piece.fields.id.or(last_event);
-                    pause = piece.fields.retry.map_or(pause, Duration::from_millis);
-                    if let Some(Ok(message)) = piece.fields.data.map(Message::parse) {
-                        session.tell(message);
-                    }
+            let mut events = EventStream::new(response.into_body());
+            while let Some(piece) = events.next().await {
+                let Ok(piece) = piece else { return };
+                last_event = piece.fields.id.or(last_event);
+                pause = piece.fields.retry.map_or(pause, Duration::from_millis);
+                if let Some(Ok(message)) = piece.fields.data.map(Message::parse) {
+                    session.tell(message);
                 }
             }
             self.clock.sleep(pause.min(LISTEN_AGAIN_MAX)).await;

@@ -1,12 +1,12 @@
 //! One request and its answer, over as many streams as the server needs for it.
 
+use super::events::EventStream;
 use super::headers::{LAST_EVENT_ID, METHOD, SESSION, VERSION};
 use super::link::{RemoteBody, RemoteCaller, RemoteLink, RemoteResponse};
 use super::mirror;
 use super::session::INITIALIZE;
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, LastMoment, NotReached, Prepared};
-use crate::http::sse::Parser;
 use crate::mcp::id::Id;
 use crate::mcp::link::request::{Exchange, LinkRequest};
 use crate::mcp::message::{MESSAGE_BYTES_MAX, Message, MessageKind, text};
@@ -15,7 +15,6 @@ use crate::wire::members::Members;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::BodyExt;
 use semel_core::time::At;
 use semel_gate::clock::Clock;
 use std::time::Duration;
@@ -84,7 +83,7 @@ impl RemoteLink {
         try_is: Try,
     ) -> RemoteAnswer {
         if is_bound(message)
-            && let Err(why) = self.in_session().await
+            && let Err(why) = self.ensure_session().await
         {
             return Exchange::NeverSent(why).into();
         }
@@ -117,7 +116,7 @@ impl RemoteLink {
                         session.lose(number);
                     }
                     (RemoteCaller::Session(session), Exchange::Reply(answer), _) => {
-                        session.learned(message, answer, &headers);
+                        session.learn(message, answer, &headers);
                     }
                     _ => {}
                 }
@@ -186,7 +185,7 @@ impl RemoteLink {
             if let Some(observer) = &self.observer {
                 observer.on_open(&head.headers);
             }
-            return self.follow(id, head.status, head.headers, body).await.into();
+            return self.follow(id, body).await.into();
         }
         let max = if head.status.is_success() { MESSAGE_BYTES_MAX } else { REFUSAL_BYTES_MAX };
         let bytes = match body::read(body, max, PAUSE_MAX).await {
@@ -194,7 +193,10 @@ impl RemoteLink {
             Err(error) => return Exchange::Lost(format!("HTTP {}: {error}", head.status.as_u16())).into(),
         };
         let observe = |body| {
-            self.observe(RemoteResponse { status: head.status, headers: head.headers.clone(), body });
+            if let Some(observer) = &self.observer {
+                let headers = head.headers.clone();
+                observer.on_response(RemoteResponse { status: head.status, headers, body });
+            }
         };
         let response = Message::parse(bytes.clone()).ok().filter(|message| is_response_to(message, id));
         // Clients open a new session and send again, also where the session was lost after the effect.
@@ -222,19 +224,13 @@ impl RemoteLink {
         RemoteAnswer { exchange, forgot: session_lost || unknown_session }
     }
 
-    fn observe(&self, response: RemoteResponse) {
-        if let Some(observer) = &self.observer {
-            observer.on_response(response);
-        }
-    }
-
     /// Reads streams until one carries the response.
-    async fn follow(&self, id: &Id, status: StatusCode, headers: HeaderMap, body: Incoming) -> Exchange {
+    async fn follow(&self, id: &Id, body: Incoming) -> Exchange {
         let mut resume = Resume { last_event: None, retry: RETRY_UNLESS_SAID, failures: 0 };
         let mut stream = Some(body);
         loop {
             if let Some(body) = stream.take()
-                && let Some(exchange) = self.follow_one(id, status, &headers, body, &mut resume).await
+                && let Some(exchange) = self.follow_one(id, body, &mut resume).await
             {
                 return exchange;
             }
@@ -246,12 +242,12 @@ impl RemoteLink {
                 return Exchange::Lost("the stream ended, and the server does not go on with it".into());
             }
             self.clock.sleep(resume.retry.min(RETRY_MAX)).await;
-            stream = self.resumed(&mut resume).await;
+            stream = self.resume(&mut resume).await;
         }
     }
 
     /// A stream with the events after the last one. `None`: not now.
-    async fn resumed(&self, resume: &mut Resume) -> Option<Incoming> {
+    async fn resume(&self, resume: &mut Resume) -> Option<Incoming> {
         resume.failures += 1;
         let prepared = self.client.prepare_read().await.ok()?;
         let response = self.client.send(prepared, self.get(resume.last_event.as_deref())).await.ok()?;
@@ -260,46 +256,29 @@ impl RemoteLink {
     }
 
     /// `None`: the stream has ended without the response.
-    async fn follow_one(
-        &self,
-        id: &Id,
-        status: StatusCode,
-        headers: &HeaderMap,
-        mut body: Incoming,
-        resume: &mut Resume,
-    ) -> Option<Exchange> {
-        let mut parser = Parser::default();
-        while let Some(Ok(frame)) = body.frame().await {
-            let Ok(data) = frame.into_data() else { continue };
-            parser.push(&data);
-            loop {
-                let piece = match parser.next_piece() {
-                    Ok(Some(piece)) => piece,
-                    Ok(None) => break,
-                    Err(error) => return Some(Exchange::Lost(error.to_string())),
-                };
-                if let Some(retry) = piece.fields.retry {
-                    resume.retry = Duration::from_millis(retry);
-                }
-                if let Some(event) = &piece.fields.id {
-                    resume.last_event = Some(event.clone()).filter(|event| !event.is_empty());
-                    resume.failures = 0;
-                }
-                let message = piece.fields.data.clone().and_then(|data| Message::parse(data).ok());
-                match message {
-                    Some(message) if is_response_to(&message, id) => {
-                        let headers = headers.clone();
-                        self.observe(RemoteResponse { status, headers, body: RemoteBody::Event });
-                        return Some(Exchange::Reply(message));
-                    }
-                    message => self.besides(piece, message),
-                }
+    async fn follow_one(&self, id: &Id, body: Incoming, resume: &mut Resume) -> Option<Exchange> {
+        let mut events = EventStream::new(body);
+        while let Some(piece) = events.next().await {
+            let piece = match piece {
+                Ok(piece) => piece,
+                Err(error) => return Some(Exchange::Lost(error.to_string())),
+            };
+            if let Some(retry) = piece.fields.retry {
+                resume.retry = Duration::from_millis(retry);
+            }
+            if let Some(event) = &piece.fields.id {
+                resume.last_event = Some(event.clone()).filter(|event| !event.is_empty());
+                resume.failures = 0;
+            }
+            match piece.fields.data.clone().and_then(|data| Message::parse(data).ok()) {
+                Some(message) if is_response_to(&message, id) => return Some(Exchange::Reply(message)),
+                message => self.pass_beside(piece, message),
             }
         }
         None
     }
 
-    fn besides(&self, piece: crate::http::sse::Piece, message: Option<Message>) {
+    fn pass_beside(&self, piece: crate::http::sse::Piece, message: Option<Message>) {
         if let Some(observer) = &self.observer {
             observer.on_piece(piece);
         } else if let (RemoteCaller::Session(session), Some(message)) = (&self.caller, message) {

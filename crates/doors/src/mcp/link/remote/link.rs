@@ -20,7 +20,7 @@ pub trait ResponseObserver: Send + Sync + Debug {
     /// A part of the stream that is not the response: an event, a comment.
     fn on_piece(&self, piece: Piece);
 
-    /// How the response came.
+    /// How the response came, unless it was an event of the stream.
     fn on_response(&self, response: RemoteResponse);
 }
 
@@ -36,8 +36,6 @@ pub struct RemoteResponse {
 pub enum RemoteBody {
     /// One JSON document.
     Document,
-    /// An event.
-    Event,
     /// No message at all: a refusal by whatever stands before the server.
     Refusal(Bytes),
 }
@@ -96,8 +94,8 @@ impl RemoteLink {
     /// Resolving, connecting and TLS: all that can fail without leaving a doubt.
     pub async fn ready(&self) -> Result<(), String> {
         if let RemoteCaller::Session(session) = &self.caller {
-            session.greeted().await;
-            self.in_session().await?;
+            session.wait_for_greeting().await;
+            self.ensure_session().await?;
         }
         let prepared = self.client.prepare().await.map_err(|error| error.to_string())?;
         self.prepared().push(prepared);

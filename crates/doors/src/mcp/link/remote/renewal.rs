@@ -18,7 +18,7 @@ const TAKES_MAX: Duration = Duration::from_secs(20);
 impl RemoteLink {
     /// Begins a new session if the server has forgotten the one there was. An error: there is none, and nothing was
     /// sent but the wish for one.
-    pub(super) async fn in_session(&self) -> Result<(), String> {
+    pub(super) async fn ensure_session(&self) -> Result<(), String> {
         let RemoteCaller::Session(session) = &self.caller else { return Ok(()) };
         let before = {
             let renewal = &session.lock().renewal;
@@ -29,12 +29,12 @@ impl RemoteLink {
         };
         let (link, session) = (self.clone(), Arc::clone(session));
         // Other requests wait for it too, also where this one is dropped.
-        let renewed = tokio::spawn(async move { link.renewed(&session, before).await });
+        let renewed = tokio::spawn(async move { link.renew(&session, before).await });
         renewed.await.unwrap_or_else(|_| Err(no_session("semel is ending")))
     }
 
     /// One try for all who wait for it.
-    async fn renewed(&self, session: &RemoteSession, tries: u64) -> Result<(), String> {
+    async fn renew(&self, session: &RemoteSession, tries: u64) -> Result<(), String> {
         let _one_at_a_time = session.renewing.lock().await;
         {
             let renewal = &session.lock().renewal;
@@ -66,9 +66,9 @@ impl RemoteLink {
             self.goodbye(unwanted).await;
         }
         let hello = begun.map_err(|why| no_session(&why))?;
-        session.began_anew(&hello);
+        session.tell_renewed(&hello);
         if listens {
-            self.listens_on();
+            self.open_own_stream();
         }
         Ok(())
     }

@@ -144,7 +144,7 @@ impl RemoteSession {
     }
 
     /// Takes in what a request was answered with.
-    pub(super) fn learned(&self, request: &Message, answer: &Message, headers: &HeaderMap) {
+    pub(super) fn learn(&self, request: &Message, answer: &Message, headers: &HeaderMap) {
         let result = answer.body.as_ref().map_or("null", text);
         let failed = matches!(answer.kind, MessageKind::Response { failed: true, .. });
         let mut state = self.lock();
@@ -152,10 +152,10 @@ impl RemoteSession {
             Some(INITIALIZE) if !failed => {
                 state.version = version_in(result);
                 state.id = headers.get(SESSION).cloned();
-                state.renewal.begun_by(request.params.clone());
+                state.renewal.begin(request.params.clone());
             }
             Some("tools/list") => drop(state.tools.add_page(result)),
-            Some(method) if !failed => state.renewal.asked_for(method, request.params.as_ref()),
+            Some(method) if !failed => state.renewal.keep(method, request.params.as_ref()),
             _ => {}
         }
     }
@@ -172,7 +172,7 @@ impl RemoteSession {
     }
 
     /// Tells the listener that the server may be another one now.
-    pub(super) fn began_anew(&self, hello: &str) {
+    pub(super) fn tell_renewed(&self, hello: &str) {
         let mut listener = self.listener.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(listener) = listener.as_mut() {
             listener.began_anew(hello);
@@ -183,13 +183,13 @@ impl RemoteSession {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn passed(&self) {
+    pub(super) fn end_passing(&self) {
         self.lock().passing -= 1;
     }
 
     /// Waits for the answer to a greeting: whatever comes after it needs the session that it begins, and some clients
     /// do not wait.
-    pub(super) async fn greeted(&self) {
+    pub(super) async fn wait_for_greeting(&self) {
         let mut greets = self.greets.subscribe();
         // The sender lives in self, so the channel stays open.
         let _open = greets.wait_for(|greets| !greets).await.is_ok();
@@ -237,13 +237,13 @@ impl SessionRenewal {
     }
 
     /// The client itself has begun a session.
-    fn begun_by(&mut self, hello: Option<Bytes>) {
+    fn begin(&mut self, hello: Option<Bytes>) {
         *self =
             SessionRenewal { hello, number: self.number + 1, tries: self.tries, ..SessionRenewal::default() };
     }
 
     /// Keeps what a server has agreed to do for as long as the session lasts.
-    fn asked_for(&mut self, method: &str, params: Option<&Bytes>) {
+    fn keep(&mut self, method: &str, params: Option<&Bytes>) {
         let Some(params) = params else { return };
         match method {
             SET_LEVEL => self.level = Some(params.clone()),

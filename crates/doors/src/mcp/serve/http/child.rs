@@ -1,6 +1,6 @@
 //! A server on standard input and output, offered over HTTP: one process for all clients of an era.
 
-use super::relay::{Relay, RelayListener, RenamedRequest};
+use super::relay::{Relay, RenamedRequest};
 use super::request::{ClientRequest, Owner, unfinished};
 use super::sessions::Sessions;
 use super::stream::{CallStream, WAITING_BYTES_MAX};
@@ -67,9 +67,8 @@ pub enum ChildEra {
 
 impl ChildServer {
     pub fn new(server: Arc<Server>, output: ChildOutput, era: ChildEra) -> std::io::Result<Arc<ChildServer>> {
-        let relay = Arc::new(Relay::default());
-        relay.knows(Arc::clone(&server));
-        output.listen(RelayListener(Arc::clone(&relay)))?;
+        let relay = Arc::new(Relay::new(Arc::clone(&server)));
+        output.listen(Arc::clone(&relay))?;
         Ok(Arc::new(ChildServer {
             server,
             relay,

@@ -17,7 +17,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use std::collections::HashMap;
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast;
 
 /// Announcements that wait for a client which does not read them. It then misses the oldest, and lists again anyway.
@@ -30,8 +30,7 @@ pub struct Relay {
     live: Mutex<HashMap<Id, RelayedRequest>>,
     /// Announcements to everybody: that one of its listings has changed.
     pub news: broadcast::Sender<Bytes>,
-    /// Set once the server is there.
-    server: OnceLock<Arc<Server>>,
+    server: Arc<Server>,
 }
 
 /// A request that is under way.
@@ -42,12 +41,6 @@ struct RelayedRequest {
     progress_token: Option<String>,
     owner: String,
     stream: Arc<CallStream>,
-}
-
-impl Default for Relay {
-    fn default() -> Self {
-        Relay { live: Mutex::default(), news: broadcast::channel(NEWS_MAX).0, server: OnceLock::new() }
-    }
 }
 
 /// A request under its new name, until it is answered.
@@ -65,8 +58,8 @@ impl Drop for RenamedRequest {
 }
 
 impl Relay {
-    pub fn knows(&self, server: Arc<Server>) {
-        let _only_once = self.server.set(server);
+    pub fn new(server: Arc<Server>) -> Relay {
+        Relay { live: Mutex::default(), news: broadcast::channel(NEWS_MAX).0, server }
     }
 
     /// Gives a request a name of semel's own: as its progress token, and as its id unless the gate names it.
@@ -136,31 +129,24 @@ impl Relay {
 }
 
 /// Takes the messages of the server beside its answers.
-#[derive(Debug)]
-pub struct RelayListener(pub Arc<Relay>);
-
-impl Listener for RelayListener {
+impl Listener for Arc<Relay> {
     fn message(&mut self, message: Message) -> Option<FrameWriter> {
-        let RelayListener(relay) = self;
         match &message.kind {
-            MessageKind::Notification { .. } if relay.belongs(&message) => {}
+            MessageKind::Notification { .. } if self.belongs(&message) => {}
             MessageKind::Notification { method } if method.ends_with("/list_changed") => {
-                if let Some(server) = relay.server.get().filter(|_| method.contains("/tools/")) {
-                    server.tools_changed();
+                if method.contains("/tools/") {
+                    self.server.tools_changed();
                 }
                 // There may be no listener.
-                let _unheard = relay.news.send(sse::message(&message.bytes));
+                let _unheard = self.news.send(sse::message(&message.bytes));
             }
             // Which client it would be for cannot be told, so the server was told that there is none to ask.
             MessageKind::Request { id, .. } => {
                 let refusal = "semel serves many clients and asks none of them";
-                let frame = crate::mcp::frame::Frame::refusal(id, -32601, refusal, None);
-                let server = relay.server.get();
-                // One that asks without reading what it is told is not told more.
-                if let (Some(server), Ok(message)) =
-                    (server.filter(|server| server.link.has_room()), Message::parse(frame.to_bytes()))
-                {
-                    server.link.pass(message, false);
+                let frame = Frame::refusal(id, -32601, refusal, None);
+                // A server that asks without reading the refusals gets no more of them.
+                if let (true, Ok(refusal)) = (self.server.link.has_room(), Message::parse(frame.to_bytes())) {
+                    self.server.link.pass(refusal, false);
                 }
             }
             // A log line, or whatever else: it may quote what one client did, and which one that was cannot be told.
@@ -174,8 +160,8 @@ impl Listener for RelayListener {
     }
 
     fn stray(&mut self, line: &str) -> Option<FrameWriter> {
-        let name = self.0.server.get().map_or("a server", |server| &server.name);
-        let _nobody_listens = writeln!(std::io::stderr(), "semel: {name} says: {}", line.trim_end());
+        let name = &self.server.name;
+        let _no_log = writeln!(std::io::stderr(), "semel: {name} says: {}", line.trim_end());
         None
     }
 }

@@ -14,7 +14,6 @@ use crate::http::client::{Client, Failed, Incoming};
 use crate::http::headers::end_to_end;
 use crate::http::server::on_sent::OnSent;
 use crate::http::server::{problem, shown};
-use crate::http::sse::Parser;
 use crate::mcp::connection::ClientConnection;
 use crate::mcp::era;
 use crate::mcp::frame::Frame;
@@ -22,7 +21,7 @@ use crate::mcp::id::Id;
 use crate::mcp::limits::Limits;
 use crate::mcp::link::Link;
 use crate::mcp::link::remote::headers::{METHOD, NAME, SESSION, VERSION};
-use crate::mcp::link::remote::{RemoteLink, is_stream, request};
+use crate::mcp::link::remote::{EventStream, RemoteLink, is_stream, request};
 use crate::mcp::message::{MESSAGE_BYTES_MAX, Message, MessageKind, text};
 use crate::mcp::route::GuardedCall;
 use crate::mcp::serve::answer_check::{AnswerCheck, CheckedAnswer};
@@ -35,7 +34,6 @@ use axum::response::Response;
 use bytes::Bytes;
 use http::header::{ACCEPT_ENCODING, HOST};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use http_body_util::BodyExt;
 use semel_core::digest::Secret;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,7 +68,7 @@ struct RemoteClient<'a> {
 
 /// As clients of an era ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Manner {
+enum ClientEra {
     Session,
     Stateless,
 }
@@ -116,7 +114,7 @@ impl Remote {
             Method::GET => client.send_on(Bytes::new()).await,
             Method::DELETE => {
                 self.sessions.end(owner);
-                self.owners.closed(owner);
+                self.owners.remove(owner);
                 client.send_on(Bytes::new()).await
             }
             _ => problem(StatusCode::METHOD_NOT_ALLOWED, "MCP uses POST, GET and DELETE"),
@@ -173,10 +171,10 @@ impl<'a> RemoteClient<'a> {
     }
 
     /// The same server, asked as clients of this era do, with this client's credential.
-    fn server_in(&self, manner: Manner) -> Arc<Server> {
+    fn server_in(&self, era_of: ClientEra) -> Arc<Server> {
         let mut headers = self.request.headers.clone();
         [SESSION, VERSION, METHOD, NAME].iter().for_each(|name| drop(headers.remove(name)));
-        if manner == Manner::Stateless {
+        if era_of == ClientEra::Stateless {
             headers.insert(VERSION, HeaderValue::from_static(version::STATELESS));
             // Each request fills it in.
             headers.insert(METHOD, HeaderValue::from_static(""));
@@ -216,7 +214,7 @@ impl<'a> RemoteClient<'a> {
         let checked = CheckedResponse {
             hall: Arc::clone(&self.request.hall),
             server: Arc::clone(&self.server),
-            stateless: self.server_in(Manner::Stateless),
+            stateless: self.server_in(ClientEra::Stateless),
             id,
             check,
             on_sent: on_sent.clone(),
@@ -224,7 +222,7 @@ impl<'a> RemoteClient<'a> {
         let (mut head, body) = response.into_parts();
         head.extensions.insert(on_sent);
         if let Some(session) = head.headers.get(SESSION).and_then(|id| id.to_str().ok()) {
-            self.remote.owners.by(&self.request.owner, session);
+            self.remote.owners.add(&self.request.owner, session);
         }
         if is_stream(&head.headers) {
             let (writer, piped) = Piped::new();
@@ -236,7 +234,7 @@ impl<'a> RemoteClient<'a> {
                 if let Some(refusal) = checked.not_initialized(head.status, &bytes).await {
                     return respond::document(StatusCode::BAD_REQUEST, &refusal);
                 }
-                let bytes = checked.seen(&bytes).unwrap_or(bytes);
+                let bytes = checked.edited(&bytes).unwrap_or(bytes);
                 given_on(http::Response::from_parts(head, Body::from(bytes)))
             }
             Err(error) => respond::unreachable(&error.to_string()),
@@ -253,7 +251,7 @@ impl ClientSide for RemoteClient<'_> {
             return Ok(());
         }
         let Some(version) = version::version_of(params) else { return Ok(()) };
-        let (stateless, session) = (self.server_in(Manner::Stateless), self.server_in(Manner::Session));
+        let (stateless, session) = (self.server_in(ClientEra::Stateless), self.server_in(ClientEra::Session));
         match era::session_alone(&stateless, &session).await {
             Some(agreed) => {
                 Err(OwnAnswer::new(StatusCode::BAD_REQUEST, era::session_only(id, &agreed, &version)))
@@ -332,7 +330,7 @@ impl CheckedResponse {
     }
 
     /// Takes in a message. `Some`: what goes out instead.
-    fn seen(&self, bytes: &Bytes) -> Option<Bytes> {
+    fn edited(&self, bytes: &Bytes) -> Option<Bytes> {
         let message = Message::parse(bytes.clone()).ok()?;
         let MessageKind::Response { id: Some(id), failed } = &message.kind else { return None };
         if *id != self.id {
@@ -346,31 +344,24 @@ impl CheckedResponse {
         Some(edited.to_bytes())
     }
 
-    async fn stream(self, mut body: Incoming, writer: tokio::sync::mpsc::Sender<Bytes>) {
-        let mut parser = Parser::default();
-        while let Some(Ok(frame)) = body.frame().await {
-            parser.push(&frame.into_data().unwrap_or_default());
-            loop {
-                let piece = match parser.next_piece() {
-                    Ok(Some(piece)) => piece,
-                    Ok(None) => break,
-                    // Too large to be looked at, and so too large to be trusted with what follows.
-                    Err(_) => return,
-                };
-                let changed = match &piece.fields.data {
-                    None => None,
-                    Some(data) => match self.not_initialized(StatusCode::OK, data).await {
-                        Some(refusal) => Some(refusal.to_bytes()),
-                        None => self.seen(data),
-                    },
-                };
-                let raw = changed.map_or_else(|| piece.raw.clone(), |data| piece.with_data(&data));
-                if writer.send(raw).await.is_err() {
-                    return;
-                }
+    async fn stream(self, body: Incoming, writer: tokio::sync::mpsc::Sender<Bytes>) {
+        let mut events = EventStream::new(body);
+        while let Some(piece) = events.next().await {
+            // One that is too large to be looked at is too large to be trusted with the next ones.
+            let Ok(piece) = piece else { return };
+            let changed = match &piece.fields.data {
+                None => None,
+                Some(data) => match self.not_initialized(StatusCode::OK, data).await {
+                    Some(refusal) => Some(refusal.to_bytes()),
+                    None => self.edited(data),
+                },
+            };
+            let raw = changed.map_or_else(|| piece.raw.clone(), |data| piece.with_data(&data));
+            if writer.send(raw).await.is_err() {
+                return;
             }
         }
-        let rest = parser.rest();
+        let rest = events.rest();
         if !rest.is_empty() {
             let _client_is_gone = writer.send(rest).await;
         }

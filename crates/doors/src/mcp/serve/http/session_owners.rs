@@ -13,7 +13,7 @@ pub struct SessionOwners(Mutex<HashMap<String, Option<String>>>);
 
 impl SessionOwners {
     /// The server has given this client a session.
-    pub fn by(&self, owner: &Owner, session: &str) {
+    pub fn add(&self, owner: &Owner, session: &str) {
         let mut known = self.lock();
         if known.len() >= SESSIONS_MAX {
             known.clear();
@@ -36,7 +36,7 @@ impl SessionOwners {
         owner.session.as_ref().is_some_and(|session| self.lock().contains_key(session)) && self.may_use(owner)
     }
 
-    pub fn closed(&self, owner: &Owner) {
+    pub fn remove(&self, owner: &Owner) {
         owner.session.as_ref().map(|session| self.lock().remove(session));
     }
 
@@ -56,14 +56,14 @@ mod tests {
             session: session.map(str::to_owned),
         };
         let opened = SessionOwners::default();
-        opened.by(&who("ann", None), "s-1");
+        opened.add(&who("ann", None), "s-1");
         assert!(opened.may_use(&who("ann", Some("s-1"))) && !opened.may_use(&who("bob", Some("s-1"))));
         assert!(opened.is_of(&who("ann", Some("s-1"))) && !opened.is_of(&who("ann", Some("s-2"))));
         assert!(opened.may_use(&who("bob", None)) && opened.may_use(&who("bob", Some("s-2"))));
-        opened.closed(&who("ann", Some("s-1")));
+        opened.remove(&who("ann", Some("s-1")));
         assert!(opened.may_use(&who("bob", Some("s-1"))));
-        opened.by(&who("ann", None), "all");
-        opened.by(&who("bob", None), "all");
+        opened.add(&who("ann", None), "all");
+        opened.add(&who("bob", None), "all");
         assert!(opened.may_use(&who("ann", Some("all"))) && opened.may_use(&who("bob", Some("all"))));
     }
 }
