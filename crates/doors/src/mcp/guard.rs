@@ -1,12 +1,12 @@
 //! A guarded call on its way through the gate, and the response that its caller gets.
 
-use super::confirm;
 use super::effect_word;
 use super::frame::Frame;
 use super::intent;
 use super::listing;
 use super::message::Message;
 use super::own_tools;
+use super::probe;
 use super::render::{self, LookWith, RenderContext, RepeatAdvice};
 use super::route::GuardedCall;
 use super::task::query::TaskEndDelivery;
@@ -190,8 +190,8 @@ async fn pass_once(
                 connection.add_done(intent.key);
             }
             if let Some(done) = gate.unconfirmed(rule, &mut passed) {
-                let reply = confirm::reply(&passed, live.as_ref());
-                confirm::follow(&hall, &guarded, done, reply);
+                let reply = probe::reply(&passed, live.as_ref());
+                probe::confirm_later(&hall, &guarded, done, reply);
             }
             CallResult { passed, live }
         }

@@ -6,7 +6,6 @@
 
 pub mod call;
 pub mod classify;
-pub mod confirm;
 pub mod connection;
 pub mod decorate;
 pub mod effect_word;

@@ -14,7 +14,7 @@ use crate::mcp::id::Id;
 use crate::mcp::message::Message;
 use crate::mcp::server::Server;
 use crate::mcp::upstream::ToolUpstream;
-use crate::mcp::{confirm, era, intent as tool_intent};
+use crate::mcp::{era, intent as tool_intent, probe};
 use crate::runtime::ServedGate;
 use bytes::Bytes;
 use request::RequestUpstream;
@@ -189,7 +189,7 @@ impl Undoing<'_> {
         let mut upstream = ToolUpstream::new(self.hall, server, &call, rule);
         let mut passed = self.gate.undo(&self.undoable, &intent, rule, &mut upstream).await?;
         let live = upstream.live.take();
-        let reply = confirm::reply(&passed, live.as_ref());
+        let reply = probe::reply(&passed, live.as_ref());
         if passed.answer.data.is_null() && reply != Json::Null {
             passed.answer.data = reply.to_value();
         }

@@ -8,7 +8,6 @@ mod relay;
 mod remote;
 mod request;
 mod respond;
-mod session_owners;
 mod sessions;
 mod stream;
 mod validate;
