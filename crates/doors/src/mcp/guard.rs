@@ -58,7 +58,7 @@ impl ClientAnswer {
 ///
 /// `None`: the caller no longer waits for the answer.
 pub async fn guard(hall: &Arc<Hall>, mut guarded: GuardedCall) -> Option<ClientAnswer> {
-    let _permits = std::mem::take(&mut guarded.permits);
+    let _permit = guarded.permit.take();
     let came = hall.clock.elapsed();
     let guarded = Arc::new(guarded);
     let result = pass(hall, &guarded).await;

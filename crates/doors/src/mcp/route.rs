@@ -39,8 +39,10 @@ pub struct GuardedCall {
     pub connection: Arc<ClientConnection>,
     pub tools: Arc<Tools>,
     pub waiter: Arc<Waiter>,
-    /// Held until it has its answer, also where another task still works on it.
-    pub permits: Vec<Permit>,
+    /// Held until its caller has the answer; its sending may take longer.
+    pub permit: Option<Permit>,
+    /// Held as long as its arguments are.
+    _room: Option<Permit>,
     /// The credential of its caller, where that can be revoked.
     pub token: Option<Revocable>,
 }
@@ -92,9 +94,17 @@ pub fn route(
         return CallRoute::Answer(not_now(id, "too many calls at once; nothing was sent"));
     };
     let (server, connection, tools) = (Arc::clone(server), Arc::clone(connection), Arc::clone(tools));
-    let permits = room.into_iter().chain([permit]).collect();
-    let token = None;
-    let guarded = GuardedCall { call, rule, server, connection, tools, waiter, permits, token };
+    let guarded = GuardedCall {
+        call,
+        rule,
+        server,
+        connection,
+        tools,
+        waiter,
+        permit: Some(permit),
+        _room: room,
+        token: None,
+    };
     CallRoute::Guard(Box::new(guarded))
 }
 

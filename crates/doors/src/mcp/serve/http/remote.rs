@@ -259,13 +259,17 @@ impl ClientSide for RemoteClient<'_> {
         }
     }
 
-    fn connection(&self, _: &Id, _: &Message) -> Result<Arc<ClientConnection>, OwnAnswer> {
+    fn connection(&self, _: &Id, message: &Message) -> Result<Arc<ClientConnection>, OwnAnswer> {
         let ClientRequest { owner, caller, .. } = &self.request;
         let begin = || {
             let caller = Caller { run: None, token: None, ..caller.clone() };
             ClientConnection::within(caller, Arc::clone(&self.limits))
         };
-        let session = owner.session.is_some().then(|| self.remote.sessions.find_or_begin(owner, begin));
+        // Before its first call a session may not be known as the client's, and would have the limits of none.
+        let session = match owner.session.is_some() && message.method() == Some("tools/call") {
+            true => Some(self.remote.sessions.find_or_begin(owner, begin)),
+            false => self.remote.sessions.find(owner),
+        };
         Ok(self.request.connection(session, &self.limits))
     }
 
