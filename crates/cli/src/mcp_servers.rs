@@ -12,13 +12,14 @@ use semel_core::policy::{Mode, Policy};
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
 use semel_doors::mcp::configured::StartingServer;
-use semel_doors::mcp::door::Servers;
 use semel_doors::mcp::era;
-use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
-use semel_doors::mcp::link::{Link, Listener};
+use semel_doors::mcp::link::remote::{RemoteLink, RemoteSession};
+use semel_doors::mcp::link::Link;
+use semel_doors::mcp::link::request::Listener;
 use semel_doors::mcp::message::Message;
-use semel_doors::mcp::outbox::Outbox;
-use semel_doors::mcp::serve::http::{Child, Children, Offer, Remote, Tongue, Way};
+use semel_doors::mcp::frame_writer::FrameWriter;
+use semel_doors::mcp::serve::http::{ChildServer, Children, Remote, ServerBackend, ServerOffer, ChildEra};
+use semel_doors::mcp::server::Servers;
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
 use std::collections::BTreeMap;
@@ -33,14 +34,14 @@ pub struct PreparedServers {
     pub servers: Servers,
     /// Every server there is to end.
     pub all: Vec<Arc<Server>>,
-    pub offers: BTreeMap<String, Offer>,
+    pub offers: BTreeMap<String, ServerOffer>,
 }
 
 /// One of them; a server on stdio has a process for each era.
 struct OfferedServer {
     server: Arc<Server>,
     also: Option<Arc<Server>>,
-    offer: Offer,
+    offer: ServerOffer,
 }
 
 pub fn prepare(context: &Context, policy: &Policy, clock: &RuntimeClock) -> anyhow::Result<PreparedServers> {
@@ -73,7 +74,7 @@ pub fn asked(
         if name != guarded && on_stdio && asked.contains(name.as_str()) {
             let place = || format!("{}:{}: [mcp.{name}]", configured.path.display(), configured.line);
             let child =
-                start(context, name, configured, policy.mode, clock, Tongue::Either).with_context(place)?;
+                start(context, name, configured, policy.mode, clock, ChildEra::Either).with_context(place)?;
             servers.insert(name.clone(), Arc::clone(child.server()));
             let output = context.output;
             tokio::spawn(async move { say(output, child.greet().await) });
@@ -90,8 +91,8 @@ pub fn ask(
     mode: Mode,
     clock: &RuntimeClock,
 ) -> anyhow::Result<StartingServer> {
-    if let Reach::Command { .. } = &configured.reach {
-        let child = start(context, name, configured, mode, clock, Tongue::Either)?;
+    if let McpEndpoint::Command { .. } = &configured.reach {
+        let child = start(context, name, configured, mode, clock, ChildEra::Either)?;
         let server = Arc::clone(child.server());
         return Ok(Box::pin(async move { child.greet().await.map(|()| server) }));
     }
@@ -106,23 +107,18 @@ pub fn ask(
     let (name, link) = (name.to_owned(), Link::Remote(link));
     let server =
         Arc::new(Server::new(name, authority, settings(configured), link, server_runtime::instance()));
-    Ok(Box::pin(async move {
-        if era::introduce(&server, false).await.is_err() {
-            era::introduce(&server, true).await?;
-        }
-        Ok(server)
-    }))
+    Ok(Box::pin(async move { era::introduce_either(&server).await.map(|_| server) }))
 }
 
 /// Messages that a server sends of its own accord while it is asked concern nobody.
 struct Deaf;
 
 impl Listener for Deaf {
-    fn message(&mut self, _: Message) -> Option<Outbox> {
+    fn message(&mut self, _: Message) -> Option<FrameWriter> {
         None
     }
 
-    fn stray(&mut self, _: &str) -> Option<Outbox> {
+    fn stray(&mut self, _: &str) -> Option<FrameWriter> {
         None
     }
 }
@@ -134,15 +130,15 @@ fn start(
     configured: &McpServer,
     mode: Mode,
     clock: &RuntimeClock,
-    tongue: Tongue,
-) -> anyhow::Result<Arc<Child>> {
+    era: ChildEra,
+) -> anyhow::Result<Arc<ChildServer>> {
     let McpEndpoint::Command { argv, env, cwd } = &configured.reach else { bail!("there is no command") };
     let mut command = command(context, argv, env, cwd.as_deref());
     let start = Start { name, command: &mut command, any_directory: false };
     let (link, output) = server_identity::launch(context, mode, start, clock).context("command")?;
     let (name, link) = (name.to_owned(), Link::Child(link));
     let server = Server::new(name, STDIO.to_owned(), settings(configured), link, server_runtime::instance());
-    Ok(Child::new(Arc::new(server), output, tongue)?)
+    Ok(ChildServer::new(Arc::new(server), output, era)?)
 }
 
 /// The command of `[mcp.NAME]`.
@@ -177,17 +173,18 @@ fn offer(
                 server_runtime::instance(),
             );
             let server = Arc::new(server);
-            let way = Way::Remote(Box::new(Remote::new(Arc::clone(&server), client, headers)));
-            Ok(OfferedServer { server, also: None, offer: Offer { way, run } })
+            let backend = ServerBackend::Remote(Box::new(Remote::new(Arc::clone(&server), client, headers)));
+            Ok(OfferedServer { server, also: None, offer: ServerOffer { backend, run } })
         }
         McpEndpoint::Command { .. } => {
-            let start = |tongue| start(context, name, configured, mode, clock, tongue);
-            let (session, stateless) = (start(Tongue::Session)?, start(Tongue::Stateless)?);
+            let start = |era| start(context, name, configured, mode, clock, era);
+            let (session, stateless) = (start(ChildEra::Session)?, start(ChildEra::Stateless)?);
             let server = Arc::clone(session.server());
             let also = Some(Arc::clone(stateless.server()));
             let children = Arc::new(Children::new(session, stateless));
             greet(context, name, Arc::clone(&children));
-            Ok(OfferedServer { server, also, offer: Offer { way: Way::Child(children), run } })
+            let offer = ServerOffer { backend: ServerBackend::Child(children), run };
+            Ok(OfferedServer { server, also, offer })
         }
     }
 }

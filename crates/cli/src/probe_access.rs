@@ -7,7 +7,7 @@ use semel_core::policy::servers::{McpEndpoint, McpServer};
 use semel_core::policy::{Mode, Policy};
 use semel_doors::http::target::Target;
 use semel_doors::mcp::configured::{ConfiguredServers, StartServer, StartingServer};
-use semel_doors::mcp::door::Servers;
+use semel_doors::mcp::server::Servers;
 use semel_doors::query::Backends;
 use semel_doors::query::backends::Shell;
 use semel_doors::query::origins::Origins;

@@ -7,7 +7,7 @@ use crate::services::Services;
 use http::HeaderMap;
 use semel_core::json::Json;
 use semel_core::policy::rule::Confirm;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use std::sync::Arc;
 
 /// All that a question needs once the call that it is about has ended.
@@ -24,7 +24,7 @@ pub struct BackgroundConfirm {
 
 impl BackgroundConfirm {
     /// Begins to ask, unless this process already does. Within a runtime.
-    pub fn start(self, services: &Arc<Services>, done: Found) {
+    pub fn start(self, services: &Arc<Services>, done: RecordSnapshot) {
         let Some(active) = services.active_confirms.begin(&done) else { return };
         let services = Arc::clone(services);
         tokio::spawn(async move {

@@ -1,6 +1,7 @@
 //! The options of a request for semel itself, in headers that go no further, at every door.
 
 use crate::http::headers::all;
+use crate::wire::form;
 use http::{HeaderMap, HeaderName};
 use semel_core::ids::{BadName, Reason, Run};
 
@@ -90,7 +91,7 @@ pub fn run_in_baggage(baggage: &str) -> Option<String> {
     let (_, value) = entries.find(|(name, _)| name.trim() == "semel.run_id")?;
     let value = value.split(';').next()?.trim();
     // Its values are percent-encoded.
-    let run = crate::wire::form::decoded(&value.replace('+', "%2B")).into_owned();
+    let run = form::decoded(&value.replace('+', "%2B")).into_owned();
     Some(run).filter(|run| !run.is_empty())
 }
 

@@ -1,12 +1,12 @@
 //! An answer about an effect: once it has left, it counts as delivered.
 
 use crate::delivery_batch::{BatchedAnswer, UnmarkedAnswer};
-use crate::errands;
+use crate::local_tasks;
 use crate::http::server::on_sent::OnSent;
 use crate::services::Services;
 use axum::response::Response;
 use semel_gate::clock::Clock;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -33,10 +33,10 @@ impl Delivery {
     /// `None`: there is nothing to mark, or it was marked before.
     pub fn of(
         services: &Arc<Services>,
-        found: Option<Found>,
+        found: Option<RecordSnapshot>,
         late_from: Option<Duration>,
     ) -> Option<Delivery> {
-        let unmarked = |found: &Found| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
+        let unmarked = |found: &RecordSnapshot| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
         let found = found.filter(unmarked)?;
         let pending = services.begin_delivery(found.key);
         let answer = Arc::new(UnmarkedAnswer::new(found, pending, late_from));
@@ -56,7 +56,7 @@ impl Delivery {
         }
         let in_flight = Some(services.in_flight.begin());
         if services.delivery_batch.push(BatchedAnswer { answer, in_flight }) {
-            drop(errands::beside(mark_batch(services), &Handle::current()));
+            drop(local_tasks::spawn_part(mark_batch(services), &Handle::current()));
         }
     }
 

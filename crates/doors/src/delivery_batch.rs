@@ -3,7 +3,7 @@
 
 use crate::in_flight::InFlightGuard;
 use semel_gate::pending_delivery::PendingDelivery;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct UnmarkedAnswer {
     /// Without its reply, which a mark does not need.
-    pub found: Found,
+    pub found: RecordSnapshot,
     /// The next call waits for the mark as long as this is there.
     pending: Mutex<Option<PendingDelivery>>,
     /// Later, on the monotonic clock, the caller may have gone, and is not taken to have got it.
@@ -20,11 +20,11 @@ pub struct UnmarkedAnswer {
 
 impl UnmarkedAnswer {
     pub fn new(
-        found: Found,
+        found: RecordSnapshot,
         pending: Option<PendingDelivery>,
         late_from: Option<Duration>,
     ) -> UnmarkedAnswer {
-        UnmarkedAnswer { found: Found { reply: None, ..found }, pending: Mutex::new(pending), late_from }
+        UnmarkedAnswer { found: RecordSnapshot { reply: None, ..found }, pending: Mutex::new(pending), late_from }
     }
 
     /// It is marked, or will not be: the next call need not wait for it.

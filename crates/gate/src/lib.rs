@@ -25,6 +25,7 @@ pub mod patience;
 pub mod pending_delivery;
 mod probe;
 mod reply;
+pub mod report;
 mod settle;
 mod step;
 mod survey;

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server as its pack names it.
 #[derive(serde::Deserialize)]
-struct Server {
+struct PackServer {
     #[serde(skip)]
     pack: String,
     package: String,
@@ -39,7 +39,7 @@ struct Server {
 }
 
 /// `[[server.tested]]` of every pack, by pack.
-fn servers() -> Result<Vec<Server>> {
+fn servers() -> Result<Vec<PackServer>> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(project::root().join("packs"))?
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<_>>()?;
@@ -50,8 +50,8 @@ fn servers() -> Result<Vec<Server>> {
         let document: toml::Table = std::fs::read_to_string(&file)?.parse()?;
         let tested = document.get("server").and_then(|server| server.get("tested"));
         for tested in tested.and_then(toml::Value::as_array).into_iter().flatten() {
-            let server: Server = tested.clone().try_into()?;
-            servers.push(Server { pack: pack.clone(), ..server });
+            let server: PackServer = tested.clone().try_into()?;
+            servers.push(PackServer { pack: pack.clone(), ..server });
         }
     }
     Ok(servers)
@@ -95,7 +95,7 @@ fn ask_all(directory: &Path) -> Result<String> {
          # tool, hints (r read-only, i idempotent, d destructive; + true, - false), arguments (* required)\n",
     );
     for server in &servers()? {
-        let Server { pack, package, version, .. } = server;
+        let PackServer { pack, package, version, .. } = server;
         let mut tools = ask(directory, server).map_err(|error| format!("{package}: {error}"))?;
         tools.sort_by_key(|tool| tool["name"].as_str().unwrap_or_default().to_owned());
         writeln!(text, "\n[{pack}] {package} {version}")?;
@@ -130,7 +130,7 @@ fn facts(tool: &Value) -> String {
 }
 
 /// Starts a server and asks for its tools, page by page.
-fn ask(directory: &Path, server: &Server) -> Result<Vec<Value>> {
+fn ask(directory: &Path, server: &PackServer) -> Result<Vec<Value>> {
     let mut child = Command::new(directory.join("node_modules/.bin").join(&server.program))
         .args(&server.arguments)
         .envs(&server.environment)

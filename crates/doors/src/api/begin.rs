@@ -85,7 +85,7 @@ pub struct Begin {
 /// Either the right to run, or the answer.
 #[derive(JsonSchema)]
 #[serde(untagged)]
-#[schemars(rename = "Begun")]
+#[schemars(rename = "BeginAnswer")]
 #[allow(dead_code, reason = "it is only described")]
 pub enum BegunForm {
     Run(ToRun),
@@ -137,9 +137,9 @@ pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
     }
     let nonce = wanted.nonce(&who, gate.ledger.secret());
     match gate.begin(&intent, &rule, &mut client, nonce).await? {
-        Begun::Run(taken) => respond::json(&ToRun::with(&taken)),
-        Begun::Unrecorded => respond::json(&ToRun::unrecorded(&rule)),
-        Begun::Answered(mut passed) => {
+        BeginAnswer::Run(taken) => respond::json(&ToRun::with(&taken)),
+        BeginAnswer::Unrecorded => respond::json(&ToRun::unrecorded(&rule)),
+        BeginAnswer::Answered(mut passed) => {
             // The process that asked before may have ended.
             if let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(&rule, &mut passed)) {
                 let reply = match &passed.reply {

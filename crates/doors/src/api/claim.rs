@@ -1,10 +1,10 @@
 //! A claim as a client takes it away: a text that names the attempt.
 
 use semel_core::ids::{AttemptNo, EffectId, Nonce};
-use semel_gate::Taken;
+use semel_gate::ClaimHandle;
 
 /// It is of use to its own principal alone.
-pub fn write(taken: &Taken) -> String {
+pub fn write(taken: &ClaimHandle) -> String {
     let id = taken.effect.to_string();
     format!("cl_{}_{}_{:032x}", id.trim_start_matches("ef_"), taken.attempt, taken.nonce.0)
 }

@@ -3,7 +3,8 @@
 use semel_core::answer::EffectWord;
 use semel_core::json::{self, Json};
 use semel_core::policy::rule::{EffectWording, Rule};
-use semel_core::undo::{Filling, Undo};
+use semel_core::policy::undo::UndoInputs;
+use semel_core::undo::Undo;
 
 /// The word for a success, where the client does not say it.
 pub fn word_of(rule: &Rule) -> EffectWord {
@@ -23,5 +24,5 @@ pub fn undo_of(rule: &Rule, action: &str, reply: Option<&[u8]>) -> Option<Undo> 
     let undo = rule.undo.as_ref()?;
     let places = Json::object([("reply", reply_of(reply))]);
     let secret = &rule.sorting.secret;
-    Some(Undo::fill_in(undo, &Filling { action, places: &places, secret, cwd: "/" }))
+    Some(Undo::fill_in(undo, &UndoInputs { action, places: &places, secret, cwd: "/" }))
 }

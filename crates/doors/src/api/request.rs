@@ -44,7 +44,7 @@ pub struct ApiRequest {
 /// The demands of a route.
 #[derive(Debug, Clone, Copy)]
 pub struct RouteAccess {
-    pub scope: Scope,
+    pub scope: AccessScope,
     pub has_dry_run: bool,
 }
 

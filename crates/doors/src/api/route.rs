@@ -7,7 +7,7 @@ use axum::response::Response;
 use http::{Method, StatusCode};
 use schemars::{Schema, SchemaGenerator};
 use semel_core::answer::Code;
-use semel_ledger::tokens::Scope;
+use semel_ledger::tokens::AccessScope;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ pub struct Route {
     pub method: Method,
     pub path: &'static str,
     /// The least that a token must have.
-    pub scope: Scope,
+    pub scope: AccessScope,
     pub id: &'static str,
     pub summary: &'static str,
     pub query: Option<FormSchema>,
@@ -49,7 +49,7 @@ impl Route {
     pub fn new(
         method: Method,
         path: &'static str,
-        scope: Scope,
+        scope: AccessScope,
         id: &'static str,
         summary: &'static str,
         gives: FormSchema,

@@ -12,7 +12,7 @@ use axum::response::Response;
 use http::{Method, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use semel_core::answer::{Answer, Code};
-use semel_ledger::tokens::Scope;
+use semel_ledger::tokens::AccessScope;
 use std::sync::Arc;
 
 fn form<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
@@ -25,7 +25,7 @@ macro_rules! route {
      $(; $($field:ident: $value:expr),+)?) => {
         Route {
             $($($field: $value,)+)?
-            ..Route::new(Method::$method, $path, Scope::$scope, $id, $summary, form::<$gives>, |api, request| {
+            ..Route::new(Method::$method, $path, AccessScope::$scope, $id, $summary, form::<$gives>, |api, request| {
                 Box::pin($handler(api, request))
             })
         }

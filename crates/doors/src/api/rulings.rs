@@ -117,8 +117,8 @@ fn read(action: &str, rule: &Rule, reply: &RawValue) -> Result<Vec<u8>, Problem>
     encode_supplied(action, rule, text.into_bytes()).map_err(Problem::bad)
 }
 
-async fn told(api: &ApiServer, changed: Changed) -> Result<Response, Problem> {
-    let found = changed.found;
+async fn told(api: &ApiServer, changed: RecordUpdate) -> Result<Response, Problem> {
+    let found = changed.snapshot;
     let effect = found.effect().ok_or_else(|| Problem::not_found("such effect"))?;
     respond::json(&EffectJson::read(&api.gate()?.ledger, found.key, effect).await?)
 }

@@ -74,7 +74,7 @@ pub async fn list(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, 
         for (place, row) in page.items {
             before = Some(place);
             looked_at += 1;
-            let Ok(Known { effect, .. }) = decode(row) else {
+            let Ok(StoredEffect { effect, .. }) = decode(row) else {
                 damaged += usize::from(request.who.operates());
                 continue;
             };
@@ -302,7 +302,7 @@ pub async fn cancel(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response
     })
 }
 
-async fn shown(api: &ApiServer, effects: &[Known]) -> Result<Vec<EffectJson>, Problem> {
+async fn shown(api: &ApiServer, effects: &[StoredEffect]) -> Result<Vec<EffectJson>, Problem> {
     let gate = api.gate()?;
     let mut shown = Vec::with_capacity(effects.len());
     for known in effects {

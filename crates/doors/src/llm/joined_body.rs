@@ -3,7 +3,7 @@
 use super::form::says_only_usage;
 use super::live_answer::{AnswerEnd, AnswerReader, NextPiece};
 use super::meter::Meter;
-use super::usage::Tokens;
+use super::usage::TokenUsage;
 use crate::http::server::on_sent::OnSent;
 use crate::services::Services;
 use bytes::Bytes;

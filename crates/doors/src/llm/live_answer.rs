@@ -4,7 +4,7 @@ use crate::delivery::Delivery;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use semel_core::ids::{AttemptNo, EffectId};
-use semel_core::policy::prices::Tokens;
+use semel_core::policy::prices::TokenUsage;
 use std::collections::HashMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
 //! The cost of requests, and the savings of joining and replaying.
 
-use super::usage::Tokens;
+use super::usage::TokenUsage;
 use crate::services::Services;
 use semel_gate::counts::Usage;
 
@@ -12,19 +12,19 @@ pub struct Meter {
 }
 
 impl Meter {
-    pub fn used(&self, services: &Services, tokens: Tokens) {
+    pub fn used(&self, services: &Services, tokens: TokenUsage) {
         if let Ok(gate) = &services.gate {
             gate.counts.used(&self.tenant, self.usage(services, tokens));
         }
     }
 
-    pub fn saved(&self, services: &Services, tokens: Tokens) {
+    pub fn saved(&self, services: &Services, tokens: TokenUsage) {
         if let Ok(gate) = &services.gate {
             gate.counts.saved(&self.tenant, self.usage(services, tokens));
         }
     }
 
-    fn usage(&self, services: &Services, tokens: Tokens) -> Usage {
+    fn usage(&self, services: &Services, tokens: TokenUsage) -> Usage {
         let cost_nanos = services.policy.prices.cost_nanos(&self.model, tokens);
         // Of what nobody has said, nothing is counted.
         Usage { input_tokens: tokens.input.unwrap_or_default(), output_tokens: tokens.output, cost_nanos }

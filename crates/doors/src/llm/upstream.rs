@@ -8,7 +8,7 @@ use super::meter::Meter;
 use super::read::{self, Reception};
 use super::request::ModelOutgoing;
 use super::stop::{EarlyStop, stops};
-use super::usage::{self, Tokens};
+use super::usage::{self, TokenUsage};
 use crate::delivery::Delivery;
 use crate::http::client::{Client, Failed, Incoming, Prepared};
 use crate::http::server::{Revocable, lets_send};
@@ -54,7 +54,7 @@ pub struct ModelUpstream<'a> {
     /// It was ended because its run was cancelled.
     pub cancelled: bool,
     /// The tokens that are counted for it.
-    pub used: Option<Tokens>,
+    pub used: Option<TokenUsage>,
 }
 
 /// The answer of an attempt of this call's own. If nobody says how it ended, it broke off.
@@ -63,7 +63,7 @@ pub struct AttemptAnswer {
     live: Arc<LiveAnswer>,
     /// How it ends for its readers, unless it turns out to be the answer.
     otherwise: AnswerEnd,
-    cost: Option<Tokens>,
+    cost: Option<TokenUsage>,
     status: Option<StatusCode>,
 }
 
@@ -153,7 +153,7 @@ impl ModelUpstream<'_> {
             (Some(cost), _) => cost,
             // Generated tokens are paid for, whether it came whole or not.
             (None, Reception::Failed { .. } | Reception::Broken(_)) => self.so_far(live),
-            (None, Reception::Whole) => Tokens::default(),
+            (None, Reception::Whole) => TokenUsage::default(),
         };
         self.uses(used);
         if let Some(own) = &mut self.own {
@@ -169,12 +169,12 @@ impl ModelUpstream<'_> {
         read
     }
 
-    fn uses(&mut self, used: Tokens) {
+    fn uses(&mut self, used: TokenUsage) {
         self.meter.used(self.services, used);
-        self.used = (used != Tokens::default()).then_some(used);
+        self.used = (used != TokenUsage::default()).then_some(used);
     }
 
-    fn so_far(&self, live: &LiveAnswer) -> Tokens {
+    fn so_far(&self, live: &LiveAnswer) -> TokenUsage {
         let (form, pieces) = live.so_far();
         usage::so_far(self.api, form, &pieces)
     }
@@ -183,7 +183,7 @@ impl ModelUpstream<'_> {
     async fn stopped(&mut self, stop: EarlyStop, sending: &Sending<'_>, live: &LiveAnswer) -> Outcome {
         let used = self.so_far(live);
         self.uses(used);
-        let Tokens { input, output, .. } = used;
+        let TokenUsage { input, output, .. } = used;
         self.cancelled = stop == EarlyStop::Cancelled;
         let why = match stop {
             EarlyStop::Cancelled => "its run was cancelled",

@@ -14,11 +14,11 @@ const LAST: usize = 8;
 
 /// What a whole answer cost. A stream of a chat says so only if its client has asked, and is else counted by its
 /// events. `None`: nothing is known.
-pub fn of(api: ModelApi, form: AnswerForm, pieces: &[Bytes]) -> Option<Tokens> {
+pub fn of(api: ModelApi, form: AnswerForm, pieces: &[Bytes]) -> Option<TokenUsage> {
     said(api, form, pieces).or_else(|| Some(so_far(api, form, pieces)).filter(|tokens| tokens.output > 0))
 }
 
-fn said(api: ModelApi, form: AnswerForm, pieces: &[Bytes]) -> Option<Tokens> {
+fn said(api: ModelApi, form: AnswerForm, pieces: &[Bytes]) -> Option<TokenUsage> {
     let mut tokens = None;
     let mut add = |data: &[u8]| {
         let Ok(said) = serde_json::from_slice::<Value>(data) else { return };
@@ -45,7 +45,7 @@ fn said(api: ModelApi, form: AnswerForm, pieces: &[Bytes]) -> Option<Tokens> {
 }
 
 /// The same of an answer in one piece.
-pub fn of_whole(api: ModelApi, form: AnswerForm, body: &Bytes) -> Option<Tokens> {
+pub fn of_whole(api: ModelApi, form: AnswerForm, body: &Bytes) -> Option<TokenUsage> {
     match form {
         AnswerForm::Document => of(api, form, std::slice::from_ref(body)),
         AnswerForm::Events => {
@@ -60,7 +60,7 @@ pub fn of_whole(api: ModelApi, form: AnswerForm, body: &Bytes) -> Option<Tokens>
 
 /// The cost of a generation that was ended, until then: the API's own count, and about a token for each event. What
 /// was sent is not guessed.
-pub fn so_far(api: ModelApi, form: AnswerForm, pieces: &[Bytes]) -> Tokens {
+pub fn so_far(api: ModelApi, form: AnswerForm, pieces: &[Bytes]) -> TokenUsage {
     let said = said(api, form, pieces).unwrap_or_default();
     let events = match form {
         AnswerForm::Document => 0,
@@ -70,7 +70,7 @@ pub fn so_far(api: ModelApi, form: AnswerForm, pieces: &[Bytes]) -> Tokens {
 }
 
 /// Later counts are totals, and take the place of earlier ones.
-fn counted(api: ModelApi, usage: &Value, tokens: &mut Tokens) {
+fn counted(api: ModelApi, usage: &Value, tokens: &mut TokenUsage) {
     let count = |name: &str| usage[name].as_u64();
     let ([input, output], details) = match api {
         ModelApi::Chat => (["prompt_tokens", "completion_tokens"], &usage["prompt_tokens_details"]),
@@ -86,7 +86,7 @@ fn counted(api: ModelApi, usage: &Value, tokens: &mut Tokens) {
     if let Some(input) = count(input) {
         tokens.input = Some(match api {
             ModelApi::Chat | ModelApi::Responses => input,
-            // Tokens read from or written to the cache are counted apart, and is input all the same.
+            // TokenUsage read from or written to the cache are counted apart, and is input all the same.
             ModelApi::Messages => input.saturating_add(tokens.cache_read).saturating_add(tokens.cache_write),
         });
     }
@@ -126,7 +126,7 @@ mod tests {
         ]);
         assert_eq!(
             of(ModelApi::Chat, AnswerForm::Events, &silent),
-            Some(Tokens { input: None, ..took(0, 2) })
+            Some(TokenUsage { input: None, ..took(0, 2) })
         );
         let comment = Bytes::from_static(b": still here\n\n");
         let kept_open =
@@ -141,7 +141,7 @@ mod tests {
             r#"{"type":"response.completed","response":{"usage":{"input_tokens":9,"output_tokens":5}}}"#,
         ]);
         assert_eq!(of(ModelApi::Responses, AnswerForm::Events, &responses), Some(took(9, 5)));
-        let cached = |output| Tokens { cache_read: 100, ..took(109, output) };
+        let cached = |output| TokenUsage { cache_read: 100, ..took(109, output) };
         let mut messages = pieces(&[
             r#"{"message":{"usage":{"input_tokens":9,"cache_read_input_tokens":100,"output_tokens":1}}}"#,
         ]);

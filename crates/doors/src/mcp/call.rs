@@ -1,7 +1,8 @@
 //! A `tools/call`, read once.
 
 use super::frame::Frame;
-use super::message::{Id, Message, like_one_of, text};
+use super::id::Id;
+use super::message::{Message, like_one_of, text};
 use super::tools::Definition;
 use crate::call_options::{CallOptions, is_for_semel, run_in_baggage};
 use crate::wire::members::{Members, NotMembers, quoted};
@@ -32,7 +33,7 @@ const PARAMS: [&str; 7] =
 /// Ids of model calls are short tokens.
 const CALL_ID_CHARS_MAX: usize = 255;
 
-/// A name that is not known is told to whoever wrote it, and need not be told whole.
+/// An unknown name is told to its writer, and need not be told whole.
 const NAME_CHARS_TOLD: usize = 64;
 
 /// The abilities that a client of 2026-07-28 states with every request.
@@ -52,7 +53,7 @@ pub struct ToolCall {
     own: Vec<&'static str>,
     pub key: Option<IdempotencyKey>,
     pub again: Option<Reason>,
-    pub runs: Runs,
+    pub runs: CallRuns,
     pub call_id: Option<String>,
     /// The caller's span, which travels in `_meta` as it would in a header.
     pub trace: Option<TraceParent>,
@@ -68,7 +69,7 @@ pub struct ToolCall {
 
 /// The runs that a call speaks of, strongest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Runs {
+pub struct CallRuns {
     /// Named in `_meta`.
     pub named: Option<Run>,
     /// Named in the W3C baggage that travels with the call.
@@ -200,7 +201,7 @@ impl ToolCall {
     }
 
     /// With what the headers say that it came with.
-    pub fn with(mut self, options: &CallOptions) -> ToolCall {
+    pub fn with_options(mut self, options: &CallOptions) -> ToolCall {
         self.dry_run |= options.dry_run;
         self.again = self.again.or_else(|| options.again.clone());
         self
@@ -272,7 +273,8 @@ fn meta_upstream(params: &Members<'_>) -> Option<String> {
     (meta.remove(META_RUN) | meta.remove(META_DRY_RUN)).then(|| meta.to_string())
 }
 
-/// Whether a wish for a dry run is one, as JSON. Whoever says it in other words than `true` must not get the effect.
+/// Whether a value asks for a dry run, as JSON. A client that says so in other words than `true` must not get the
+/// effect.
 fn asks(json: &str) -> bool {
     !matches!(json, "null" | "false" | "0" | "\"\"" | "\"false\"")
 }
@@ -297,9 +299,9 @@ fn text_or(members: &Members<'_>, name: &str, otherwise: BadCall) -> Result<Opti
     }
 }
 
-fn runs(meta: &Members<'_>) -> Result<Runs, BadCall> {
+fn runs(meta: &Members<'_>) -> Result<CallRuns, BadCall> {
     let named = |text: Option<String>| text.map(|run| Run::named(&run)).transpose().map_err(BadCall::Run);
-    Ok(Runs {
+    Ok(CallRuns {
         named: named(text_or(meta, META_RUN, BadCall::RunKind)?)?,
         baggage: named(meta.text("baggage").and_then(|baggage| run_in_baggage(&baggage)))?,
         thread: THREADS
@@ -414,7 +416,7 @@ mod tests {
             read(r#"{"name":"x","_meta":{"threadId":"t1","baggage":"a=b,semel.run_id=night%3A4+2;p=1"}}"#)
                 .unwrap();
         let expected =
-            Runs { named: None, baggage: Run::named("night:4+2").ok(), thread: Run::inferred("t1").ok() };
+            CallRuns { named: None, baggage: Run::named("night:4+2").ok(), thread: Run::inferred("t1").ok() };
         assert_eq!(call.runs, expected);
         assert!(matches!(read(r#"{"name":"x","_meta":{"dev.semel/run-id":""}}"#), Err(BadCall::Run(_))));
     }

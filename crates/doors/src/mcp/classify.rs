@@ -1,7 +1,7 @@
 //! The meaning of a server's answer to `tools/call`: one table, and which line of it applied.
 
 use super::message::{Message, text};
-use super::word::structure;
+use super::result::{READ_BYTES_MAX, ends, structure, texts, value, words};
 use crate::wire::members::{Members, NotMembers};
 use semel_core::json::{self, Json};
 use semel_core::judgement::error_text::{self, ErrorReading};
@@ -12,14 +12,14 @@ use serde_json::value::RawValue;
 
 /// The reading of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reading {
-    pub meaning: Meaning,
+pub struct AnswerReading {
+    pub meaning: AnswerMeaning,
     /// The line of the table, in words.
     pub line: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Meaning {
+pub enum AnswerMeaning {
     Succeeded,
     /// The server took it, and has not done it yet.
     Accepted,
@@ -30,12 +30,12 @@ pub enum Meaning {
     /// The server asks the client something first (2026-07-28).
     AwaitingInput,
     /// The server works on it, under this handle.
-    Task(Handle),
+    Task(TaskHandle),
 }
 
 /// Where a task is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Handle {
+pub struct TaskHandle {
     pub id: String,
     pub poll_every_ms: Option<u64>,
     /// How long the server keeps the task.
@@ -60,41 +60,32 @@ const TURNED_AWAY: &[i64] = &[-32700, -32600, -32601, -32602, -32020, -32021, -3
 /// 2025-11-25: an address must be visited first, then the call is made again.
 const URL_ELICITATION: i64 = -32042;
 
-/// A larger result is mostly a file or a picture: it is passed on, and held once. Only the ends of it are read.
-pub const READ_BYTES_MAX: usize = 1 << 20;
-
-/// Blocks of such a result that are read, of either end.
-const BLOCKS_MAX: usize = 8;
-
-/// Errors are words; nobody needs more of them, of either end, to read one.
-const WORDS_BYTES_MAX: usize = 16 * 1024;
-
 /// How an answer is read.
 #[derive(Debug, Clone, Copy)]
-pub struct By<'a> {
+pub struct ReadContext<'a> {
     pub rule: &'a Rule,
     pub must_happen_once: bool,
     pub asked_for_task: bool,
 }
 
-pub fn read(answer: &Message, by: By<'_>) -> Reading {
+pub fn read(answer: &Message, by: ReadContext<'_>) -> AnswerReading {
     let body = answer.body.as_ref().map_or("null", text);
     match &answer.kind {
-        super::message::Kind::Response { failed: true, .. } => error(body, by),
+        super::message::MessageKind::Response { failed: true, .. } => error(body, by),
         _ => result(body, by),
     }
 }
 
-fn reading(meaning: Meaning, line: impl Into<String>) -> Reading {
-    Reading { meaning, line: line.into() }
+fn reading(meaning: AnswerMeaning, line: impl Into<String>) -> AnswerReading {
+    AnswerReading { meaning, line: line.into() }
 }
 
-fn error(body: &str, by: By<'_>) -> Reading {
+fn error(body: &str, by: ReadContext<'_>) -> AnswerReading {
     let members = Members::parse(body).unwrap_or_default();
     let code: Option<i64> = members.get("code").and_then(|code| code.parse().ok());
     let message = ends(members.text("message").unwrap_or_default().into_owned());
     if code == Some(URL_ELICITATION) {
-        return reading(Meaning::AwaitingInput, "the server first wants a web page to be visited");
+        return reading(AnswerMeaning::AwaitingInput, "the server first wants a web page to be visited");
     }
     let turned_away = code.filter(|code| TURNED_AWAY.contains(code));
     // The protocol has details of its own there.
@@ -104,50 +95,52 @@ fn error(body: &str, by: By<'_>) -> Reading {
     failed(&message, says, turned_away, by)
 }
 
-fn result(body: &str, by: By<'_>) -> Reading {
+fn result(body: &str, by: ReadContext<'_>) -> AnswerReading {
     let rule = by.rule;
     let members = match Members::read(body) {
         Ok(members) => members,
         Err(NotMembers::NotAnObject) => {
-            return reading(Meaning::Ambiguous, "the result is not an object");
+            return reading(AnswerMeaning::Ambiguous, "the result is not an object");
         }
         Err(NotMembers::Twice(name)) => {
             let line = format!("the result is ambiguous: {:?} is named twice", short(&name));
-            return reading(Meaning::Ambiguous, line);
+            return reading(AnswerMeaning::Ambiguous, line);
         }
     };
     match members.text("resultType").as_deref() {
         None | Some("complete") => {}
-        Some("input_required") => return reading(Meaning::AwaitingInput, "the server asks for input first"),
+        Some("input_required") => {
+            return reading(AnswerMeaning::AwaitingInput, "the server asks for input first");
+        }
         Some("task") => {
             return match handle(&members, TaskEra::Inline) {
-                Some(handle) => reading(Meaning::Task(handle), "the server works on it as a task"),
-                None => reading(Meaning::Ambiguous, "the server named a task without an id"),
+                Some(handle) => reading(AnswerMeaning::Task(handle), "the server works on it as a task"),
+                None => reading(AnswerMeaning::Ambiguous, "the server named a task without an id"),
             };
         }
         Some(other) => {
-            return reading(Meaning::Ambiguous, format!("the result is of an unknown type, {other}"));
+            return reading(AnswerMeaning::Ambiguous, format!("the result is of an unknown type, {other}"));
         }
     }
     if by.asked_for_task
         && let Some(handle) = handle(&members.object("task"), TaskEra::Result)
     {
-        return reading(Meaning::Task(handle), "the server works on it as a task");
+        return reading(AnswerMeaning::Task(handle), "the server works on it as a task");
     }
     if members.is_true("isError") {
         return failed(&words(&members), said(&members), None, by);
     }
     if members.get("content").is_none() && members.get("structuredContent").is_none() {
-        return reading(Meaning::Ambiguous, "the result has no content");
+        return reading(AnswerMeaning::Ambiguous, "the result has no content");
     }
-    match rule.refuses(&graphql::GraphqlRequest::Unknown, || super::word::value(&members)) {
+    match rule.refuses(&graphql::GraphqlRequest::Unknown, || value(&members)) {
         Ok(false) => {}
         Ok(true) if rule.failure == Failure::InDoubt => return ambiguous_by_rule(&words(&members)),
-        Ok(true) => return reading(Meaning::Refused, short(&words(&members))),
+        Ok(true) => return reading(AnswerMeaning::Refused, short(&words(&members))),
         Err(error) => {
             let line =
                 format!("an answer that leaves open whether it ran: {} ({error})", short(&words(&members)));
-            return reading(Meaning::Ambiguous, line);
+            return reading(AnswerMeaning::Ambiguous, line);
         }
     }
     if rule.unmarked == Unmarked::Read && is_unmarked_failure(&members) {
@@ -155,9 +148,9 @@ fn result(body: &str, by: By<'_>) -> Reading {
     }
     match status(&members) {
         Some(status) if ACCEPTED.contains(&status.as_str()) => {
-            reading(Meaning::Accepted, format!("the status is {status}"))
+            reading(AnswerMeaning::Accepted, format!("the status is {status}"))
         }
-        _ => reading(Meaning::Succeeded, "a result without isError"),
+        _ => reading(AnswerMeaning::Succeeded, "a result without isError"),
     }
 }
 
@@ -196,24 +189,24 @@ fn of_structure(structure: &Json) -> ErrorReading {
 }
 
 /// An error: the rule decides, then its form, then its words and what stands beside them, then the class.
-fn failed(words: &str, says: ErrorReading, turned_away: Option<i64>, by: By<'_>) -> Reading {
+fn failed(words: &str, says: ErrorReading, turned_away: Option<i64>, by: ReadContext<'_>) -> AnswerReading {
     if by.rule.failure == Failure::InDoubt {
         return ambiguous_by_rule(words);
     }
     if error_text::is_about_arguments(words) {
-        return reading(Meaning::Refused, short(words));
+        return reading(AnswerMeaning::Refused, short(words));
     }
     match (weigh(&says, by.must_happen_once), says, turned_away) {
         (_, ErrorReading::Lost(phrase) | ErrorReading::Done(phrase), _) => {
             let line = format!("an error that says \"{}\": {}", short(&phrase), short(words));
-            reading(Meaning::Ambiguous, line)
+            reading(AnswerMeaning::Ambiguous, line)
         }
-        (_, _, Some(code)) => reading(Meaning::Refused, format!("error {code}: {}", short(words))),
-        (FailureMeaning::Refused, ..) => reading(Meaning::Refused, short(words)),
-        (FailureMeaning::Reported, ..) => reading(Meaning::Reported, short(words)),
+        (_, _, Some(code)) => reading(AnswerMeaning::Refused, format!("error {code}: {}", short(words))),
+        (FailureMeaning::Refused, ..) => reading(AnswerMeaning::Refused, short(words)),
+        (FailureMeaning::Reported, ..) => reading(AnswerMeaning::Reported, short(words)),
         (FailureMeaning::InDoubt, ..) => {
             let line = format!("an error that leaves open whether it ran: {}", short(words));
-            reading(Meaning::Ambiguous, line)
+            reading(AnswerMeaning::Ambiguous, line)
         }
     }
 }
@@ -221,15 +214,15 @@ fn failed(words: &str, says: ErrorReading, turned_away: Option<i64>, by: By<'_>)
 /// The words of an error, all parts together: its texts, resources that it shows or links to, and its structure.
 fn said(result: &Members<'_>) -> ErrorReading {
     #[derive(serde::Deserialize)]
-    struct Block<'a> {
+    struct ContentBlock<'a> {
         #[serde(borrow, rename = "type")]
         kind: Option<&'a RawValue>,
         #[serde(borrow)]
         resource: Option<&'a RawValue>,
     }
-    let blocks: Vec<Block<'_>> =
+    let blocks: Vec<ContentBlock<'_>> =
         serde_json::from_str(result.get("content").unwrap_or("[]")).unwrap_or_default();
-    let of_block = |block: &Block<'_>| match block.kind.map(RawValue::get) {
+    let of_block = |block: &ContentBlock<'_>| match block.kind.map(RawValue::get) {
         Some("\"resource_link\"") => Some(ErrorReading::Done("a link".to_owned())),
         Some("\"resource\"") => {
             let resource = Members::parse(block.resource?.get())?;
@@ -250,9 +243,9 @@ fn said(result: &Members<'_>) -> ErrorReading {
         .fold(ErrorReading::Nothing, ErrorReading::and)
 }
 
-fn ambiguous_by_rule(words: &str) -> Reading {
+fn ambiguous_by_rule(words: &str) -> AnswerReading {
     let line = format!("an error, and its rule makes every failure a doubt: {}", short(words));
-    reading(Meaning::Ambiguous, line)
+    reading(AnswerMeaning::Ambiguous, line)
 }
 
 /// One line for people.
@@ -267,7 +260,7 @@ pub fn task_in(result: &str) -> Option<String> {
     handle_in(result).map(|handle| handle.id)
 }
 
-pub fn handle_in(result: &str) -> Option<Handle> {
+pub fn handle_in(result: &str) -> Option<TaskHandle> {
     let members = Members::parse(result)?;
     let inline = members.text("resultType").is_some_and(|kind| kind == "task");
     match inline {
@@ -276,79 +269,15 @@ pub fn handle_in(result: &str) -> Option<Handle> {
     }
 }
 
-fn handle(members: &Members<'_>, era: TaskEra) -> Option<Handle> {
+fn handle(members: &Members<'_>, era: TaskEra) -> Option<TaskHandle> {
     let number = |names: [&str; 2]| names.iter().find_map(|name| members.get(name)?.parse::<f64>().ok());
     let millis = |value: f64| (value.is_finite() && value >= 0.0).then_some(value as u64);
-    Some(Handle {
+    Some(TaskHandle {
         id: members.text("taskId")?.into_owned(),
         poll_every_ms: number(["pollIntervalMs", "pollInterval"]).and_then(millis),
         lives_ms: number(["ttlMs", "ttl"]).and_then(millis),
         era,
     })
-}
-
-/// The text blocks of a result, of a long one the ends.
-pub fn words(result: &Members<'_>) -> String {
-    ends(of_blocks(result))
-}
-
-/// The text blocks of a result, unless that is too large to be read whole.
-pub fn all_words(result: &Members<'_>) -> Option<String> {
-    let is_small = result.get("content").is_none_or(|content| content.len() <= READ_BYTES_MAX);
-    is_small.then(|| of_blocks(result))
-}
-
-fn of_blocks(result: &Members<'_>) -> String {
-    texts(result).into_iter().flatten().flat_map(|text| [text, "\n".to_owned()]).collect()
-}
-
-/// The text of each block of a result, of those that have one. Some servers write JSON where a text belongs. Of a large
-/// result only the outer blocks count as texts, and of those only the ends are read.
-fn texts(result: &Members<'_>) -> Vec<Option<String>> {
-    #[derive(serde::Deserialize)]
-    struct Block<'a> {
-        #[serde(borrow)]
-        text: Option<&'a serde_json::value::RawValue>,
-    }
-    let content = result.get("content").unwrap_or("[]");
-    let blocks: Vec<Block<'_>> = serde_json::from_str(content).unwrap_or_default();
-    let large = content.len() > READ_BYTES_MAX;
-    let outer = |index: usize| index < BLOCKS_MAX || index + BLOCKS_MAX >= blocks.len();
-    let text = |json: &str| match large && json.len() > 2 * WORDS_BYTES_MAX {
-        true => ends_of_json(json),
-        false => serde_json::from_str(json).unwrap_or_else(|_| json.to_owned()),
-    };
-    let read = |(index, block): (usize, &Block<'_>)| {
-        let written = block.text.filter(|_| !large || outer(index))?;
-        Some(text(written.get()))
-    };
-    blocks.iter().enumerate().map(read).collect()
-}
-
-/// The beginning and the end of a text that stands in JSON, without the whole of it.
-fn ends_of_json(json: &str) -> String {
-    /// The longest escape is a pair of `\u1234`.
-    const ESCAPE_BYTES_MAX: usize = 12;
-    let decoded = |part: &str| serde_json::from_str::<String>(&format!("\"{part}\"")).ok();
-    let Some(inner) = json.strip_prefix('"').and_then(|json| json.strip_suffix('"')) else {
-        return ends(json.to_owned());
-    };
-    // A cut may fall into an escape.
-    let head = (0..=ESCAPE_BYTES_MAX)
-        .find_map(|back| decoded(&inner[..inner.floor_char_boundary(WORDS_BYTES_MAX - back)]));
-    let tail = (0..=ESCAPE_BYTES_MAX)
-        .find_map(|on| decoded(&inner[inner.ceil_char_boundary(inner.len() - WORDS_BYTES_MAX + on)..]));
-    format!("{} … {}", head.unwrap_or_default(), tail.unwrap_or_default())
-}
-
-/// The beginning and the end of a long text: what went wrong is often said last.
-fn ends(words: String) -> String {
-    if words.len() <= 2 * WORDS_BYTES_MAX {
-        return words;
-    }
-    let head = &words[..words.floor_char_boundary(WORDS_BYTES_MAX)];
-    let tail = &words[words.ceil_char_boundary(words.len() - WORDS_BYTES_MAX)..];
-    format!("{head} … {tail}")
 }
 
 /// The `status` of a result.
@@ -377,11 +306,11 @@ mod tests {
         Policy::default().rule_for(&facts)
     }
 
-    fn by(rule: &Rule) -> By<'_> {
-        By { rule, must_happen_once: rule.class == Class::Consequential, asked_for_task: true }
+    fn by(rule: &Rule) -> ReadContext<'_> {
+        ReadContext { rule, must_happen_once: rule.class == Class::Consequential, asked_for_task: true }
     }
 
-    fn meaning(body: &str, class: Class) -> Meaning {
+    fn meaning(body: &str, class: Class) -> AnswerMeaning {
         let message = Message::parse(Bytes::from(format!(r#"{{"id":1,{body}}}"#))).unwrap();
         read(&message, by(&rule(class))).meaning
     }
@@ -401,10 +330,10 @@ mod tests {
             for shift in 0..pad.len() {
                 let pad = format!("{}{}", "y".repeat(shift), pad.repeat((2 << 20) / pad.len()));
                 let of = |words: String| meaning(&tool_error(&words), Class::Consequential);
-                assert_eq!(of(format!("title invalid {pad}")), Meaning::Refused);
-                assert_eq!(of(format!("{pad} title invalid")), Meaning::Refused);
-                assert_eq!(of(format!("order created; {pad}; title invalid")), Meaning::Ambiguous);
-                assert_eq!(of(format!("title invalid; {pad}; order created")), Meaning::Ambiguous);
+                assert_eq!(of(format!("title invalid {pad}")), AnswerMeaning::Refused);
+                assert_eq!(of(format!("{pad} title invalid")), AnswerMeaning::Refused);
+                assert_eq!(of(format!("order created; {pad}; title invalid")), AnswerMeaning::Ambiguous);
+                assert_eq!(of(format!("title invalid; {pad}; order created")), AnswerMeaning::Ambiguous);
             }
         }
     }
@@ -414,25 +343,25 @@ mod tests {
         let block = |words: &str| format!(r#"{{"type":"text","text":"{words}"}}"#);
         let many = vec![block(&"x".repeat(1000)); 2000].join(",");
         let result = format!(r#""result":{{"isError":true,"content":[{many},{}]}}"#, block("order created"));
-        assert_eq!(meaning(&result, Class::Act), Meaning::Ambiguous);
+        assert_eq!(meaning(&result, Class::Act), AnswerMeaning::Ambiguous);
     }
 
     #[test]
     fn results_are_successes_unless_they_say_otherwise() {
         let of = |result: &str| meaning(&format!(r#""result":{result}"#), Class::Act);
-        assert_eq!(of(r#"{"content":[]}"#), Meaning::Succeeded);
+        assert_eq!(of(r#"{"content":[]}"#), AnswerMeaning::Succeeded);
         assert_eq!(
             of(r#"{"resultType":"complete","content":[{"type":"text","text":"failed to find"}]}"#),
-            Meaning::Succeeded
+            AnswerMeaning::Succeeded
         );
-        assert_eq!(of(r#"{"resultType":"input_required","inputRequests":{}}"#), Meaning::AwaitingInput);
-        assert_eq!(of(r#"{"resultType":"dream"}"#), Meaning::Ambiguous);
-        assert_eq!(of("7"), Meaning::Ambiguous);
-        assert_eq!(of("{}"), Meaning::Ambiguous);
-        assert_eq!(of(r#"{"structuredContent":{"status":"Queued"},"content":[]}"#), Meaning::Accepted);
+        assert_eq!(of(r#"{"resultType":"input_required","inputRequests":{}}"#), AnswerMeaning::AwaitingInput);
+        assert_eq!(of(r#"{"resultType":"dream"}"#), AnswerMeaning::Ambiguous);
+        assert_eq!(of("7"), AnswerMeaning::Ambiguous);
+        assert_eq!(of("{}"), AnswerMeaning::Ambiguous);
+        assert_eq!(of(r#"{"structuredContent":{"status":"Queued"},"content":[]}"#), AnswerMeaning::Accepted);
         assert_eq!(
             of(r#"{"content":[{"type":"text","text":"{\"status\":\"pending\"}"}]}"#),
-            Meaning::Accepted
+            AnswerMeaning::Accepted
         );
     }
 
@@ -449,24 +378,31 @@ mod tests {
             let message = Message::parse(Bytes::from(format!(r#"{{"id":1,{body}}}"#))).unwrap();
             read(&message, by(&rule)).meaning
         };
-        assert_eq!(of("table", r#"{"ok": true}"#), Meaning::Succeeded);
-        assert_eq!(of("table", r#"{"ok": false, "error": "channel_not_found"}"#), Meaning::Refused);
-        assert_eq!(of("table", r#"{"ok": false, "error": "internal_error"}"#), Meaning::Ambiguous);
-        assert_eq!(of("table", "<html>"), Meaning::Ambiguous);
-        assert_eq!(of("in_doubt", r#"{"ok": false, "error": "channel_not_found"}"#), Meaning::Ambiguous);
-        assert_eq!(of("in_doubt", r#"{"ok": true}"#), Meaning::Succeeded);
+        assert_eq!(of("table", r#"{"ok": true}"#), AnswerMeaning::Succeeded);
+        assert_eq!(of("table", r#"{"ok": false, "error": "channel_not_found"}"#), AnswerMeaning::Refused);
+        assert_eq!(of("table", r#"{"ok": false, "error": "internal_error"}"#), AnswerMeaning::Ambiguous);
+        assert_eq!(of("table", "<html>"), AnswerMeaning::Ambiguous);
+        assert_eq!(
+            of("in_doubt", r#"{"ok": false, "error": "channel_not_found"}"#),
+            AnswerMeaning::Ambiguous
+        );
+        assert_eq!(of("in_doubt", r#"{"ok": true}"#), AnswerMeaning::Succeeded);
     }
 
     /// What the words say is the matter of `error_text`; here, that they are asked, and the class after them.
     #[test]
     fn an_error_is_read_by_its_words_and_then_by_what_is_at_stake() {
         for (words, act, consequential) in [
-            ("Invalid amount", Meaning::Refused, Meaning::Refused),
-            ("Label invalid; issue created", Meaning::Ambiguous, Meaning::Ambiguous),
-            ("Request timed out", Meaning::Ambiguous, Meaning::Ambiguous),
-            ("oops", Meaning::Reported, Meaning::Ambiguous),
-            ("An unexpected error occurred", Meaning::Reported, Meaning::Ambiguous),
-            ("Input validation error: 'Invoice sent' is too long", Meaning::Refused, Meaning::Refused),
+            ("Invalid amount", AnswerMeaning::Refused, AnswerMeaning::Refused),
+            ("Label invalid; issue created", AnswerMeaning::Ambiguous, AnswerMeaning::Ambiguous),
+            ("Request timed out", AnswerMeaning::Ambiguous, AnswerMeaning::Ambiguous),
+            ("oops", AnswerMeaning::Reported, AnswerMeaning::Ambiguous),
+            ("An unexpected error occurred", AnswerMeaning::Reported, AnswerMeaning::Ambiguous),
+            (
+                "Input validation error: 'Invoice sent' is too long",
+                AnswerMeaning::Refused,
+                AnswerMeaning::Refused,
+            ),
         ] {
             for error in [tool_error(words), rpc_error(-32603, words)] {
                 assert_eq!(meaning(&error, Class::Act), act, "{words}");
@@ -479,10 +415,10 @@ mod tests {
     fn a_code_turns_away_unless_the_words_say_that_something_was_done() {
         for class in [Class::Act, Class::Consequential] {
             for (message, means) in [
-                ("oops", Meaning::Refused),
-                ("Tool not found", Meaning::Refused),
-                ("Email was sent, but its folder was not found", Meaning::Ambiguous),
-                ("Request timed out", Meaning::Ambiguous),
+                ("oops", AnswerMeaning::Refused),
+                ("Tool not found", AnswerMeaning::Refused),
+                ("Email was sent, but its folder was not found", AnswerMeaning::Ambiguous),
+                ("Request timed out", AnswerMeaning::Ambiguous),
             ] {
                 assert_eq!(meaning(&rpc_error(-32602, message), class), means, "{message}");
             }
@@ -500,21 +436,21 @@ mod tests {
             format!(r#""content":[{refused},{{"type":"resource","resource":{{"text":"Issue created"}}}}]"#),
             format!(r#""content":[{refused},{{"type":"resource_link","uri":"https://x/12"}}]"#),
         ] {
-            assert_eq!(of(&doubtful), Meaning::Ambiguous, "{doubtful}");
+            assert_eq!(of(&doubtful), AnswerMeaning::Ambiguous, "{doubtful}");
         }
         for plain in [
             format!(r#""content":[{refused}],"structuredContent":{{"error":"label not found"}}"#),
             format!(r#""content":[{refused}],"structuredContent":{{"created":false,"id":null}}"#),
             format!(r#""content":[{refused},{{"type":"image","data":""}}],"structuredContent":null"#),
         ] {
-            assert_eq!(of(&plain), Meaning::Refused, "{plain}");
+            assert_eq!(of(&plain), AnswerMeaning::Refused, "{plain}");
         }
         let error = |code: i64| {
             let error =
                 format!(r#""error":{{"code":{code},"message":"not found","data":{{"created":[12]}}}}"#);
             meaning(&error, Class::Act)
         };
-        assert_eq!((error(-32603), error(-32602)), (Meaning::Ambiguous, Meaning::Refused));
+        assert_eq!((error(-32603), error(-32602)), (AnswerMeaning::Ambiguous, AnswerMeaning::Refused));
     }
 
     #[test]
@@ -523,28 +459,28 @@ mod tests {
         let text =
             |text: &str| format!(r#""content":[{{"type":"text","text":{}}}]"#, Json::str(text).canonical());
         for (words, means) in [
-            ("Error: connection lost", Meaning::Ambiguous),
-            ("error: invalid title", Meaning::Refused),
-            (r#"{"error": "label not found"}"#, Meaning::Refused),
-            (r#"{"error": "oops"}"#, Meaning::Ambiguous),
-            (r#"{"message": "Issue created", "errors": ["label not found"]}"#, Meaning::Ambiguous),
-            ("Done. Error: none", Meaning::Succeeded),
-            ("Error handling was added", Meaning::Succeeded),
-            (r#"{"id": "t1", "error": "no avatar"}"#, Meaning::Succeeded),
-            (r#"{"success": true, "errors": ["invalid cc"]}"#, Meaning::Succeeded),
+            ("Error: connection lost", AnswerMeaning::Ambiguous),
+            ("error: invalid title", AnswerMeaning::Refused),
+            (r#"{"error": "label not found"}"#, AnswerMeaning::Refused),
+            (r#"{"error": "oops"}"#, AnswerMeaning::Ambiguous),
+            (r#"{"message": "Issue created", "errors": ["label not found"]}"#, AnswerMeaning::Ambiguous),
+            ("Done. Error: none", AnswerMeaning::Succeeded),
+            ("Error handling was added", AnswerMeaning::Succeeded),
+            (r#"{"id": "t1", "error": "no avatar"}"#, AnswerMeaning::Succeeded),
+            (r#"{"success": true, "errors": ["invalid cc"]}"#, AnswerMeaning::Succeeded),
         ] {
             assert_eq!(of(&text(words)), means, "{words}");
         }
         let error = text("Error: not found");
         let wrapped = |inner: &str| format!(r#"{error},"structuredContent":{{"result":{inner}}}"#);
-        assert_eq!(of(&wrapped(r#"[{"type":"text","text":"Error: not found"}]"#)), Meaning::Refused);
-        assert_eq!(of(&wrapped(r#"[{"type":"text","text":"created"}]"#)), Meaning::Ambiguous);
-        assert_eq!(of(&wrapped(r#""Error: not found""#)), Meaning::Refused);
-        assert_eq!(of(&format!(r#"{error},"structuredContent":{{"id":1}}"#)), Meaning::Succeeded);
-        assert_eq!(of(r#""content":[],"structuredContent":{"error":"not found"}"#), Meaning::Refused);
+        assert_eq!(of(&wrapped(r#"[{"type":"text","text":"Error: not found"}]"#)), AnswerMeaning::Refused);
+        assert_eq!(of(&wrapped(r#"[{"type":"text","text":"created"}]"#)), AnswerMeaning::Ambiguous);
+        assert_eq!(of(&wrapped(r#""Error: not found""#)), AnswerMeaning::Refused);
+        assert_eq!(of(&format!(r#"{error},"structuredContent":{{"id":1}}"#)), AnswerMeaning::Succeeded);
+        assert_eq!(of(r#""content":[],"structuredContent":{"error":"not found"}"#), AnswerMeaning::Refused);
         let created = text("Created issue 1");
         let both = format!(r#"{created},"structuredContent":{{"error":"label not found"}}"#);
-        assert_eq!(of(&both), Meaning::Ambiguous);
+        assert_eq!(of(&both), AnswerMeaning::Ambiguous);
     }
 
     #[test]
@@ -552,20 +488,24 @@ mod tests {
         let strict = Rule { failure: Failure::InDoubt, ..Arc::unwrap_or_clone(rule(Class::Act)) };
         let message =
             Message::parse(Bytes::from(format!(r#"{{"id":1,{}}}"#, tool_error("invalid")))).unwrap();
-        assert_eq!(read(&message, by(&strict)).meaning, Meaning::Ambiguous);
+        assert_eq!(read(&message, by(&strict)).meaning, AnswerMeaning::Ambiguous);
     }
 
     #[test]
     fn task_handles_of_both_eras_are_seen() {
         let legacy =
             meaning(r#""result":{"task":{"taskId":"t","ttl":60000,"pollInterval":500}}"#, Class::Act);
-        let handle =
-            Handle { id: "t".into(), poll_every_ms: Some(500), lives_ms: Some(60000), era: TaskEra::Result };
-        assert_eq!(legacy, Meaning::Task(handle.clone()));
+        let handle = TaskHandle {
+            id: "t".into(),
+            poll_every_ms: Some(500),
+            lives_ms: Some(60000),
+            era: TaskEra::Result,
+        };
+        assert_eq!(legacy, AnswerMeaning::Task(handle.clone()));
         let modern = meaning(
             r#""result":{"resultType":"task","taskId":"t","ttlMs":60000,"pollIntervalMs":500}"#,
             Class::Act,
         );
-        assert_eq!(modern, Meaning::Task(Handle { era: TaskEra::Inline, ..handle }));
+        assert_eq!(modern, AnswerMeaning::Task(TaskHandle { era: TaskEra::Inline, ..handle }));
     }
 }

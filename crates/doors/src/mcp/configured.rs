@@ -1,11 +1,10 @@
 //! The configured servers, for questions and undos that need one.
 
-use super::door::Servers;
 use super::era;
 use super::link::Link;
-use super::message::{Kind, text};
-use super::server::Server;
-use super::word;
+use super::message::{MessageKind, text};
+use super::result as tool_result;
+use super::server::{Server, Servers};
 use crate::query::no_server;
 use crate::query::pages::next_page;
 use crate::query::response::{QueryResponse, ResponseKind, TAKES_MAX};
@@ -110,12 +109,12 @@ async fn ask(server: &Server, meta: &str, question: &ToolQuestion<'_>) -> Result
     let body = response.body.as_ref().map_or("null", text);
     let result = Members::parse(body).unwrap_or_default();
     let complete = result.text("resultType").is_none_or(|kind| kind == "complete");
-    let failed = matches!(response.kind, Kind::Response { failed: true, .. });
+    let failed = matches!(response.kind, MessageKind::Response { failed: true, .. });
     if failed || result.is_true("isError") || !complete {
         return Err(format!("{action} answered with an error"));
     }
     let resp =
-        word::whole(&result).ok_or_else(|| format!("{action} answered more than can be looked through"))?;
+        tool_result::whole(&result).ok_or_else(|| format!("{action} answered more than can be looked through"))?;
     // A tool may speak of the next page beside its findings, in text or in structure.
     let more = next_page(&resp).or_else(|| {
         let result = semel_core::json::parse(body).ok()?;

@@ -1,8 +1,8 @@
 //! One client: within which limits it calls, and what it has done.
 
 use super::guarded_calls::Waiter;
-use super::limits::Limits;
-use super::message::Id;
+use super::id::Id;
+use super::limits::{Limits, Permit};
 use crate::caller::Caller;
 use semel_core::digest::Digest;
 use std::collections::HashSet;
@@ -12,26 +12,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 const DONE_MAX: usize = 10_000;
 
 #[derive(Debug)]
-pub struct Connection {
+pub struct ClientConnection {
     pub caller: Caller,
     pub limits: Arc<Limits>,
     done: Mutex<HashSet<Digest>>,
 }
 
-impl Connection {
-    pub fn new(caller: Caller) -> Connection {
-        Connection::within(caller, Arc::default())
+impl ClientConnection {
+    pub fn new(caller: Caller) -> ClientConnection {
+        ClientConnection::within(caller, Arc::default())
     }
 
     /// One of several that have these limits together.
-    pub fn within(caller: Caller, limits: Arc<Limits>) -> Connection {
-        Connection { caller, limits, done: Mutex::default() }
+    pub fn within(caller: Caller, limits: Arc<Limits>) -> ClientConnection {
+        ClientConnection { caller, limits, done: Mutex::default() }
     }
 
     /// A guarded call begins. `None`: too many at once.
-    pub fn begin_call(&self, id: &Id, progress_token: Option<String>) -> Option<Arc<Waiter>> {
-        let place = self.limits.call().ok()?;
-        Some(self.limits.guarded.begin(self.caller.whose(), id, progress_token, place))
+    pub fn begin_call(&self, id: &Id, progress_token: Option<String>) -> Option<(Arc<Waiter>, Permit)> {
+        let permit = self.limits.call().ok()?;
+        Some((self.limits.guarded.begin(self.caller.whose(), id, progress_token), permit))
     }
 
     pub fn end_call(&self, id: &Id, waiter: &Arc<Waiter>) {
@@ -53,7 +53,7 @@ impl Connection {
     }
 
     /// Remembers that this intent was answered here.
-    pub fn did(&self, key: Digest) {
+    pub fn add_done(&self, key: Digest) {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         if done.len() >= DONE_MAX {
             done.clear();

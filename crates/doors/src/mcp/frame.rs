@@ -1,6 +1,6 @@
 //! A message on its way out, in parts that are shared rather than copied: a result of 50 MB is held once.
 
-use super::message::Id;
+use super::id::Id;
 use bytes::Bytes;
 use std::io::{self, IoSlice, Write};
 

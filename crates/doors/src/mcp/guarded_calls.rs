@@ -1,20 +1,15 @@
-//! Guarded calls that are under way, by whose they are and the id that their client gave them. What was sent is finished
+//! Guarded calls that are under way, by their caller and the id that it gave them. A call that was sent is finished
 //! (rule 12), so a cancel of one of these goes no further.
 
-use super::limits::Place;
-use super::message::Id;
+use super::id::Id;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Default)]
-pub struct GuardedCalls(Mutex<HashMap<(String, Id), Vec<Call>>>);
+pub struct GuardedCalls(Mutex<WaitersByCall>);
 
-#[derive(Debug)]
-struct Call {
-    waiter: Arc<Waiter>,
-    _place: Place,
-}
+type WaitersByCall = HashMap<(String, Id), Vec<Arc<Waiter>>>;
 
 /// The client that waits for the answer of one guarded call.
 #[derive(Debug, Default)]
@@ -31,32 +26,27 @@ impl Waiter {
 }
 
 impl GuardedCalls {
-    pub fn begin(&self, whose: String, id: &Id, progress_token: Option<String>, place: Place) -> Arc<Waiter> {
+    pub fn begin(&self, whose: String, id: &Id, progress_token: Option<String>) -> Arc<Waiter> {
         let waiter = Arc::new(Waiter { progress_token, gave_up: AtomicBool::new(false) });
-        let call = Call { waiter: Arc::clone(&waiter), _place: place };
-        self.lock().entry((whose, id.clone())).or_default().push(call);
+        self.lock().entry((whose, id.clone())).or_default().push(Arc::clone(&waiter));
         waiter
     }
 
     pub fn end(&self, whose: String, id: &Id, waiter: &Arc<Waiter>) {
         let mut all = self.lock();
         let name = (whose, id.clone());
-        let Some(calls) = all.get_mut(&name) else { return };
-        let ended = calls.iter().position(|call| Arc::ptr_eq(&call.waiter, waiter));
-        let ended = ended.map(|at| calls.remove(at));
-        if calls.is_empty() {
+        let Some(waiters) = all.get_mut(&name) else { return };
+        waiters.retain(|other| !Arc::ptr_eq(other, waiter));
+        if waiters.is_empty() {
             all.remove(&name);
         }
-        drop(all);
-        // Its place may be the last that keeps the limits, and these with them.
-        drop(ended);
     }
 
     /// Its client has cancelled it. `false`: it is none of these.
     pub fn give_up(&self, whose: &str, id: &Id) -> bool {
         let all = self.lock();
-        let Some(calls) = all.get(&(whose.to_owned(), id.clone())) else { return false };
-        calls.iter().for_each(|call| call.waiter.gave_up.store(true, Ordering::Relaxed));
+        let Some(waiters) = all.get(&(whose.to_owned(), id.clone())) else { return false };
+        waiters.iter().for_each(|waiter| waiter.gave_up.store(true, Ordering::Relaxed));
         true
     }
 
@@ -67,8 +57,11 @@ impl GuardedCalls {
     /// Whether progress under this token is for a client that no longer waits. Some use one token for all their calls.
     pub fn is_abandoned(&self, progress_token: &str) -> bool {
         let all = self.lock();
-        let waiters = all.values().flatten().map(|call| &call.waiter);
-        let mut of_it = waiters.filter(|it| it.progress_token.as_deref() == Some(progress_token)).peekable();
+        let mut of_it = all
+            .values()
+            .flatten()
+            .filter(|it| it.progress_token.as_deref() == Some(progress_token))
+            .peekable();
         of_it.peek().is_some() && of_it.all(|waiter| waiter.gave_up())
     }
 
@@ -76,32 +69,29 @@ impl GuardedCalls {
         self.lock().is_empty()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<(String, Id), Vec<Call>>> {
+    fn lock(&self) -> MutexGuard<'_, WaitersByCall> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::limits::Limits;
     use super::*;
 
-    fn begin(limits: &Arc<Limits>, id: &Id, token: Option<&str>) -> Arc<Waiter> {
-        let place = limits.call().unwrap();
-        limits.guarded.begin("ann".into(), id, token.map(str::to_owned), place)
+    fn begin(calls: &GuardedCalls, id: &Id, token: Option<&str>) -> Arc<Waiter> {
+        calls.begin("ann".into(), id, token.map(str::to_owned))
     }
 
     #[test]
     fn progress_is_for_nobody_once_all_who_use_its_token_gave_up() {
-        let limits = Arc::new(Limits::default());
-        let (calls, id, third) = (&limits.guarded, Id::text("1"), Id::text("3"));
-        let waiter = begin(&limits, &id, Some("7"));
+        let (calls, id, third) = (GuardedCalls::default(), Id::text("1"), Id::text("3"));
+        let waiter = begin(&calls, &id, Some("7"));
         assert!(
             !calls.give_up("ann", &Id::text("2")) && !calls.give_up("bob", &id) && !calls.is_abandoned("7")
         );
         assert!(calls.give_up("ann", &id) && waiter.gave_up());
         assert!(calls.is_abandoned("7") && !calls.is_abandoned("8"));
-        let again = begin(&limits, &third, Some("7"));
+        let again = begin(&calls, &third, Some("7"));
         assert!(!calls.is_abandoned("7"), "another waits for the same token");
         calls.end("ann".into(), &third, &again);
         calls.end("ann".into(), &id, &waiter);
@@ -110,9 +100,8 @@ mod tests {
 
     #[test]
     fn a_call_is_under_way_until_the_last_of_its_name_has_ended() {
-        let limits = Arc::new(Limits::default());
-        let (calls, id) = (&limits.guarded, Id::text("1"));
-        let [first, second] = [(); 2].map(|()| begin(&limits, &id, None));
+        let (calls, id) = (GuardedCalls::default(), Id::text("1"));
+        let [first, second] = [(); 2].map(|()| begin(&calls, &id, None));
         calls.end("ann".into(), &id, &first);
         assert!(calls.has("ann", &id) && !calls.has("bob", &id));
         calls.end("ann".into(), &id, &second);

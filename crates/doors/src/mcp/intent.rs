@@ -25,7 +25,7 @@ pub fn only_reads(policy: &Policy, server: &Server, definition: &Definition) -> 
 pub fn rule(policy: &Policy, server: &Server, call: &ToolCall, definition: Option<&Definition>) -> Arc<Rule> {
     let action = server.action(&call.tool);
     let mut rule = policy.rule_for(&facts(&action, &call.arguments, server, definition));
-    // A tool drops an argument that it does not know without a word, and a key that nobody reads protects nobody.
+    // A tool drops an argument that it does not know without a word, and a key that is not read protects nothing.
     let honoured = |inject: &Inject| match &inject.into {
         InjectInto::Arg(name) => definition.is_some_and(|definition| definition.has_argument(name)),
         // A call of a tool has arguments and nothing else.

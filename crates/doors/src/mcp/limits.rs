@@ -20,21 +20,21 @@ const ROOM_KIB: usize = MESSAGE_BYTES_MAX.div_ceil(1024);
 /// Smaller calls need no room: no large one stands in their way.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// All sessions of one principal may have as much under way together as so many clients: an agent has a few, and
-/// whoever begins one session after the other has no more for it.
+/// All sessions of one principal may have as much under way together as so many clients: an agent has a few, and a
+/// client that begins one session after the other has no more for it.
 const CLIENTS_OF_ONE: usize = 4;
 
-/// One request among those that may be under way, until it is dropped. As long as there is one, its limits are there
-/// too: whoever comes next is held to the same.
+/// The right of one request to be under way. As long as there is one, its limits are there too: the next request is
+/// held to the same.
 #[derive(Debug)]
-pub struct Place {
-    _permit: OwnedSemaphorePermit,
+pub struct Permit {
+    _own: OwnedSemaphorePermit,
     /// The same among all of its principal's.
     _of_all: Option<OwnedSemaphorePermit>,
-    _of: Arc<Limits>,
+    _limits: Arc<Limits>,
 }
 
-/// There is none left now.
+/// There is no permit left now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
 
@@ -81,31 +81,31 @@ impl Limits {
         }
     }
 
-    pub fn call(self: &Arc<Self>) -> Result<Place, Full> {
+    pub fn call(self: &Arc<Self>) -> Result<Permit, Full> {
         self.take(|limits| &limits.calls, 1)
     }
 
-    pub fn passing(self: &Arc<Self>) -> Result<Place, Full> {
+    pub fn passing(self: &Arc<Self>) -> Result<Permit, Full> {
         self.take(|limits| &limits.passed, 1)
     }
 
-    pub fn listening(self: &Arc<Self>) -> Result<Place, Full> {
+    pub fn listening(self: &Arc<Self>) -> Result<Permit, Full> {
         self.take(|limits| &limits.listening, 1)
     }
 
     /// Room for a call of this size, if it needs any.
-    pub fn room_for(self: &Arc<Self>, bytes: usize) -> Result<Option<Place>, Full> {
+    pub fn room_for(self: &Arc<Self>, bytes: usize) -> Result<Option<Permit>, Full> {
         if bytes <= LARGE_BYTES {
             return Ok(None);
         }
         self.take(|limits| &limits.room, u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX)).map(Some)
     }
 
-    fn take(self: &Arc<Self>, of: fn(&Limits) -> &Arc<Semaphore>, count: u32) -> Result<Place, Full> {
+    fn take(self: &Arc<Self>, of: fn(&Limits) -> &Arc<Semaphore>, count: u32) -> Result<Permit, Full> {
         let permit = |limits: &Limits| Arc::clone(of(limits)).try_acquire_many_owned(count).map_err(|_| Full);
         let own = permit(self)?;
         let of_all = self.all.as_deref().map(permit).transpose()?;
-        Ok(Place { _permit: own, _of_all: of_all, _of: Arc::clone(self) })
+        Ok(Permit { _own: own, _of_all: of_all, _limits: Arc::clone(self) })
     }
 }
 

@@ -1,16 +1,16 @@
 //! Tools that semel offers beside the server's own: what was done here, and how a doubt is settled with evidence.
 
 use super::call::ToolCall;
-use super::connection::Connection;
-use super::door::Door;
+use super::connection::ClientConnection;
 use super::frame::Frame;
 use super::server::Server;
 use super::tools::Tools;
 use crate::caller::Caller;
+use crate::services::Services;
 use crate::terminal_text;
 use crate::wire::members::quoted;
 use semel_core::digest::Secret;
-use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, Ruling, State};
+use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::ids::{EffectId, Reason};
 use semel_core::intent::{principal_mark, run_key};
 use semel_core::json::Json;
@@ -19,8 +19,8 @@ use semel_core::policy::rule::Rulings;
 use semel_core::time::At;
 use semel_core::wording;
 use semel_gate::clock::Clock;
+use semel_gate::report::ReportOutcome;
 use semel_ledger::record::decode;
-use semel_ledger::rulings::RulingVerdict;
 use semel_ledger::store::{By, Latest, PAGE_ROWS_MAX, Store};
 use serde_json::json;
 use std::time::Duration;
@@ -42,7 +42,7 @@ pub fn is_own(tool: &str) -> bool {
 }
 
 /// As they stand in a listing. `semel_report` is offered where a rule lets an agent decide.
-pub fn definitions(door: &Door, server: &Server, tools: &Tools) -> Vec<String> {
+pub fn definitions(services: &Services, server: &Server, tools: &Tools) -> Vec<String> {
     let mut own = vec![json!({
         "name": LEDGER,
         "description": "Effects made through this server in this run, or in the last 24 hours if there is \
@@ -50,7 +50,7 @@ pub fn definitions(door: &Door, server: &Server, tools: &Tools) -> Vec<String> {
         "inputSchema": {"type": "object", "properties": {}},
         "annotations": {"readOnlyHint": true},
     })];
-    if tools.iter().any(|tool| agents_decide(door, &server.action(&tool.name))) {
+    if tools.iter().any(|tool| agents_decide(services, &server.action(&tool.name))) {
         own.push(json!({
             "name": REPORT,
             "description": "Settles a call whose outcome is in doubt, after you have looked with a read-only tool. \
@@ -74,15 +74,15 @@ pub fn definitions(door: &Door, server: &Server, tools: &Tools) -> Vec<String> {
 
 /// Whether an agent may decide about a doubt of this action. The arguments are not kept, so it may not where they
 /// decide which rule holds.
-pub fn agents_decide(door: &Door, action: &str) -> bool {
-    door.services.policy.rule_for(&ActionFacts::new(action, &Json::Null)).rulings == Rulings::Agent
+pub fn agents_decide(services: &Services, action: &str) -> bool {
+    services.policy.rule_for(&ActionFacts::new(action, &Json::Null)).rulings == Rulings::Agent
 }
 
-pub async fn answer(door: &Door, server: &Server, connection: &Connection, call: &ToolCall) -> Frame {
+pub async fn answer(services: &Services, server: &Server, connection: &ClientConnection, call: &ToolCall) -> Frame {
     let said = match call.tool.as_str() {
-        LEDGER => ledger(door, server, connection, call).await,
+        LEDGER => ledger(services, server, connection, call).await,
         _ if call.dry_run => Err(format!("{REPORT} has no dry run; nothing was recorded.")),
-        _ => report(door, server, connection, call).await,
+        _ => report(services, server, connection, call).await,
     };
     let (text, is_error) = match said {
         Ok(text) => (text, false),
@@ -95,12 +95,12 @@ pub async fn answer(door: &Door, server: &Server, connection: &Connection, call:
 }
 
 async fn ledger(
-    door: &Door,
+    services: &Services,
     server: &Server,
-    connection: &Connection,
+    connection: &ClientConnection,
     call: &ToolCall,
 ) -> Result<String, String> {
-    let gate = door.services.gate.as_ref().map_err(Clone::clone)?;
+    let gate = services.gate.as_ref().map_err(Clone::clone)?;
     let ledger = &gate.ledger;
     let caller = &connection.caller;
     let run = caller.run.as_ref().or(call.runs.named.as_ref()).or(caller.surrounding_run.as_ref());
@@ -114,7 +114,7 @@ async fn ledger(
     };
     let (of, since) = match run {
         Some(run) => (Latest::Run(run_key(ledger.secret(), &caller.tenant, &run.id)), At(0)),
-        None => (Latest::All, At(door.services.clock.now().0.saturating_sub(LISTED_FOR.as_micros() as u64))),
+        None => (Latest::All, At(services.clock.now().0.saturating_sub(LISTED_FOR.as_micros() as u64))),
     };
     let (mut before, mut looked_at) = (None, 0);
     let is_whole = loop {
@@ -126,7 +126,7 @@ async fn ledger(
             match decode(row) {
                 Ok(known) if known.effect.open_attempt().is_some() && is_told(&known.effect) => {
                     // Looking also notices a holder that has died.
-                    let found = ledger.observe(key, door.services.clock.now()).await.map_err(cannot)?;
+                    let found = ledger.observe(key, services.clock.now()).await.map_err(cannot)?;
                     let observed = found.effect().filter(|observed| observed.id == known.effect.id);
                     effects.push(observed.cloned().unwrap_or(known.effect));
                 }
@@ -148,7 +148,7 @@ async fn ledger(
     for (key, known) in open.items {
         let mine = is_mine(&known.effect) && is_here(&known.effect);
         if mine && !effects.iter().any(|effect| effect.id == known.effect.id) {
-            let found = ledger.observe(key, door.services.clock.now()).await.map_err(cannot)?;
+            let found = ledger.observe(key, services.clock.now()).await.map_err(cannot)?;
             effects.extend(found.effect().cloned());
         }
     }
@@ -225,12 +225,12 @@ fn line(effect: &Effect) -> String {
 }
 
 async fn report(
-    door: &Door,
+    services: &Services,
     server: &Server,
-    connection: &Connection,
+    connection: &ClientConnection,
     call: &ToolCall,
 ) -> Result<String, String> {
-    let gate = door.services.gate.as_ref().map_err(Clone::clone)?;
+    let gate = services.gate.as_ref().map_err(Clone::clone)?;
     let args = call.arguments.get("args").cloned().unwrap_or(Json::Null);
     let text = |name: &str| args.get(name).and_then(Json::as_str);
     let id = text("effect_id").and_then(EffectId::parse).ok_or("effect_id must be an id such as ef_01J…")?;
@@ -251,23 +251,19 @@ async fn report(
     }
     let action = &facts.action;
     // A condition that is false of no arguments may have been true of these.
-    let made_under = door.services.policy.rule_kept(action, &known.effect.facts.rule);
-    if !agents_decide(door, action) || made_under.rulings != Rulings::Agent {
+    let made_under = services.policy.rule_kept(action, &known.effect.facts.rule);
+    if !agents_decide(services, action) || made_under.rulings != Rulings::Agent {
         let how = wording::in_doubt(&known.effect).human_next_step;
         return Err(format!("{action} leaves this decision to a person: {how}"));
     }
-    if !matches!(known.effect.state, State::InDoubt(_)) {
-        return Err(format!("{id} is not in doubt; nothing was changed."));
+    let outcome = gate.report(&known.effect, happened, reason).await.map_err(|error| error.to_string())?;
+    match outcome {
+        ReportOutcome::Recorded if happened => Ok(format!("Recorded: {id} is done.")),
+        ReportOutcome::Recorded => Ok(format!("Recorded: {id} is not done; it may be called again.")),
+        ReportOutcome::NotInDoubt => Err(format!("{id} is not in doubt; nothing was changed.")),
+        ReportOutcome::TooSoon => {
+            let why = "the server is still working on it";
+            Err(format!("{id} cannot be reported as not done yet: {why}. Look and report again later."))
+        }
     }
-    // Rule 5: what is not there yet may be there in a moment.
-    let waits = gate.ledger.is_awaited(&known.effect, door.services.clock.now());
-    if !happened && waits.map_err(|error| error.to_string())? {
-        let why = "the server is still working on it";
-        return Err(format!("{id} cannot be reported as not done yet: {why}. Look and report again later."));
-    }
-    let verdict = if happened { Verdict::Applied { reply: None } } else { Verdict::NotApplied };
-    let ruling = Ruling { by: "agent".into(), reason, at: door.services.clock.now() };
-    gate.ledger.resolve(id, verdict, ruling).await.map_err(|error| error.to_string())?;
-    let became = if happened { "done" } else { "not done; it may be called again" };
-    Ok(format!("Recorded: {id} is {became}."))
 }

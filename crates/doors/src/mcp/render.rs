@@ -1,10 +1,11 @@
-//! From what a call got to the response that a client, and a model behind it, can use.
+//! From the answer of a call to the response that a client, and a model behind it, can use.
 
 use super::call::{AGAIN, META_RECEIPT, ToolCall};
-use super::classify::words;
 use super::frame::Frame;
-use super::message::{Id, Kind, Message, text};
-use super::tools::Output;
+use super::id::Id;
+use super::message::{Message, MessageKind, text};
+use super::result::words;
+use super::tools::OutputSchema;
 use crate::redact::Secrets;
 use crate::wire::members::{Members, quoted};
 use bytes::Bytes;
@@ -16,14 +17,14 @@ use semel_gate::{GivenReply, Passed};
 use serde_json::{Value, json};
 
 /// The most that is kept of an answer: a document or a picture inside it fits. Of a larger one only the fact is kept,
-/// for nobody could read it for secrets.
+/// for it could not be searched for secrets.
 pub const REPLY_BYTES_MAX: usize = json::TEXT_BYTES_MAX;
 
 /// A response as the ledger keeps it: its result or its error, as they came but for secrets.
 pub fn recorded(answer: &Message, secrets: &Secrets) -> Option<Vec<u8>> {
     let body = answer.body.as_ref().filter(|body| body.len() <= REPLY_BYTES_MAX)?;
     let member = match answer.kind {
-        Kind::Response { failed: true, .. } => "error",
+        MessageKind::Response { failed: true, .. } => "error",
         _ => "result",
     };
     let kept = secrets.out_of_result(text(body)).ok()?;
@@ -33,14 +34,14 @@ pub fn recorded(answer: &Message, secrets: &Secrets) -> Option<Vec<u8>> {
 
 /// The surroundings of an answer.
 #[derive(Debug)]
-pub struct Around<'a> {
+pub struct RenderContext<'a> {
     pub call: &'a ToolCall,
-    pub output: &'a Output,
+    pub output: &'a OutputSchema,
     pub look_with: LookWith<'a>,
     /// The model itself may say what it found out about a doubt.
     pub may_report: bool,
     /// How it repeats on purpose what is answered from the record.
-    pub repeats: Repeats,
+    pub repeats: RepeatAdvice,
     /// The process behind the tool is gone, and with it whatever could be looked with.
     pub server_has_ended: bool,
 }
@@ -50,7 +51,7 @@ pub struct Around<'a> {
 pub enum LookWith<'a> {
     /// The one that the rule's probe asks.
     Probe(&'a str),
-    /// Some that only read. Which of them shows it, nobody says.
+    /// Some that only read. Which of them shows it is not known.
     Reads(Vec<&'a str>),
     /// The server has not said what tools it has.
     NotKnown,
@@ -71,7 +72,7 @@ impl LookWith<'_> {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Repeats {
+pub enum RepeatAdvice {
     /// The same call again runs: only an answer that may not have arrived is given from the record.
     Plainly,
     WithReason,
@@ -79,7 +80,7 @@ pub enum Repeats {
     NotByItself(Again),
 }
 
-pub fn response(passed: &Passed, live: Option<&Message>, around: &Around<'_>) -> Frame {
+pub fn response(passed: &Passed, live: Option<&Message>, around: &RenderContext<'_>) -> Frame {
     let answer = &passed.answer;
     if let (GivenReply::Live, Some(live)) = (&passed.reply, live) {
         return with_receipt(live, answer, &notices(answer, around), around);
@@ -109,7 +110,7 @@ pub fn response(passed: &Passed, live: Option<&Message>, around: &Around<'_>) ->
 /// A result that was recorded for a client of the other era, or was found by a probe. The stateless one wants to be
 /// told that it is whole.
 fn for_era(recorded: Message, call: &ToolCall) -> Message {
-    let whole = matches!(recorded.kind, Kind::Response { failed: false, .. });
+    let whole = matches!(recorded.kind, MessageKind::Response { failed: false, .. });
     let body = recorded.body.as_ref().filter(|_| whole && call.version.is_some());
     let members = body.and_then(|body| Members::parse(text(body)));
     let Some(mut members) = members.filter(|members| members.get("resultType").is_none()) else {
@@ -124,7 +125,7 @@ fn for_era(recorded: Message, call: &ToolCall) -> Message {
 fn said(live: &Message) -> Option<String> {
     let members = Members::parse(text(live.body.as_ref()?))?;
     let words = match live.kind {
-        Kind::Response { failed: true, .. } => members.text("message")?.into_owned(),
+        MessageKind::Response { failed: true, .. } => members.text("message")?.into_owned(),
         _ => words(&members),
     };
     Some(words.trim().to_owned())
@@ -143,16 +144,21 @@ fn under(id: &Id, answered: &Message, body: Frame) -> Frame {
         return frame;
     }
     match answered.kind {
-        Kind::Response { failed: true, .. } => Frame::error(id, body),
+        MessageKind::Response { failed: true, .. } => Frame::error(id, body),
         _ => Frame::result(id, body),
     }
 }
 
 /// A result or error, with the receipt in its `_meta` and what the model must see as text after its own.
-fn with_receipt(answered: &Message, answer: &Answer, notices: &[String], around: &Around<'_>) -> Frame {
+fn with_receipt(
+    answered: &Message,
+    answer: &Answer,
+    notices: &[String],
+    around: &RenderContext<'_>,
+) -> Frame {
     let id = &around.call.id;
     let Some(body) = &answered.body else { return answer_alone(answer, around) };
-    let failed = matches!(answered.kind, Kind::Response { failed: true, .. });
+    let failed = matches!(answered.kind, MessageKind::Response { failed: true, .. });
     let Some(mut members) = Members::parse(text(body)).filter(|_| !failed) else {
         return as_it_came(answered, id);
     };
@@ -193,7 +199,7 @@ fn receipt(answer: &Answer) -> String {
 
 /// The short visible notice of a replay, and of a success that is not what it seems: taken on and not done yet, not
 /// confirmed, done twice. `_meta` alone does not reach every model.
-fn notices(answer: &Answer, around: &Around<'_>) -> Vec<String> {
+fn notices(answer: &Answer, around: &RenderContext<'_>) -> Vec<String> {
     let id = answer.effect_id.map(|id| format!(" ({id})")).unwrap_or_default();
     let ran = answer.outcome == OutcomeWord::Ran && answer.ok;
     let replayed = matches!(answer.outcome, OutcomeWord::Replayed | OutcomeWord::Joined);
@@ -201,11 +207,11 @@ fn notices(answer: &Answer, around: &Around<'_>) -> Vec<String> {
     let used = around.call.again.is_some();
     let again = match around.repeats {
         _ if !replayed => String::new(),
-        Repeats::WithReason if used => format!(" Another repeat needs a new reason in {AGAIN}."),
-        Repeats::WithReason => format!(" To repeat it, say why in {AGAIN}."),
-        Repeats::Plainly => " To repeat it, call it again.".to_owned(),
-        Repeats::NotByItself(Again::Never) => " Its rule allows no repeat.".to_owned(),
-        Repeats::NotByItself(_) => " A person may allow a repeat (semel ledger).".to_owned(),
+        RepeatAdvice::WithReason if used => format!(" Another repeat needs a new reason in {AGAIN}."),
+        RepeatAdvice::WithReason => format!(" To repeat it, say why in {AGAIN}."),
+        RepeatAdvice::Plainly => " To repeat it, call it again.".to_owned(),
+        RepeatAdvice::NotByItself(Again::Never) => " Its rule allows no repeat.".to_owned(),
+        RepeatAdvice::NotByItself(_) => " A person may allow a repeat (semel ledger).".to_owned(),
     };
     let reason = answer.reason.iter().filter(|_| replayed || ran);
     let reason = reason.map(|reason| format!("[semel] {}{id}.{again}", capital(reason)));
@@ -219,8 +225,8 @@ fn capital(text: &str) -> String {
 }
 
 /// Whether a recorded result still is what the tool's output schema promises, as far as can be seen at a glance.
-fn fits(recorded: &Message, output: &Output) -> bool {
-    if *output == Output::Free {
+fn fits(recorded: &Message, output: &OutputSchema) -> bool {
+    if *output == OutputSchema::Free {
         return true;
     }
     let members = recorded.body.as_ref().and_then(|body| Members::parse(text(body))).unwrap_or_default();
@@ -228,13 +234,13 @@ fn fits(recorded: &Message, output: &Output) -> bool {
 }
 
 /// The answer object where there is no reply to give: a hold, a refusal, a success whose reply is not known.
-fn answer_alone(answer: &Answer, around: &Around<'_>) -> Frame {
+fn answer_alone(answer: &Answer, around: &RenderContext<'_>) -> Frame {
     answer_with(answer, None, around)
 }
 
 /// The same with what is known of the reply, as text: its form does not fit the tool's schema, or it said too little
 /// for the outcome to be known from it.
-fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> Frame {
+fn answer_with(answer: &Answer, known: Option<String>, around: &RenderContext<'_>) -> Frame {
     let mut answer = answer.clone();
     let mut own_words = None;
     let words = match &mut answer.trouble {
@@ -255,9 +261,9 @@ fn answer_with(answer: &Answer, known: Option<String>, around: &Around<'_>) -> F
         }
     };
     // A client that knows an output schema takes a result without it only as an error.
-    let is_error = !answer.ok || matches!(around.output, Output::Structured { .. });
+    let is_error = !answer.ok || matches!(around.output, OutputSchema::Structured { .. });
     let structure = match around.output {
-        Output::Any if answer.ok => {
+        OutputSchema::Any if answer.ok => {
             let object = serde_json::to_string(&answer).expect("an answer has string keys");
             format!(r#""structuredContent":{object},"#)
         }
@@ -295,7 +301,7 @@ fn dry_run_words(answer: &Answer) -> String {
 }
 
 /// Advice for a model at this door, where the general one says less.
-fn for_this_door(trouble: &mut Trouble, around: &Around<'_>) {
+fn for_this_door(trouble: &mut Trouble, around: &RenderContext<'_>) {
     if around.server_has_ended && matches!(trouble.code, Code::InDoubt | Code::BudgetSpent | Code::NotStarted)
     {
         return server_has_ended(trouble, &around.look_with);
@@ -304,7 +310,7 @@ fn for_this_door(trouble: &mut Trouble, around: &Around<'_>) {
     if trouble.code == Code::InDoubt && trouble.is_it_safe_to_retry == Retry::No && around.may_report {
         trouble.next_step.push_str(" Then record the result with `semel_report`.");
     }
-    if trouble.code == Code::Drift && around.repeats == Repeats::WithReason {
+    if trouble.code == Code::Drift && around.repeats == RepeatAdvice::WithReason {
         let meant = format!("If you mean this one too, make the same call and say why in `{AGAIN}`.");
         trouble.next_step = trouble.next_step.replace(wording::OR_TELL, &meant);
     }

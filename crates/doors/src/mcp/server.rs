@@ -1,14 +1,16 @@
 //! One real server, as the door knows it: the way to it, its tools, and the era that it speaks.
 
-use super::link::{Exchanged, Link, Outgoing};
-use super::message::{Id, Message, text};
-use super::tasks::Tasks;
+use super::id::Id;
+use super::link::Link;
+use super::link::request::LinkRequest;
+use super::message::{Message, text};
+use super::task::registry::Tasks;
 use super::tools::Tools;
 use crate::wire::members::{Members, quoted};
 use semel_core::digest::Secret;
 use semel_core::effect::Facts;
 use semel_core::intent::authority_mark;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -32,6 +34,9 @@ impl Default for Settings {
     }
 }
 
+/// The servers that semel itself can ask, by name.
+pub type Servers = BTreeMap<String, Arc<Server>>;
+
 #[derive(Debug)]
 pub struct Server {
     pub name: String,
@@ -39,48 +44,48 @@ pub struct Server {
     pub authority: String,
     pub settings: Settings,
     pub link: Link,
-    seen: Arc<Seen>,
-    shared: Arc<Shared>,
+    seen: Arc<ServerView>,
+    shared: Arc<ServerCommon>,
 }
 
 /// Shared by all ways to the server.
 #[derive(Debug)]
-struct Shared {
+struct ServerCommon {
     ids: AtomicU64,
     /// Of this process alone, so that an id of an earlier one is not mistaken for ours.
     instance: String,
     /// The server as each other caller sees it.
-    others: Mutex<HashMap<String, Arc<Seen>>>,
+    others: Mutex<HashMap<String, Arc<ServerView>>>,
 }
 
 /// The server as one caller sees it. A remote one may list other tools to another, and what it says to one takes no
 /// protection from the other.
 #[derive(Debug, Default)]
-struct Seen {
-    known: Mutex<Known>,
+struct ServerView {
+    known: Mutex<ViewState>,
     /// One fetch of the listing at a time.
     listing: tokio::sync::Mutex<()>,
-    met: tokio::sync::Mutex<Met>,
+    era_check: tokio::sync::Mutex<EraCheck>,
     tasks: Arc<Tasks>,
 }
 
-/// More callers are not remembered: whoever comes again is shown the listing anew.
+/// More callers are not remembered: for a forgotten one the server is asked anew.
 const OTHERS_MAX: usize = 1_000;
 
 #[derive(Debug, Default)]
-struct Known {
+struct ViewState {
     tools: Arc<Tools>,
     listed: bool,
     /// A server that did not list its tools is not asked again before.
     ask_again: Option<tokio::time::Instant>,
     /// Pages of a listing that a client is leafing through.
     leafing: Option<Tools>,
-    spoken: Spoken,
+    protocol: ServerProtocol,
 }
 
 /// The server's protocol, as far as it was heard.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Spoken {
+pub struct ServerProtocol {
     pub era: Option<Era>,
     /// It knows `params.idempotencyKey` itself (SEP-3182).
     pub idempotency: bool,
@@ -96,7 +101,7 @@ pub enum Era {
 
 /// The answer of a server that was asked whether it is of the stateless era, for clients that come by many ways.
 #[derive(Debug, Default)]
-pub enum Met {
+pub enum EraCheck {
     #[default]
     NotYet,
     Stateless,
@@ -122,7 +127,7 @@ const PAGES_MAX: usize = 100;
 
 impl Server {
     pub fn new(name: String, authority: String, settings: Settings, link: Link, instance: String) -> Server {
-        let shared = Shared { ids: AtomicU64::new(1), instance, others: Mutex::default() };
+        let shared = ServerCommon { ids: AtomicU64::new(1), instance, others: Mutex::default() };
         Server { name, authority, settings, link, seen: Arc::default(), shared: Arc::new(shared) }
     }
 
@@ -163,9 +168,9 @@ impl Server {
         format!("mcp:{}/{tool}", self.name)
     }
 
-    /// An id that nobody else uses with this server.
+    /// An id that no other request to this server has.
     pub fn next_id(&self) -> Id {
-        let Shared { instance, ids, .. } = &*self.shared;
+        let ServerCommon { instance, ids, .. } = &*self.shared;
         Id::own(instance, ids.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -175,17 +180,17 @@ impl Server {
         known.listed.then(|| Arc::clone(&known.tools))
     }
 
-    pub fn spoken(&self) -> Spoken {
-        self.lock().spoken.clone()
+    pub fn protocol(&self) -> ServerProtocol {
+        self.lock().protocol.clone()
     }
 
-    pub fn heard(&self, change: impl FnOnce(&mut Spoken)) {
-        change(&mut self.lock().spoken);
+    pub fn update_protocol(&self, change: impl FnOnce(&mut ServerProtocol)) {
+        change(&mut self.lock().protocol);
     }
 
     /// The holder of this guard is the only one that asks.
-    pub async fn met(&self) -> tokio::sync::MutexGuard<'_, Met> {
-        self.seen.met.lock().await
+    pub async fn era_check(&self) -> tokio::sync::MutexGuard<'_, EraCheck> {
+        self.seen.era_check.lock().await
     }
 
     /// The listing is out of date; what is known of it still is better than nothing.
@@ -194,12 +199,12 @@ impl Server {
     }
 
     /// A client got this page of a listing.
-    pub fn page_seen(&self, first: bool, result: &str) {
+    pub fn add_listing_page(&self, first: bool, result: &str) {
         let mut known = self.lock();
         let mut tools = match (first, known.leafing.take()) {
             (true, _) => Tools::default(),
             (false, Some(tools)) => tools,
-            // The first page was somebody else's.
+            // The first page was another client's.
             (false, None) => return,
         };
         match tools.add_page(result) {
@@ -211,7 +216,7 @@ impl Server {
         }
     }
 
-    /// The tools; asks for them if nobody has. A server that does not tell has none that are known.
+    /// The tools; asks for them unless they are known. Of a server that does not tell none are known.
     pub async fn tools(&self, meta: &str) -> Arc<Tools> {
         if let Some(tools) = self.known_tools() {
             return tools;
@@ -250,7 +255,7 @@ impl Server {
                 params.set("_meta", meta.to_owned());
             }
             let answer = self.ask("tools/list", &params.to_string()).await.ok()?;
-            if let super::message::Kind::Response { failed: true, .. } = answer.kind {
+            if let super::message::MessageKind::Response { failed: true, .. } = answer.kind {
                 return None;
             }
             cursor = tools.add_page(answer.body.as_ref().map_or("null", text));
@@ -267,17 +272,11 @@ impl Server {
         let id = self.next_id();
         let request =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quoted(method));
-        let outgoing = Outgoing { id, frame: request.into(), last_moment: None };
-        match self.link.ask(outgoing).await {
-            Exchanged::Reply(message) => Ok(message),
-            Exchanged::Refused(why)
-            | Exchanged::Unclear(why)
-            | Exchanged::NeverSent(why)
-            | Exchanged::Lost(why) => Err(why),
-        }
+        let outgoing = LinkRequest { id, frame: request.into(), last_moment: None, is_read: true };
+        self.link.exchange(outgoing).await.into_reply()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, ViewState> {
         self.seen.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

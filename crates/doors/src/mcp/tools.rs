@@ -16,7 +16,7 @@ pub const TOOLS_MAX: usize = 10_000;
 pub struct Definition {
     pub name: String,
     pub annotations: Annotations,
-    pub output: Output,
+    pub output: OutputSchema,
     /// The names of its arguments.
     pub arguments: Vec<String>,
     /// The one that keys are for.
@@ -29,7 +29,7 @@ pub struct Definition {
 
 /// The form of a result that a client takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Output {
+pub enum OutputSchema {
     Free,
     /// `structuredContent`, whatever it is.
     Any,
@@ -41,17 +41,17 @@ pub enum Output {
     },
 }
 
-impl Output {
-    fn read(schema: &str) -> Output {
+impl OutputSchema {
+    fn read(schema: &str) -> OutputSchema {
         let schema = match (schema, Members::parse(schema)) {
-            ("true", _) => return Output::Any,
-            (_, None) => return Output::Free,
-            (_, Some(schema)) if schema.is_empty() => return Output::Any,
+            ("true", _) => return OutputSchema::Any,
+            (_, None) => return OutputSchema::Free,
+            (_, Some(schema)) if schema.is_empty() => return OutputSchema::Any,
             (_, Some(schema)) => schema,
         };
         let list = |name: &str| schema.get(name).and_then(|list| serde_json::from_str(list).ok());
         let alone = schema.text("type").map(|kind| vec![kind.into_owned()]);
-        Output::Structured {
+        OutputSchema::Structured {
             types: alone.or_else(|| list("type")).unwrap_or_default(),
             required: list("required").unwrap_or_default(),
         }
@@ -59,7 +59,7 @@ impl Output {
 
     /// Whether a structure is what the schema promises, as far as can be seen at a glance.
     pub fn may_be(&self, structure: &str) -> bool {
-        let Output::Structured { types, required } = self else { return true };
+        let OutputSchema::Structured { types, required } = self else { return true };
         let kinds: &[&str] = match structure.as_bytes().first() {
             Some(b'{') => &["object"],
             Some(b'[') => &["array"],
@@ -97,7 +97,7 @@ impl Definition {
             idempotent: hint("idempotentHint"),
             destructive: hint("destructiveHint"),
         };
-        let output = members.get("outputSchema").map_or(Output::Free, Output::read);
+        let output = members.get("outputSchema").map_or(OutputSchema::Free, OutputSchema::read);
         let schema = members.object("inputSchema");
         let properties = schema.object("properties");
         let arguments = properties.names().map(str::to_owned).collect();
@@ -116,7 +116,7 @@ impl Definition {
 /// The mark of an argument that is mirrored.
 const MIRRORED: &str = "x-mcp-header";
 
-/// Nobody writes arguments within arguments deeper than this, and a schema may go down without end.
+/// Arguments within arguments go no deeper than this, and a schema may go down without end.
 const MIRRORED_DEPTH_MAX: usize = 16;
 
 fn mirrored(members: &Members<'_>) -> Vec<(String, Vec<String>)> {
@@ -128,7 +128,7 @@ fn mirrored(members: &Members<'_>) -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// Only what is reached by `properties` alone counts: of all else nobody knows beforehand where it will stand.
+/// Only arguments that are reached by `properties` alone count: where all others will stand is not known beforehand.
 fn find_mirrored(schema: &Members<'_>, way: &mut Vec<String>, found: &mut Vec<(String, Vec<String>)>) {
     if way.len() >= MIRRORED_DEPTH_MAX {
         return;
@@ -202,21 +202,24 @@ mod tests {
             (r#"{"type":["object","null"],"required":["id"]}"#, "null", "{}"),
             (r#"{"required":["id"]}"#, r#"{"id":1}"#, r#"{"id":1,"id":2}"#),
         ] {
-            let output = Output::read(schema);
+            let output = OutputSchema::read(schema);
             assert!(output.may_be(fitting) && !output.may_be(unfit), "{schema}");
         }
-        assert_eq!([Output::read("true"), Output::read("{}")], [Output::Any, Output::Any]);
-        assert!(Output::Any.may_be("null"));
+        assert_eq!(
+            [OutputSchema::read("true"), OutputSchema::read("{}")],
+            [OutputSchema::Any, OutputSchema::Any]
+        );
+        assert!(OutputSchema::Any.may_be("null"));
     }
 
     #[test]
     fn a_definition_is_read_for_its_output_its_hints_and_its_headers() {
         let of = |text: &str| Definition::read(text).unwrap();
-        assert_eq!(of(r#"{"name":"x"}"#).output, Output::Free);
+        assert_eq!(of(r#"{"name":"x"}"#).output, OutputSchema::Free);
         let structured =
             of(r#"{"name":"x","outputSchema":{"required":["id"]},"annotations":{"readOnlyHint":true}}"#);
         let required = vec!["id".to_owned()];
-        assert_eq!(structured.output, Output::Structured { types: Vec::new(), required });
+        assert_eq!(structured.output, OutputSchema::Structured { types: Vec::new(), required });
         assert_eq!(structured.annotations.read_only, Some(true));
         let mirrored =
             of(r#"{"name":"x","inputSchema":{"properties":{"region":{"x-mcp-header":"Region"}}}}"#);

@@ -2,30 +2,31 @@
 //! tool.
 
 use super::call::{KeyUpstream, ToolCall};
-use super::classify::{By, Handle, Meaning, Reading, read, words};
-use super::connection::Connection;
+use super::classify::{AnswerMeaning, AnswerReading, ReadContext, TaskHandle, read};
+use super::connection::ClientConnection;
+use super::effect_word::{by_name, effect_word};
 use super::guarded_calls::Waiter;
-use super::kept_task;
-use super::link::{Exchanged, Outgoing};
-use super::message::{Kind, Message, text};
-use super::probe;
+use super::link::request::{Exchange, LinkRequest};
+use super::message::{Message, MessageKind, text};
+use super::probe::ProbeSubject;
 use super::render;
+use super::result::{self, value, words};
+use super::route::GuardedCall;
 use super::server::Server;
-use super::task::{End, Followed};
-use super::tasks::{self, Running};
-use super::word::effect_word;
+use super::task::follow::{FollowedTask, TaskEnd};
+use super::task::record;
+use super::task::registry::{RunningTask, TaskKey};
+use crate::query::{Credentials, Subject};
+use crate::services::Services;
 use crate::http::server::{Revocable, lets_send};
-use crate::query::{Backends, Credentials, Subject};
 use crate::redact::Secrets;
 use crate::redact::result::NOT_TOLD;
-use crate::runtime::RuntimeClock;
 use crate::wire::members::Members;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::json::Json;
 use semel_core::judgement::evidence;
 use semel_core::outcome::Outcome;
-use semel_core::policy::Policy;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use serde_json::Value;
@@ -38,42 +39,64 @@ const OWN_DRY_RUN_TAKES_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
 pub struct ToolUpstream<'a> {
-    pub server: &'a Server,
-    pub backends: &'a Backends,
-    pub policy: &'a Policy,
+    services: &'a Services,
+    server: &'a Server,
     pub call: &'a ToolCall,
     pub rule: &'a Rule,
-    pub clock: &'a RuntimeClock,
     /// The credential of its caller, where that can be revoked.
-    pub token: Option<&'a Revocable>,
+    token: Option<&'a Revocable>,
     /// Gets a task's handle at once: the client polls with it while the effect is still in flight.
-    pub asker: Option<Asker>,
+    pub client: Option<WaitingClient>,
     /// The task that it then polls.
-    pub task: Option<tasks::Name>,
+    pub task: Option<TaskKey>,
     /// The effect that is sent.
-    pub effect: Option<EffectId>,
+    effect: Option<EffectId>,
     /// Whether a failure of it that proves nothing is a doubt.
-    pub must_happen_once: bool,
-    /// Its caller has the handle of a task that somebody else's attempt began.
-    pub has_handle: bool,
+    must_happen_once: bool,
+    /// Its caller has the handle of a task that another attempt began.
+    has_handle: bool,
     /// The newest answer of the server.
     pub live: Option<Message>,
     /// The reply, as a probe found it.
-    pub found: Option<Json>,
+    found: Option<Json>,
 }
 
 /// The client that waits for the answer of a call.
 #[derive(Debug)]
-pub struct Asker {
+pub struct WaitingClient {
     pub whose: String,
-    pub connection: Arc<Connection>,
+    pub connection: Arc<ClientConnection>,
     pub waiter: Arc<Waiter>,
     pub handle: oneshot::Sender<Message>,
 }
 
-impl ToolUpstream<'_> {
+impl<'a> ToolUpstream<'a> {
+    /// The tool of this call.
+    pub fn new(services: &'a Services, server: &'a Server, call: &'a ToolCall, rule: &'a Rule) -> ToolUpstream<'a> {
+        ToolUpstream {
+            services,
+            server,
+            call,
+            rule,
+            token: None,
+            client: None,
+            task: None,
+            effect: None,
+            must_happen_once: true,
+            has_handle: false,
+            live: None,
+            found: None,
+        }
+    }
+
+    /// The tool behind a guarded call.
+    pub fn of(services: &'a Services, guarded: &'a GuardedCall) -> ToolUpstream<'a> {
+        let GuardedCall { call, rule, server, token, .. } = guarded;
+        ToolUpstream { token: token.as_ref(), ..ToolUpstream::new(services, server, call, rule) }
+    }
+
     /// The request for the server, with the upstream's idempotency key where the rule says so.
-    fn request(&self, sending: &Sending<'_>) -> Outgoing {
+    fn request(&self, sending: &Sending<'_>) -> LinkRequest {
         let id = self.server.next_id();
         let inject = self.rule.sent_key().map(|inject| &inject.into);
         let put = match (inject, &sending.recorded) {
@@ -83,7 +106,7 @@ impl ToolUpstream<'_> {
             _ => Vec::new(),
         };
         let key = match &sending.recorded {
-            _ if !self.server.spoken().idempotency => KeyUpstream::Stripped,
+            _ if !self.server.protocol().idempotency => KeyUpstream::Stripped,
             Some(recorded) if self.call.key.is_some() && recorded.effect.occurrence.number > 1 => {
                 KeyUpstream::Instead(recorded.idempotency_key)
             }
@@ -95,39 +118,36 @@ impl ToolUpstream<'_> {
             LastSend::By(last) => Some(last),
             LastSend::WhileAlive => None,
         });
-        Outgoing { id, frame, last_moment }
+        LinkRequest { id, frame, last_moment, is_read: false }
     }
 
     /// Asks the tool itself what it would do. Its rule says that this argument makes it change nothing.
     pub async fn own_dry_run(&self, name: &str, value: Json) -> Result<Value, String> {
         let id = self.server.next_id();
         let frame = self.call.request(&id, KeyUpstream::Stripped, &[(name, value)]);
-        let asked = self.server.link.exchange(Outgoing { id, frame, last_moment: None });
-        let why = match tokio::time::timeout(OWN_DRY_RUN_TAKES_MAX, asked).await {
-            Ok(Exchanged::Reply(answer)) => {
-                let body = answer.body.as_ref().map_or("null", text);
-                let members = Members::parse(body).unwrap_or_default();
-                match answer.kind {
-                    Kind::Response { failed: true, .. } => {
-                        members.text("message").unwrap_or_default().into_owned()
-                    }
-                    _ if members.is_true("isError") => words(&members),
-                    _ => return Ok(super::word::value(&members).to_value()),
-                }
+        let asked = self.server.link.exchange(LinkRequest { id, frame, last_moment: None, is_read: false });
+        let answer = match tokio::time::timeout(OWN_DRY_RUN_TAKES_MAX, asked).await {
+            Ok(exchange) => exchange.into_reply()?,
+            Err(_) => return Err("it did not answer".to_owned()),
+        };
+        let members = Members::parse(answer.body.as_ref().map_or("null", text)).unwrap_or_default();
+        let why = match answer.kind {
+            MessageKind::Response { failed: true, .. } => {
+                members.text("message").unwrap_or_default().into_owned()
             }
-            Ok(
-                Exchanged::Refused(why)
-                | Exchanged::Unclear(why)
-                | Exchanged::NeverSent(why)
-                | Exchanged::Lost(why),
-            ) => why,
-            Err(_) => "it did not answer".to_owned(),
+            _ if members.is_true("isError") => words(&members),
+            _ => return Ok(result::value(&members).to_value()),
         };
         Err(why.trim().to_owned())
     }
 
-    fn by(&self, asked_for_task: bool) -> By<'_> {
-        By { rule: self.rule, must_happen_once: self.must_happen_once, asked_for_task }
+    fn subject(&self) -> ProbeSubject<'a> {
+        let ToolUpstream { services, server, call, rule, .. } = *self;
+        ProbeSubject { services, server, call, rule }
+    }
+
+    fn read_context(&self, asked_for_task: bool) -> ReadContext<'_> {
+        ReadContext { rule: self.rule, must_happen_once: self.must_happen_once, asked_for_task }
     }
 
     fn secrets(&self) -> Secrets {
@@ -135,8 +155,8 @@ impl ToolUpstream<'_> {
     }
 
     async fn outcome(&mut self, answer: Message) -> (Outcome, Option<Vec<u8>>) {
-        let reading = read(&answer, self.by(self.call.wants_task));
-        let Reading { meaning, line } = self.told(reading, Some(&answer));
+        let reading = read(&answer, self.read_context(self.call.wants_task));
+        let AnswerReading { meaning, line } = self.redacted(reading, Some(&answer));
         let recorded = render::recorded(&answer, &self.secrets());
         let kept = match (&recorded, &answer.body) {
             (Some(_), _) => Reply::Kept,
@@ -149,74 +169,81 @@ impl ToolUpstream<'_> {
         };
         let refused = |why| Outcome::NotApplied { why, reply: kept };
         let outcome = match meaning {
-            Meaning::Succeeded => applied(evidence::of_success(self.rule, || {
+            AnswerMeaning::Succeeded => applied(evidence::of_success(self.rule, || {
                 let result = answer.body.as_ref().and_then(|body| Members::parse(text(body)));
-                super::word::value(&result.unwrap_or_default())
+                value(&result.unwrap_or_default())
             })),
-            Meaning::Accepted => applied(Evidence::Accepted),
-            Meaning::Refused => refused(NotAppliedWhy::Refused(line)),
-            Meaning::Reported => refused(NotAppliedWhy::Reported(line)),
-            Meaning::AwaitingInput => refused(NotAppliedWhy::AwaitingInput),
+            AnswerMeaning::Accepted => applied(Evidence::Accepted),
+            AnswerMeaning::Refused => refused(NotAppliedWhy::Refused(line)),
+            AnswerMeaning::Reported => refused(NotAppliedWhy::Reported(line)),
+            AnswerMeaning::AwaitingInput => refused(NotAppliedWhy::AwaitingInput),
             // It was sent whole, and once; what the server still does with it is what `quiet` is for.
-            Meaning::Ambiguous => Outcome::InDoubt { why: line, sender_gone: true },
-            Meaning::Task(handle) => return Box::pin(self.follow(answer, handle)).await,
+            AnswerMeaning::Ambiguous => Outcome::InDoubt { why: line, sender_gone: true },
+            AnswerMeaning::Task(handle) => return Box::pin(self.follow(answer, handle)).await,
         };
         self.live = Some(answer);
         (outcome, recorded)
     }
 
     /// The meaning of an answer, with a line that may be written: it is made of the answer without its secrets.
-    fn told(&self, reading: Reading, answer: Option<&Message>) -> Reading {
+    fn redacted(&self, reading: AnswerReading, answer: Option<&Message>) -> AnswerReading {
         let secrets = self.secrets();
         if !secrets.has_parts() {
             return reading;
         }
-        let Reading { meaning, line } = reading;
-        let Some(answer) = answer else { return Reading { meaning, line: secrets.out_of_page(line) } };
+        let AnswerReading { meaning, line } = reading;
+        let Some(answer) = answer else { return AnswerReading { meaning, line: secrets.out_of_page(line) } };
         let kept = render::recorded(answer, &secrets).and_then(|kept| Message::parse(kept.into()).ok());
-        let again = kept.map(|kept| read(&kept, self.by(self.call.wants_task)));
+        let again = kept.map(|kept| read(&kept, self.read_context(self.call.wants_task)));
         let line = again.filter(|again| again.meaning == meaning).map(|again| again.line);
-        Reading { meaning, line: line.unwrap_or_else(|| NOT_TOLD.to_owned()) }
+        AnswerReading { meaning, line: line.unwrap_or_else(|| NOT_TOLD.to_owned()) }
     }
 
-    /// A task is followed to its end. What is recorded is its handle, which a repeat of the call must get, and its end,
-    /// for a repeat that wants no task.
-    async fn follow(&mut self, answer: Message, handle: Handle) -> (Outcome, Option<Vec<u8>>) {
+    /// A task is followed to its end. The record has its handle, which a repeat of the call must get, and its end, for a
+    /// repeat that wants no task.
+    async fn follow(&mut self, answer: Message, handle: TaskHandle) -> (Outcome, Option<Vec<u8>>) {
         let recorded = render::recorded(&answer, &self.secrets());
         let mut learnt = Arc::default();
         let mut _runs = None;
-        if let Some(Asker { whose, connection, handle: tell, .. }) = self.asker.take() {
+        if let Some(WaitingClient { whose, connection, handle: tell, .. }) = self.client.take() {
             _runs = self.effect.map(|effect| {
                 let (whose, connection) = (whose.clone(), Arc::downgrade(&connection));
-                let running = Running { whose, connection, era: handle.era, handle: answer.clone() };
-                self.server.tasks().runs(effect, running)
+                let running = RunningTask { whose, connection, era: handle.era, handle: answer.clone() };
+                self.server.tasks().set_running(effect, running)
             });
-            let task = tasks::Name { whose, id: handle.id.clone() };
-            learnt = self.server.tasks().begun(task.clone());
+            let task = TaskKey { whose, id: handle.id.clone() };
+            learnt = self.server.tasks().begin(task.clone());
             self.task = tell.send(answer.clone()).is_ok().then_some(task);
         }
-        let followed = Followed { server: self.server, call: self.call, by: self.by(false), handle: &handle };
-        let End { reading, response } = followed.to_its_end(self.clock, &learnt).await;
-        let ended = self.told(reading, response.as_ref());
+        let followed = FollowedTask {
+            server: self.server,
+            call: self.call,
+            by: self.read_context(false),
+            handle: &handle,
+        };
+        let TaskEnd { reading, response } = followed.follow(&self.services.clock, &learnt).await;
+        let ended = self.redacted(reading, response.as_ref());
         let end = response.and_then(|response| render::recorded(&response, &self.secrets()));
         let recorded = match (recorded, end) {
-            (Some(handle), Some(end)) => Some(kept_task::with_end(handle, &end)),
+            (Some(handle), Some(end)) => Some(record::with_end(handle, &end)),
             (handle, _) => handle,
         };
         self.live = Some(answer);
         let kept = if recorded.is_some() { Reply::Kept } else { Reply::Unknown };
         let outcome = match ended.meaning {
-            Meaning::Succeeded | Meaning::Accepted => {
-                let word = super::word::by_name(self.rule, &self.call.tool);
+            AnswerMeaning::Succeeded | AnswerMeaning::Accepted => {
+                let word = by_name(self.rule, &self.call.tool);
                 Outcome::Applied { evidence: Evidence::Reported, word, reply: kept }
             }
-            Meaning::Refused | Meaning::AwaitingInput => {
+            AnswerMeaning::Refused | AnswerMeaning::AwaitingInput => {
                 Outcome::NotApplied { why: NotAppliedWhy::Refused(ended.line), reply: kept }
             }
-            Meaning::Reported => {
+            AnswerMeaning::Reported => {
                 Outcome::NotApplied { why: NotAppliedWhy::Reported(ended.line), reply: kept }
             }
-            Meaning::Ambiguous | Meaning::Task(_) => Outcome::InDoubt { why: ended.line, sender_gone: true },
+            AnswerMeaning::Ambiguous | AnswerMeaning::Task(_) => {
+                Outcome::InDoubt { why: ended.line, sender_gone: true }
+            }
         };
         (outcome, recorded)
     }
@@ -224,8 +251,8 @@ impl ToolUpstream<'_> {
 
 impl Upstream for ToolUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
-        // A call that was sent is finished for the next caller; one that was not is not begun for nobody.
-        if self.asker.as_ref().is_some_and(|asker| asker.waiter.gave_up()) {
+        // A call that was sent is finished for the next caller; one that was not is not begun without a caller.
+        if self.client.as_ref().is_some_and(|client| client.waiter.gave_up()) {
             let why = "it was cancelled before anything was sent".to_owned();
             return Err(NotStarted { why, data: Value::Null });
         }
@@ -239,13 +266,13 @@ impl Upstream for ToolUpstream<'_> {
 
     /// A caller that wants a task gets the one that is at work: its end is the answer of both.
     fn join(&mut self, effect: &Effect, _: AttemptNo) {
-        let handle = self.asker.as_ref().and_then(|asker| {
-            self.server.tasks().handle_of(effect.id, &asker.whose, &asker.connection, self.call)
+        let handle = self.client.as_ref().and_then(|client| {
+            self.server.tasks().handle_of(effect.id, &client.whose, &client.connection, self.call)
         });
         if let Some(handle) = handle
-            && let Some(asker) = self.asker.take()
+            && let Some(client) = self.client.take()
         {
-            self.has_handle = asker.handle.send(handle).is_ok();
+            self.has_handle = client.handle.send(handle).is_ok();
         }
     }
 
@@ -254,42 +281,30 @@ impl Upstream for ToolUpstream<'_> {
         let request = self.request(&sending);
         self.effect = sending.recorded.map(|recorded| recorded.effect.id);
         self.must_happen_once = sending.must_happen_once(self.rule);
-        let page = |why| self.secrets().out_of_page(why);
-        let exchanged = match self.server.link.exchange(request).await {
-            Exchanged::Unclear(why) => Exchanged::Unclear(page(why)),
-            Exchanged::Refused(why) => Exchanged::Refused(page(why)),
-            Exchanged::Lost(why) => Exchanged::Lost(page(why)),
-            other @ (Exchanged::Reply(_) | Exchanged::NeverSent(_)) => other,
-        };
-        let (outcome, reply) = match exchanged {
-            Exchanged::Reply(answer) => self.outcome(answer).await,
+        let secrets = self.secrets();
+        let page = |why| secrets.out_of_page(why);
+        let in_doubt = |why| (Outcome::InDoubt { why, sender_gone: false }, None);
+        let not_applied = |why| (Outcome::NotApplied { why, reply: Reply::Unknown }, None);
+        let (outcome, reply) = match self.server.link.exchange(request).await {
+            Exchange::Reply(answer) => self.outcome(answer).await,
             // A client that lost its session sends the call again: one that can be known by that is not sent twice.
-            Exchanged::Unclear(why) if self.must_happen_once || self.call.is_known_again() => {
-                (Outcome::InDoubt { why, sender_gone: false }, None)
+            Exchange::Unclear(why) if self.must_happen_once || self.call.is_known_again() => {
+                in_doubt(page(why))
             }
-            Exchanged::Unclear(why) => {
-                let why = NotAppliedWhy::Reported(why);
-                (Outcome::NotApplied { why, reply: Reply::Unknown }, None)
-            }
-            Exchanged::Refused(why) => {
-                let why = NotAppliedWhy::Refused(why);
-                (Outcome::NotApplied { why, reply: Reply::Unknown }, None)
-            }
-            Exchanged::NeverSent(why) => {
-                let why = NotAppliedWhy::NeverSent(why);
-                (Outcome::NotApplied { why, reply: Reply::Unknown }, None)
-            }
-            Exchanged::Lost(why) => (Outcome::InDoubt { why, sender_gone: false }, None),
+            Exchange::Unclear(why) => not_applied(NotAppliedWhy::Reported(page(why))),
+            Exchange::Refused(why) => not_applied(NotAppliedWhy::Refused(page(why))),
+            Exchange::NeverSent(why) => not_applied(NotAppliedWhy::NeverSent(why)),
+            Exchange::Lost(why) => in_doubt(page(why)),
         };
         let outcome = match outcome {
             Outcome::Applied { .. } => outcome,
-            told_in_words => self.secrets().out_of_outcome(told_in_words),
+            other => secrets.out_of_outcome(other),
         };
         Sent { reply, ..Sent::of(outcome) }
     }
 
     async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer {
-        let (answer, found) = probe::ask(probe, effect, self).await;
+        let (answer, found) = self.subject().probe(probe, effect).await;
         self.found = found.or(self.found.take());
         answer
     }
@@ -297,17 +312,12 @@ impl Upstream for ToolUpstream<'_> {
     fn view(&self) -> Option<CallView> {
         let live = self.live.as_ref().and_then(|live| live.body.as_ref());
         let live = live.and_then(|body| Members::parse(text(body)));
-        let reply = self.found.clone().or_else(|| live.map(|result| super::word::value(&result)));
+        let reply = self.found.clone().or_else(|| live.map(|result| value(&result)));
         let action = self.server.action(&self.call.tool);
         let arguments = &self.call.arguments;
-        let subject = Subject {
-            action: &action,
-            arguments,
-            effect: None,
-            reply: reply.as_ref(),
-            credentials: Credentials::None,
-        };
-        let cwd = self.backends.shell.cwd.to_string_lossy().into_owned();
+        let credentials = Credentials::None;
+        let subject = Subject { action: &action, arguments, effect: None, reply: reply.as_ref(), credentials };
+        let cwd = self.services.backends.shell.cwd.to_string_lossy().into_owned();
         Some(CallView { places: subject.places(), cwd })
     }
 

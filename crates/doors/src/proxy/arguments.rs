@@ -81,7 +81,7 @@ pub struct Arguments {
     pub json: Json,
     pub shape: BodyShape,
     /// Its question in GraphQL.
-    pub asked: Asked,
+    pub asked: GraphqlRequest,
 }
 
 impl Arguments {
@@ -165,12 +165,12 @@ struct BodyContent {
     part_types: Option<Json>,
     document: Option<Json>,
     shape: BodyShape,
-    asked: Asked,
+    asked: GraphqlRequest,
 }
 
 impl BodyContent {
     fn of(body: Json, shape: BodyShape) -> BodyContent {
-        BodyContent { body: Some(body), part_types: None, document: None, shape, asked: Asked::Unknown }
+        BodyContent { body: Some(body), part_types: None, document: None, shape, asked: GraphqlRequest::Unknown }
     }
 
     fn described(mut body: Json, graphql: Graphql, shape: fn(Graphql) -> BodyShape) -> BodyContent {

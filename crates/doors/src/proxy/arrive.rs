@@ -107,7 +107,7 @@ pub fn arrive<'a>(
     let only_reads = offer.passes(&parts.method) && others.iter().all(is_safe) && body.is_end_stream();
     if only_reads && !options.dry_run {
         let credential = parts.extensions.get::<Credential>().unwrap_or(&Credential::None);
-        services.passed_through(credential.tenant(), counts::Door::Http);
+        services.passed_through(credential.tenant(), counts::DoorKind::Http);
         let client = offer.client.for_principal(&credential.whose(services.secret()));
         let headers = headers::upward(parts.headers, offer);
         let outgoing = outgoing(parts.method, place.uri, headers, Bytes::new());
@@ -165,7 +165,7 @@ impl<'a> UnreadRequest<'a> {
         let services = &offers.services;
         let reads = understood.rule.class == Class::Read;
         if reads && !options.dry_run {
-            services.passed_through(&caller.tenant, counts::Door::Http);
+            services.passed_through(&caller.tenant, counts::DoorKind::Http);
             let headers = headers::upward(parts.headers, offer);
             let outgoing = outgoing(parts.method, place.uri, headers, whole.bytes);
             let client = offer.client.for_principal(&caller.whose());

@@ -31,7 +31,7 @@ pub enum StatusMeaning {
 const NEVER_STORED: [u16; 7] = [401, 403, 407, 408, 409, 425, 429];
 
 /// `keyed`: the upstream got a key. What it says it stores for a key's repeats says nothing about a request without.
-pub fn meaning(status: StatusCode, rule: &Rule, keys: &Keys, keyed: bool) -> StatusMeaning {
+pub fn meaning(status: StatusCode, rule: &Rule, keys: &KeyPolicy, keyed: bool) -> StatusMeaning {
     let refused = |answers_repeats| match rule.failure {
         Failure::Table => StatusMeaning::Refused { answers_repeats },
         Failure::InDoubt => StatusMeaning::Ambiguous,
@@ -196,11 +196,11 @@ mod tests {
     use semel_core::policy::{ActionFacts, Policy};
     use std::sync::Arc;
 
-    fn of(status: u16, keys: &Keys, failure: Failure) -> StatusMeaning {
+    fn of(status: u16, keys: &KeyPolicy, failure: Failure) -> StatusMeaning {
         keyed(status, keys, failure, true)
     }
 
-    fn keyed(status: u16, keys: &Keys, failure: Failure, keyed: bool) -> StatusMeaning {
+    fn keyed(status: u16, keys: &KeyPolicy, failure: Failure, keyed: bool) -> StatusMeaning {
         let mut rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
         Arc::make_mut(&mut rule).failure = failure;
         meaning(StatusCode::from_u16(status).unwrap(), &rule, keys, keyed)
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_table() {
-        let keys = Keys::default();
+        let keys = KeyPolicy::default();
         let refused = |answers_repeats| StatusMeaning::Refused { answers_repeats };
         for (statuses, meaning) in [
             (&[200, 201, 204, 206, 299][..], StatusMeaning::Applied),
@@ -260,9 +260,9 @@ mod tests {
     #[test]
     fn a_rule_can_make_every_error_a_doubt() {
         for status in [307, 400, 402, 404, 429, 500] {
-            assert_eq!(of(status, &Keys::default(), Failure::InDoubt), StatusMeaning::Ambiguous, "{status}");
+            assert_eq!(of(status, &KeyPolicy::default(), Failure::InDoubt), StatusMeaning::Ambiguous, "{status}");
         }
-        assert_eq!(of(200, &Keys::default(), Failure::InDoubt), StatusMeaning::Applied);
+        assert_eq!(of(200, &KeyPolicy::default(), Failure::InDoubt), StatusMeaning::Applied);
     }
 
     #[test]

@@ -68,7 +68,7 @@ enum NoDryRun {
 }
 
 /// The request as its upstream's dry run.
-fn request(guarded: &GuardedRequest, own: &DryRun) -> Result<Request<bytes::Bytes>, NoDryRun> {
+fn request(guarded: &GuardedRequest, own: &DryRunOption) -> Result<Request<bytes::Bytes>, NoDryRun> {
     if guarded.understood.may_be_another {
         return Err(NoDryRun::OtherMethod);
     }
@@ -77,7 +77,7 @@ fn request(guarded: &GuardedRequest, own: &DryRun) -> Result<Request<bytes::Byte
     // The key is for the effect.
     headers.remove(&offer.key_header);
     let (into, value) = match own {
-        DryRun::Header(name, value) => {
+        DryRunOption::Header(name, value) => {
             let name = HeaderName::try_from(name).map_err(|_| NoDryRun::NoPlace)?;
             headers.insert(name, HeaderValue::from_str(value).map_err(|_| NoDryRun::NoPlace)?);
             (None, value)
@@ -90,7 +90,7 @@ fn request(guarded: &GuardedRequest, own: &DryRun) -> Result<Request<bytes::Byte
             };
             (Some(into), value)
         }
-        DryRun::Flag(_) => return Err(NoDryRun::NoPlace),
+        DryRunOption::Flag(_) => return Err(NoDryRun::NoPlace),
     };
     if let Some(into) = into {
         let inject = Inject { into, form: Default::default(), length: None, valid_for: None };

@@ -10,7 +10,7 @@ use crate::services::Services;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Uri};
 use semel_core::intent::Intent;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub struct GuardedRequest {
 }
 
 impl GuardedRequest {
-    pub fn delivery(&self, found: Option<Found>) -> Option<Delivery> {
+    pub fn delivery(&self, found: Option<RecordSnapshot>) -> Option<Delivery> {
         Delivery::of(&self.services, found, Some(self.received_at + self.understood.rule.late_after))
     }
 }

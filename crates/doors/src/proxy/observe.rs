@@ -49,7 +49,7 @@ impl ObservedRequest<'_> {
             Err(PartialBody { why, .. }) => return Err(not_whole(&why)),
         };
         let ObservedRequest { services, caller, offer, place, parts, .. } = self;
-        services.passed_through(&caller.tenant, counts::Door::Http);
+        services.passed_through(&caller.tenant, counts::DoorKind::Http);
         let headers = headers::upward(parts.headers, offer);
         let client = offer.client.for_principal(&caller.whose());
         let response = relay(offer, client, outgoing(parts.method, place.uri, headers, payload)).await;

@@ -7,7 +7,7 @@ use regex::Regex;
 use semel_core::ids::Run;
 use semel_core::policy::Policy;
 use semel_core::policy::file::Speaks;
-use semel_core::policy::upstreams::{HttpApi, Keys};
+use semel_core::policy::upstreams::{HttpApi, KeyPolicy};
 use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -82,7 +82,7 @@ impl Offer {
             headers_env: Vec::new(),
             private: false,
             run: None,
-            keys: Keys::default(),
+            keys: KeyPolicy::default(),
         };
         Offer::new("", &api, settings, policy)
     }

@@ -15,7 +15,7 @@ use semel_core::json::Json;
 use semel_core::policy::rule::Probe;
 use semel_gate::upstream::{CallView, ProbeAnswer};
 use semel_gate::{GivenReply, Passed};
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use std::borrow::Cow;
 
 /// The parts of a request that questions about it may use.
@@ -104,7 +104,7 @@ pub fn seen(
 }
 
 /// Begins to ask whether a success is true, unless this process already does. The caller has its answer meanwhile.
-pub fn follow(guarded: &GuardedRequest, done: Found, reply: Json) {
+pub fn follow(guarded: &GuardedRequest, done: RecordSnapshot, reply: Json) {
     let GuardedRequest { services, understood, .. } = guarded;
     let Some(confirm) = understood.rule.confirm.clone() else { return };
     let RequestQuery { upstream, headers, .. } = RequestQuery::of(guarded);

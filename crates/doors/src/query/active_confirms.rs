@@ -1,7 +1,7 @@
 //! Effects that are being confirmed: a replay need not ask beside the call that it repeats.
 
 use semel_core::ids::EffectId;
-use semel_ledger::Found;
+use semel_ledger::RecordSnapshot;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,7 +17,7 @@ pub struct ActiveConfirm {
 
 impl ActiveConfirms {
     /// `None`: this process asks about it already.
-    pub fn begin(&self, done: &Found) -> Option<ActiveConfirm> {
+    pub fn begin(&self, done: &RecordSnapshot) -> Option<ActiveConfirm> {
         let id = done.effect()?.id;
         let new = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
         new.then(|| ActiveConfirm { id, all: self.clone() })

@@ -22,7 +22,7 @@ use crate::process::child::Signals;
 use response::QueryResponse;
 use semel_core::json::{Json, Object};
 use semel_core::policy::Policy;
-use semel_core::policy::rule::{Call, Confirm, Probe, server_and_tool};
+use semel_core::policy::rule::{RuleCall, Confirm, Probe, server_and_tool};
 use semel_core::policy::template::Template;
 use std::future::Future;
 use tools::ToolQuestion;
@@ -53,16 +53,16 @@ impl Query<'_> {
         finding::read_confirm(confirm, &self.subject.places(), &response)
     }
 
-    async fn ask(&self, call: &Call) -> Result<QueryResponse, String> {
+    async fn ask(&self, call: &RuleCall) -> Result<QueryResponse, String> {
         let Query { backends, subject, signals, .. } = self;
         let places = subject.places();
         match call {
-            Call::Mcp { tool, args } => in_runtime(self.ask_tool(tool, args, &places)).await?,
-            Call::Http { method, url, .. } => {
+            RuleCall::Mcp { tool, args } => in_runtime(self.ask_tool(tool, args, &places)).await?,
+            RuleCall::Http { method, url, .. } => {
                 let url = url.render_url(&places).map_err(|missing| missing.to_string())?;
                 in_runtime(http::ask(method, &url, &backends.origins, subject.credentials)).await?
             }
-            Call::Command { argv } => command::ask(argv, &places, &backends.shell, *signals).await,
+            RuleCall::Command { argv } => command::ask(argv, &places, &backends.shell, *signals).await,
         }
     }
 

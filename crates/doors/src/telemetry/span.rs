@@ -37,8 +37,8 @@ enum SpanKind {
 
 impl TraceSpan {
     /// One attempt, from its claim to its settlement.
-    pub fn of_attempt(settling: &Settling<'_>) -> Option<TraceSpan> {
-        let Settling { effect, attempt, outcome, at, metadata, .. } = settling;
+    pub fn of_attempt(settling: &SettlementEvent<'_>) -> Option<TraceSpan> {
+        let SettlementEvent { effect, attempt, outcome, at, metadata, .. } = settling;
         let parent = metadata.and_then(|metadata| metadata.trace);
         if parent.is_some_and(|parent| !parent.sampled) {
             return None;
@@ -63,8 +63,8 @@ impl TraceSpan {
     }
 
     /// A call that got its answer without anything being sent for it, or before its own attempt had one.
-    pub fn of_duplicate(answered: &Answered<'_>) -> Option<TraceSpan> {
-        let Answered { intent, answer, came, at, repeated_by, looked_again, original } = answered;
+    pub fn of_duplicate(answered: &AnswerEvent<'_>) -> Option<TraceSpan> {
+        let AnswerEvent { intent, answer, came, at, repeated_by, looked_again, original } = answered;
         let collapsed = match answer.outcome {
             OutcomeWord::Replayed | OutcomeWord::Joined | OutcomeWord::Held => true,
             // A repeat that came to nothing, as when the budget is spent, has what it repeats to point to.
@@ -92,8 +92,8 @@ impl TraceSpan {
     }
 
     fn about(action: &str, metadata: Option<&CallMetadata>, start: At, end: At) -> TraceSpan {
-        let (name, kind, attributes) = match Door::of(action) {
-            Door::Llm => {
+        let (name, kind, attributes) = match DoorKind::of(action) {
+            DoorKind::Llm => {
                 let provider = action.trim_start_matches("llm:").split('/').next().unwrap_or_default();
                 let model = metadata.and_then(|metadata| metadata.model.as_deref());
                 let name = model.map_or_else(|| "chat".to_owned(), |model| format!("chat {model}"));
@@ -178,8 +178,8 @@ fn facts(effect: &Effect) -> Vec<(&'static str, Value)> {
 }
 
 /// The tokens of a generation. A replay of it has used none.
-fn usage(tokens: Tokens) -> Vec<(&'static str, Value)> {
-    let Tokens { input, cache_read, cache_write, output } = tokens;
+fn usage(tokens: TokenUsage) -> Vec<(&'static str, Value)> {
+    let TokenUsage { input, cache_read, cache_write, output } = tokens;
     let mut attributes = vec![("gen_ai.usage.output_tokens", json!(output))];
     attributes.extend(input.map(|input| ("gen_ai.usage.input_tokens", json!(input))));
     let cached = [

@@ -136,7 +136,7 @@ impl<W: Fn(String) + Send + Sync> WebhookTask<'_, W> {
     }
 
     /// Sends until it was taken. `false`: somebody else has taken over.
-    async fn deliver(&mut self, outbox: &mut Outbox, message: &WebhookMessage) -> Result<bool, Error> {
+    async fn deliver(&mut self, outbox: &mut JournalOutbox, message: &WebhookMessage) -> Result<bool, Error> {
         let (mut pause, mut refusals) = (TRY_AGAIN_FIRST, 0);
         loop {
             let headers = self.webhook.headers(message, self.gate.clock.now());

@@ -8,10 +8,11 @@ use crate::command::intent::CommandLine;
 use crate::command::serve::{CommandOptions, CommandUpstream, Show};
 use crate::mcp::call::ToolCall;
 use crate::mcp::configured::{self, ConfiguredServers};
-use crate::mcp::message::{Id, Message};
+use crate::mcp::id::Id;
+use crate::mcp::message::Message;
 use crate::mcp::server::Server;
 use crate::mcp::upstream::ToolUpstream;
-use crate::mcp::{confirm, era, intent as tool_intent};
+use crate::mcp::{era, intent as tool_intent, probe};
 use crate::proxy::query;
 use crate::proxy::upstream::HttpUpstream;
 use crate::proxy::upstream_answer::UpstreamAnswer;
@@ -173,8 +174,7 @@ impl ActiveUndo<'_> {
             Err(why) => return self.not_reached(why).await,
         };
         let tools = server.tools(&call.meta()).await;
-        let Services { backends, policy, clock, .. } = &**self.services;
-        let rule = tool_intent::rule(policy, server, &call, tools.get(tool).map(AsRef::as_ref));
+        let rule = tool_intent::rule(&self.services.policy, server, &call, tools.get(tool).map(AsRef::as_ref));
         let prepared = PreparedUndo {
             action: server.action(tool),
             arguments: call.arguments.clone(),
@@ -183,25 +183,10 @@ impl ActiveUndo<'_> {
         };
         let intent = self.intent(&prepared);
         let rule = &prepared.rule;
-        let mut upstream = ToolUpstream {
-            server,
-            backends,
-            policy,
-            call: &call,
-            rule,
-            clock,
-            token: None,
-            asker: None,
-            task: None,
-            effect: None,
-            must_happen_once: true,
-            has_handle: false,
-            live: None,
-            found: None,
-        };
+        let mut upstream = ToolUpstream::new(self.services, server, &call, rule);
         let mut passed = self.pass(&intent, &prepared, &mut upstream).await?;
         let live = upstream.live.take();
-        let reply = confirm::reply(&passed, live.as_ref());
+        let reply = probe::reply(&passed, live.as_ref());
         if passed.answer.data.is_null() && reply != Json::Null {
             passed.answer.data = reply.to_value();
         }

@@ -18,8 +18,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use semel_core::intent::Intent;
 use semel_core::json::{self, Json};
-use semel_core::policy::graphql::Asked;
-use semel_core::policy::rule::Form;
+use semel_core::policy::graphql::GraphqlRequest;
+use semel_core::undo::BodyForm;
 use semel_core::policy::{Policy, Rule};
 use semel_core::undo::UndoBody;
 use semel_gate::clock::Clock;
@@ -121,19 +121,19 @@ impl UndoCallHttp<'_> {
     fn content(&self) -> (Option<&'static str>, Bytes) {
         match self.body {
             None => (None, Bytes::new()),
-            Some(UndoBody { form: Form::Json, members }) => {
+            Some(UndoBody { form: BodyForm::Json, members }) => {
                 (Some("application/json"), Bytes::from(members.clone()))
             }
-            Some(UndoBody { form: Form::Urlencoded, members }) => {
+            Some(UndoBody { form: BodyForm::Urlencoded, members }) => {
                 (Some("application/x-www-form-urlencoded"), Bytes::from(urlencoded(members)))
             }
         }
     }
 
     /// The question of a GraphQL document, by which its answer is read.
-    fn asked(&self, path: &str) -> Asked {
+    fn asked(&self, path: &str) -> GraphqlRequest {
         let body = self.body.and_then(|body| json::parse(&body.members).ok());
-        body.map_or(Asked::Unknown, |body| graphql::asked(path, None, &body))
+        body.map_or(GraphqlRequest::Unknown, |body| graphql::asked(path, None, &body))
     }
 }
 

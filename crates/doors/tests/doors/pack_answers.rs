@@ -4,14 +4,14 @@
 use bytes::Bytes;
 use semel_core::json::parse;
 use semel_core::policy::{ActionFacts, Policy, PolicyFile};
-use semel_doors::mcp::classify::{By, Meaning, read};
+use semel_doors::mcp::classify::{AnswerMeaning, ReadContext, read};
 use semel_doors::mcp::message::Message;
 use serde_json::{Value, json};
 
-use Meaning::{Ambiguous, Refused, Succeeded};
+use AnswerMeaning::{Ambiguous, Refused, Succeeded};
 
 /// Asserts what each answer to the call counts as, where it must happen once.
-fn counts(pack: &str, tool: &str, arguments: Value, answers: &[(Value, Meaning)]) {
+fn counts(pack: &str, tool: &str, arguments: Value, answers: &[(Value, AnswerMeaning)]) {
     let text = format!("include = [\"pack:{pack}\"]\n");
     let policy = Policy::load(vec![PolicyFile { path: "semel.toml".into(), text }]).expect("the pack loads");
     let arguments = parse(&json!({ "args": arguments }).to_string()).expect("arguments");
@@ -22,7 +22,7 @@ fn counts(pack: &str, tool: &str, arguments: Value, answers: &[(Value, Meaning)]
             response[member] = value.clone();
         }
         let message = Message::parse(Bytes::from(response.to_string())).expect("a message");
-        let by = By { rule: &rule, must_happen_once: true, asked_for_task: false };
+        let by = ReadContext { rule: &rule, must_happen_once: true, asked_for_task: false };
         let reading = read(&message, by);
         assert_eq!(reading.meaning, *expected, "{pack}/{tool}: {answer}: {}", reading.line);
     }

@@ -18,10 +18,9 @@ use semel_core::policy::servers::{McpEndpoint, McpServer};
 use semel_doors::caller::Caller;
 use semel_doors::http::client::Client;
 use semel_doors::http::target::Target;
-use semel_doors::mcp::connection::Connection;
-use semel_doors::mcp::door::Door;
+use semel_doors::mcp::connection::ClientConnection;
 use semel_doors::mcp::link::Link;
-use semel_doors::mcp::link::remote::{RemoteLink, Session as RemoteSession};
+use semel_doors::mcp::link::remote::{RemoteLink, RemoteSession};
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::runtime::RuntimeClock;
 use semel_doors::services::Services;
@@ -65,9 +64,8 @@ pub fn run(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
     runtime.spawn(server_runtime::keep_retention(Arc::clone(&services)));
     runtime.spawn(server_runtime::keep_counts(Arc::clone(&services), context.output));
     runtime.spawn(server_runtime::keep_settling(Arc::clone(&services)));
-    let door = Arc::new(Door::new(Arc::clone(&services)));
-    let connection = Arc::new(Connection::new(caller));
-    let session = StdioSession { door, server: Arc::new(server), connection };
+    let connection = Arc::new(ClientConnection::new(caller));
+    let session = StdioSession { services: Arc::clone(&services), server: Arc::new(server), connection };
     let code = runtime.block_on(session.run(hears))?;
     runtime.block_on(async {
         server_runtime::write_counts(&services).await;

@@ -2,13 +2,13 @@
 
 use crate::server_runtime;
 use rustix::process::Signal;
-use semel_doors::mcp::connection::Connection;
-use semel_doors::mcp::door::Door;
-use semel_doors::mcp::inlet::Inlet;
+use semel_doors::hall::Hall;
+use semel_doors::mcp::connection::ClientConnection;
+use semel_doors::mcp::line_reader::LineReader;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::child::ChildOutput;
-use semel_doors::mcp::link::remote::Queue;
-use semel_doors::mcp::serve::stdio::{FromClient, FromServer, Stdio};
+use semel_doors::mcp::link::remote::ClientQueue;
+use semel_doors::mcp::serve::stdio::{ClientInput, ServerOutput, Stdio};
 use semel_doors::mcp::server::Server;
 use std::fs::File;
 use std::os::fd::AsFd;
@@ -32,38 +32,38 @@ const LAST_WORDS_TAKE_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub struct StdioSession {
-    pub door: Arc<Door>,
+    pub hall: Arc<Hall>,
     pub server: Arc<Server>,
-    pub connection: Arc<Connection>,
+    pub connection: Arc<ClientConnection>,
 }
 
 /// Where the server's messages come from.
 #[derive(Debug)]
 pub enum ServerMessages {
     Child(ChildOutput),
-    Remote(Queue),
+    Remote(ClientQueue),
 }
 
 impl StdioSession {
     /// The exit code: the server's own; a remote one has none.
     pub async fn run(self, hears: ServerMessages) -> anyhow::Result<u8> {
         let stdout = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
-        let (door, server) = (Arc::clone(&self.door), Arc::clone(&self.server));
-        let stdio = Stdio::new(door, server, self.connection.clone(), stdout, Handle::current())?;
+        let (hall, server) = (Arc::clone(&self.hall), Arc::clone(&self.server));
+        let stdio = Stdio::new(hall, server, self.connection.clone(), stdout, Handle::current())?;
         let (server_ends, mut server_ended) = oneshot::channel();
-        let listener = FromServer { stdio: Arc::clone(&stdio), ended: server_ends };
+        let listener = ServerOutput { stdio: Arc::clone(&stdio), ended: server_ends };
         let (client_leaves, client_left) = oneshot::channel();
         let stdin = std::io::stdin().as_fd().try_clone_to_owned()?;
-        let mut inlets =
-            vec![Inlet::new(stdin, FromClient { stdio: Arc::clone(&stdio), ended: client_leaves })];
+        let mut line_readers =
+            vec![LineReader::new(stdin, ClientInput { stdio: Arc::clone(&stdio), ended: client_leaves })];
         match (hears, &self.server.link) {
-            (ServerMessages::Child(output), _) => inlets.push(output.inlet(listener)),
+            (ServerMessages::Child(output), _) => line_readers.push(output.line_reader(listener)),
             (ServerMessages::Remote(queue), Link::Remote(remote)) => remote.listen(queue, listener),
             (ServerMessages::Remote(_), Link::Child(_)) => {}
         }
         let runtime = Handle::current();
         let pipes = std::thread::Builder::new().name("pipes".into());
-        pipes.spawn(move || Inlet::read_and_run_errands(inlets, &runtime))?;
+        pipes.spawn(move || LineReader::read_and_run_tasks(line_readers, &runtime))?;
         let signalled = server_runtime::signals()?;
         if let Link::Child(_) = &self.server.link {
             let server = Arc::clone(&self.server);
@@ -114,7 +114,7 @@ impl StdioSession {
 
     async fn settle(&self, within: Duration) {
         // A call that has not settled by then stays in flight, and is seen to be in doubt once this process is gone.
-        let _unsettled = tokio::time::timeout(within, self.door.services.in_flight.idle()).await;
+        let _unsettled = tokio::time::timeout(within, self.services.in_flight.idle()).await;
     }
 }
 

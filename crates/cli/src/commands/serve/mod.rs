@@ -18,7 +18,6 @@ use http::StatusCode;
 use semel_core::policy::servers::{LISTEN, Serve};
 use semel_doors::api::{self, ApiServer};
 use semel_doors::http::server::{self, OperatorToken, Room, ServerLoad, ServerSetup, Workers};
-use semel_doors::mcp::door::Door;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::serve::http as mcp;
 use semel_doors::proxy;
@@ -74,13 +73,12 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
         runtime.spawn(webhook.keep(Arc::clone(&services), move |said| output.warn(said)));
     }
     let admission = admission::admission(&services, token, address);
-    let door = Arc::new(Door::new(Arc::clone(&services)));
     let undoer = Undoer { services: Arc::clone(&services), servers };
     let load = ServerLoad::within(Room::for_files(server_runtime::open_files()));
     let router = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
         .merge(telemetry::router(Arc::new(ServerHealth::new(Arc::clone(&services), load.clone()))))
-        .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: offers })))
+        .merge(mcp::router(Arc::new(mcp::ServerOffers { services: Arc::clone(&services), by_name: offers })))
         .merge(api::router(Arc::new(ApiServer::new(Arc::clone(&services), undoer))))
         .fallback(move || async move { server::problem(StatusCode::NOT_FOUND, &nothing_here) });
     runtime.block_on(async {

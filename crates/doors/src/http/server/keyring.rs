@@ -50,7 +50,7 @@ pub struct Keyring {
 /// The tokens as they were a moment ago.
 #[derive(Debug, Clone)]
 struct TokenSnapshot {
-    tokens: Arc<Tokens>,
+    tokens: Arc<TokenTable>,
     at: Instant,
 }
 

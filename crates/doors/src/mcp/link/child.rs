@@ -1,13 +1,14 @@
-//! A server on standard input and output: one process, started once. What dies with it is surfaced, and never sent
-//! again to another.
+//! A server on standard input and output: one process, started once. A request that dies with it is surfaced, and
+//! never sent again to another.
 
-use super::{Exchanged, Listener, Outgoing};
+use super::request::{Exchange, LinkRequest, Listener};
 use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
 use crate::mcp::frame::Frame;
-use crate::mcp::inlet::{Hearer, Inlet};
-use crate::mcp::lines::Line;
-use crate::mcp::message::{Id, Kind, Message};
-use crate::mcp::outbox::{Fate, Outbox, Parcel};
+use crate::mcp::frame_writer::{FrameWriter, QueuedFrame, WriteResult};
+use crate::mcp::id::Id;
+use crate::mcp::input_line::InputLine;
+use crate::mcp::line_reader::{LineHandler, LineReader};
+use crate::mcp::message::{Message, MessageKind};
 use crate::runtime::RuntimeClock;
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -21,8 +22,8 @@ use tokio::sync::{oneshot, watch};
 
 #[derive(Debug)]
 pub struct ChildLink {
-    to_child: Outbox,
-    waiting: Arc<Waiting>,
+    to_child: FrameWriter,
+    waiting: Arc<PendingReplies>,
     group: Pid,
     exited: watch::Receiver<Option<ExitStatus>>,
     clock: RuntimeClock,
@@ -36,8 +37,8 @@ impl ChildLink {
         let input = child.stdin.take().expect("it was asked to be a pipe");
         let output = child.stdout.take().expect("it was asked to be a pipe");
         let group = Pid::from_child(&child);
-        let waiting = Arc::new(Waiting::new());
-        let to_child = Outbox::into(input, "to-server")?;
+        let waiting = Arc::new(PendingReplies::new());
+        let to_child = FrameWriter::start(input, "to-server")?;
         let (exit, exited) = watch::channel(None);
         thread("server-exit", move || wait(child, &exit))?;
         let output = ChildOutput { waiting: Arc::clone(&waiting), output };
@@ -52,14 +53,15 @@ impl ChildLink {
         }
     }
 
-    /// Whether nobody will answer any more. It is so before whoever waited learns it, and the exit code may come later.
+    /// Whether no answer will come any more. It is so before the waiting requests learn it, and the exit code may come
+    /// later.
     pub fn has_ended(&self) -> bool {
         self.waiting.lock().is_none() || self.exited.borrow().is_some()
     }
 
     /// Passes a message on as it came.
     pub fn pass(&self, frame: impl Into<Frame>) {
-        self.to_child.push(Parcel::of(frame.into()));
+        self.to_child.push(QueuedFrame::of(frame.into()));
     }
 
     /// Whether messages may be passed on; too many wait otherwise.
@@ -67,25 +69,25 @@ impl ChildLink {
         self.to_child.has_room()
     }
 
-    pub async fn exchange(&self, request: Outgoing) -> Exchanged {
-        let Outgoing { id, frame, last_moment } = request;
+    pub async fn exchange(&self, request: LinkRequest) -> Exchange {
+        let LinkRequest { id, frame, last_moment, .. } = request;
         let Some(answered) = self.waiting.add(&id) else {
-            return Exchanged::NeverSent("the server has ended".into());
+            return Exchange::NeverSent("the server has ended".into());
         };
         let clock = self.clock.clone();
         let hindrance = move || {
             let late = last_moment.is_some_and(|last| clock.now() > last);
             late.then(|| "the server did not read its input before the last moment for sending".to_owned())
         };
-        let _forgotten = Forgotten { waiting: &self.waiting, id: &id };
+        let _guard = PendingGuard { waiting: &self.waiting, id: &id };
         let waiting = Arc::clone(&self.waiting);
         let fate_of = id.clone();
-        self.to_child.push(Parcel::of(frame).unless(hindrance).then(move |fate| match fate {
-            Fate::Written => {}
-            Fate::NeverWritten(why) => waiting.settle(&fate_of, Exchanged::NeverSent(why)),
-            Fate::Torn(why) => waiting.settle(&fate_of, Exchanged::Lost(why)),
+        self.to_child.push(QueuedFrame::of(frame).unless(hindrance).then(move |fate| match fate {
+            WriteResult::Written => {}
+            WriteResult::NeverWritten(why) => waiting.settle(&fate_of, Exchange::NeverSent(why)),
+            WriteResult::Torn(why) => waiting.settle(&fate_of, Exchange::Lost(why)),
         }));
-        answered.await.unwrap_or_else(|_| Exchanged::Lost("the server ended without an answer".into()))
+        answered.await.unwrap_or_else(|_| Exchange::Lost("the server ended without an answer".into()))
     }
 
     /// Ends its input, as a client does that goes away.
@@ -123,25 +125,25 @@ fn wait(mut child: Child, exit: &watch::Sender<Option<ExitStatus>>) {
 
 /// Requests of semel's own that have no answer yet.
 #[derive(Debug)]
-struct Waiting(Mutex<Option<Table>>);
+struct PendingReplies(Mutex<Option<PendingTable>>);
 
 /// Answered requests that are remembered, so that a second answer is known as one.
 const ANSWERED_MAX: usize = 32;
 
 #[derive(Debug, Default)]
-struct Table {
-    unanswered: HashMap<Id, oneshot::Sender<Exchanged>>,
+struct PendingTable {
+    unanswered: HashMap<Id, oneshot::Sender<Exchange>>,
     /// The newest that have one.
     answered: VecDeque<Id>,
 }
 
-/// A request that nobody waits for any more, however that came.
-struct Forgotten<'a> {
-    waiting: &'a Waiting,
+/// Forgets a request that is no longer waited for, however that came.
+struct PendingGuard<'a> {
+    waiting: &'a PendingReplies,
     id: &'a Id,
 }
 
-impl Drop for Forgotten<'_> {
+impl Drop for PendingGuard<'_> {
     fn drop(&mut self) {
         if let Some(table) = self.waiting.lock().as_mut() {
             table.unanswered.remove(self.id);
@@ -149,33 +151,33 @@ impl Drop for Forgotten<'_> {
     }
 }
 
-impl Waiting {
-    fn new() -> Waiting {
-        Waiting(Mutex::new(Some(Table::default())))
+impl PendingReplies {
+    fn new() -> PendingReplies {
+        PendingReplies(Mutex::new(Some(PendingTable::default())))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<Table>> {
+    fn lock(&self) -> MutexGuard<'_, Option<PendingTable>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None` once the server's output has ended: nobody will answer any more.
-    fn add(&self, id: &Id) -> Option<oneshot::Receiver<Exchanged>> {
+    /// `None` once the server's output has ended: no answer will come any more.
+    fn add(&self, id: &Id) -> Option<oneshot::Receiver<Exchange>> {
         let (tell, answered) = oneshot::channel();
         self.lock().as_mut()?.unanswered.insert(id.clone(), tell);
         Some(answered)
     }
 
-    fn settle(&self, id: &Id, exchanged: Exchanged) {
+    fn settle(&self, id: &Id, exchange: Exchange) {
         let mut table = self.lock();
         let Some(table) = table.as_mut() else { return };
         let Some(tell) = table.unanswered.remove(id) else { return };
-        if let Exchanged::Reply(_) = exchanged {
+        if let Exchange::Reply(_) = exchange {
             if table.answered.len() >= ANSWERED_MAX {
                 table.answered.pop_front();
             }
             table.answered.push_back(id.clone());
         }
-        let _caller_is_gone = tell.send(exchanged);
+        let _caller_is_gone = tell.send(exchange);
     }
 
     fn has(&self, id: &Id) -> bool {
@@ -202,70 +204,72 @@ impl Waiting {
         self.lock().as_ref()?.unanswered.keys().find(within).cloned()
     }
 
-    /// Everybody who waits learns that no answer will come.
+    /// All waiting requests learn that no answer will come.
     fn close(&self) {
         self.lock().take();
     }
 }
 
-/// The server's output, before anybody listens.
+/// The server's output, before it is listened to.
 #[derive(Debug)]
 pub struct ChildOutput {
-    waiting: Arc<Waiting>,
+    waiting: Arc<PendingReplies>,
     output: ChildStdout,
 }
 
 impl ChildOutput {
     /// Starts to read, in a thread of its own.
     pub fn listen(self, listener: impl Listener) -> io::Result<()> {
-        let inlet = self.inlet(listener);
-        thread("from-server", move || Inlet::read_all(vec![inlet]))
+        let line_reader = self.line_reader(listener);
+        thread("from-server", move || LineReader::read_all(vec![line_reader]))
     }
 
-    /// For whoever reads it beside other pipes.
-    pub fn inlet(self, listener: impl Listener) -> Inlet {
-        let reader = Reader { waiting: self.waiting, listener, went_to: None };
-        Inlet::new(self.output, reader)
+    /// To be read beside other pipes.
+    pub fn line_reader(self, listener: impl Listener) -> LineReader {
+        let reader = ServerReader { waiting: self.waiting, listener, went_to: None };
+        LineReader::new(self.output, reader)
     }
 }
 
-struct Reader<L> {
-    waiting: Arc<Waiting>,
+struct ServerReader<L> {
+    waiting: Arc<PendingReplies>,
     listener: L,
     /// Where the newest line went on, if it may have to wait there.
-    went_to: Option<Outbox>,
+    went_to: Option<FrameWriter>,
 }
 
-impl<L: Listener> Hearer for Reader<L> {
-    fn line(&mut self, line: Line) {
+impl<L: Listener> LineHandler for ServerReader<L> {
+    fn line(&mut self, line: InputLine) {
         self.went_to = match line {
-            Line::Text(bytes) => self.text(bytes),
-            Line::TooLong(ends) => self.unreadable(&ends, "its answer was longer than any message may be"),
-            Line::Cut(rest) => self.unreadable(&rest, "its answer broke off"),
+            InputLine::Text(bytes) => self.text(bytes),
+            InputLine::TooLong(ends) => {
+                self.unreadable(&ends, "its answer was longer than any message may be")
+            }
+            InputLine::Cut(rest) => self.unreadable(&rest, "its answer broke off"),
         };
     }
 
     fn has_room(&self) -> bool {
-        self.went_to.as_ref().is_none_or(Outbox::has_room)
+        self.went_to.as_ref().is_none_or(FrameWriter::has_room)
     }
 }
 
-impl<L> Drop for Reader<L> {
+impl<L> Drop for ServerReader<L> {
     fn drop(&mut self) {
         self.waiting.close();
     }
 }
 
-impl<L: Listener> Reader<L> {
-    fn text(&mut self, bytes: Bytes) -> Option<Outbox> {
+impl<L: Listener> ServerReader<L> {
+    fn text(&mut self, bytes: Bytes) -> Option<FrameWriter> {
         match Message::parse(bytes.clone()) {
             Ok(message) => match &message.kind {
-                Kind::Response { id: Some(id), .. } if self.waiting.has(id) => {
+                MessageKind::Response { id: Some(id), .. } if self.waiting.has(id) => {
                     let id = id.clone();
-                    self.waiting.settle(&id, Exchanged::Reply(message));
+                    self.waiting.settle(&id, Exchange::Reply(message));
                     None
                 }
-                Kind::Response { id: Some(id), .. } if self.waiting.has_answered(id) => {
+                MessageKind::Response { id: Some(id), .. } if self.waiting.has_answered(id) => {
                     self.listener.answered_twice(id);
                     None
                 }
@@ -280,16 +284,16 @@ impl<L: Listener> Reader<L> {
     }
 
     /// A client whose request was passed on would wait for ever.
-    fn told_unreadable(&mut self, line: &[u8], why: &str) -> Option<Outbox> {
+    fn told_unreadable(&mut self, line: &[u8], why: &str) -> Option<FrameWriter> {
         let id = Message::answered_by(line)?;
         let words = format!("semel did not pass the server's answer on: {why}");
         let error = Frame::refusal(&id, -32603, &words, None);
         self.listener.message(Message::parse(error.to_bytes()).ok()?)
     }
 
-    fn unreadable(&mut self, line: &[u8], why: &str) -> Option<Outbox> {
+    fn unreadable(&mut self, line: &[u8], why: &str) -> Option<FrameWriter> {
         if let Some(id) = self.waiting.named_in(line) {
-            self.waiting.settle(&id, Exchanged::Lost(why.to_owned()));
+            self.waiting.settle(&id, Exchange::Lost(why.to_owned()));
         }
         self.listener.stray(&String::from_utf8_lossy(line))
     }

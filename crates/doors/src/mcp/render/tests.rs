@@ -47,14 +47,14 @@ fn in_doubt() -> Trouble {
 }
 
 /// The response as JSON.
-fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &Output) -> Value {
+fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &OutputSchema) -> Value {
     let call = call(params);
-    let around = Around {
+    let around = RenderContext {
         call: &call,
         output,
         look_with: LookWith::Probe("list_charges"),
         may_report: false,
-        repeats: Repeats::NotByItself(Again::Person),
+        repeats: RepeatAdvice::NotByItself(Again::Person),
         server_has_ended: false,
     };
     let frame = response(passed, live, &around);
@@ -74,12 +74,12 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
     let live = message(live);
     let passed = passed(answer(OutcomeWord::Ran, None, None), GivenReply::Live);
     let call = call(CHARGE);
-    let around = Around {
+    let around = RenderContext {
         call: &call,
-        output: &Output::Free,
+        output: &OutputSchema::Free,
         look_with: LookWith::NotKnown,
         may_report: false,
-        repeats: Repeats::NotByItself(Again::Person),
+        repeats: RepeatAdvice::NotByItself(Again::Person),
         server_has_ended: false,
     };
     let bytes = response(&passed, Some(&live), &around).to_bytes();
@@ -95,7 +95,7 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
 fn a_live_error_is_the_servers_own() {
     let live = message(r#"{"jsonrpc":"2.0","id":"semel-1","error":{"code":-32602,"message":"no"}}"#);
     let refused = passed(answer(OutcomeWord::Ran, Some(in_doubt()), None), GivenReply::Live);
-    let response = given(&refused, Some(&live), CHARGE, &Output::Free);
+    let response = given(&refused, Some(&live), CHARGE, &OutputSchema::Free);
     assert_eq!(response, json!({"jsonrpc": "2.0", "id": 7, "error": {"code": -32602, "message": "no"}}));
 }
 
@@ -103,7 +103,7 @@ fn a_live_error_is_the_servers_own() {
 fn a_replay_is_the_record_with_a_notice_after_it() {
     let recorded = br#"{"result":{"content":[{"type":"text","text":"ch_1"}],"_meta":{"own":1}}}"#.to_vec();
     let replay = answer(OutcomeWord::Replayed, None, Some("done 3 s ago; it was not run again"));
-    let response = given(&passed(replay, GivenReply::Recorded(recorded)), None, CHARGE, &Output::Free);
+    let response = given(&passed(replay, GivenReply::Recorded(recorded)), None, CHARGE, &OutputSchema::Free);
     let texts: Vec<&str> = response["result"]["content"]
         .as_array()
         .unwrap()
@@ -121,7 +121,7 @@ fn a_replay_is_the_record_with_a_notice_after_it() {
 fn a_possible_repeat_is_said_in_words() {
     let live = message(r#"{"id":"semel-1","result":{"content":[{"type":"text","text":"ch_2"}]}}"#);
     let repeat = Answer { possible_repeat: true, ..answer(OutcomeWord::Ran, None, None) };
-    let response = given(&passed(repeat, GivenReply::Live), Some(&live), CHARGE, &Output::Free);
+    let response = given(&passed(repeat, GivenReply::Live), Some(&live), CHARGE, &OutputSchema::Free);
     let said = &response["result"]["content"][1]["text"];
     assert_eq!(said, "[semel] possible_repeat: the same call was done before, and this one ran too.");
 }
@@ -133,7 +133,7 @@ fn what_was_recorded_for_the_other_era_is_said_to_be_whole() {
     let replay = |recorded: &str, params: &str| {
         let replayed = answer(OutcomeWord::Replayed, None, None);
         let reply = GivenReply::Recorded(recorded.as_bytes().to_vec());
-        given(&passed(replayed, reply), None, params, &Output::Free)
+        given(&passed(replayed, reply), None, params, &OutputSchema::Free)
     };
     let found = crate::reply::tool::encode(&json::parse(r#"{"id":"ch_1"}"#).unwrap(), &Secrets::default());
     for recorded in [r#"{"result":{"content":[]}}"#, std::str::from_utf8(&found).unwrap()] {
@@ -154,19 +154,19 @@ fn an_error_that_a_probe_made_clear_is_told_in_the_tools_own_words() {
         r#"{"id":1,"result":{"isError":true,"content":[{"type":"text","text":"card timed out"}]}}"#,
         r#"{"id":1,"error":{"code":-32000,"message":"card timed out"}}"#,
     ] {
-        let response = given(&passed, Some(&message(live)), CHARGE, &Output::Free);
+        let response = given(&passed, Some(&message(live)), CHARGE, &OutputSchema::Free);
         let blocks = response["result"]["content"].as_array().unwrap();
         assert_eq!(blocks[1]["text"], "The tool itself said: card timed out");
         assert_eq!(blocks.len(), 2);
     }
-    let silent = given(&passed, None, CHARGE, &Output::Free);
+    let silent = given(&passed, None, CHARGE, &OutputSchema::Free);
     assert_eq!(silent["result"]["content"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn a_hold_is_a_tool_error_that_names_what_to_look_with() {
     let held = passed(answer(OutcomeWord::Held, Some(in_doubt()), None), GivenReply::None);
-    let response = given(&held, None, CHARGE, &Output::Free);
+    let response = given(&held, None, CHARGE, &OutputSchema::Free);
     let result = &response["result"];
     assert_eq!(result["isError"], true);
     assert_eq!(
@@ -177,17 +177,17 @@ fn a_hold_is_a_tool_error_that_names_what_to_look_with() {
     assert_eq!(result["content"].as_array().map(Vec::len), Some(1));
     assert_eq!(result["_meta"]["dev.semel/receipt"]["code"], "in_doubt");
     assert_eq!(result.get("resultType"), None);
-    assert_eq!(given(&held, None, MODERN, &Output::Free)["result"]["resultType"], "complete");
+    assert_eq!(given(&held, None, MODERN, &OutputSchema::Free)["result"]["resultType"], "complete");
 }
 
 #[test]
 fn a_result_that_its_schema_would_not_allow_is_told_as_an_error() {
     let done = || answer(OutcomeWord::Replayed, None, Some("ruled to be done 3 s ago"));
-    let output = Output::Structured { types: Vec::new(), required: vec!["id".into()] };
+    let output = OutputSchema::Structured { types: Vec::new(), required: vec!["id".into()] };
     let unknown = given(&passed(done(), GivenReply::None), None, CHARGE, &output);
     assert_eq!(unknown["result"]["isError"], true);
     assert_eq!(
-        given(&passed(done(), GivenReply::None), None, CHARGE, &Output::Free)["result"]["isError"],
+        given(&passed(done(), GivenReply::None), None, CHARGE, &OutputSchema::Free)["result"]["isError"],
         false
     );
     let kept =
@@ -206,13 +206,13 @@ fn a_key_of_the_proposal_gets_the_proposals_errors() {
     {
         let trouble = Trouble { code, ..in_doubt() };
         let refused = passed(answer(OutcomeWord::Refused, Some(trouble), None), GivenReply::None);
-        let response = given(&refused, None, keyed, &Output::Free);
+        let response = given(&refused, None, keyed, &OutputSchema::Free);
         assert_eq!(
             (&response["error"]["code"], &response["error"]["data"]["type"]),
             (&number.into(), &kind.into())
         );
         assert_eq!(response["error"]["data"]["idempotencyKey"], "k");
-        assert_eq!(given(&refused, None, CHARGE, &Output::Free)["result"]["isError"], true);
+        assert_eq!(given(&refused, None, CHARGE, &OutputSchema::Free)["result"]["isError"], true);
     }
 }
 
@@ -311,12 +311,12 @@ fn of_a_page_that_may_hold_what_a_rule_calls_secret_only_the_status_is_told() {
 #[test]
 fn a_model_is_told_of_the_ways_that_are_open_to_it() {
     let call = call(CHARGE);
-    let around = |open: bool| Around {
+    let around = |open: bool| RenderContext {
         call: &call,
-        output: &Output::Free,
+        output: &OutputSchema::Free,
         look_with: LookWith::NotKnown,
         may_report: open,
-        repeats: if open { Repeats::WithReason } else { Repeats::NotByItself(Again::Person) },
+        repeats: if open { RepeatAdvice::WithReason } else { RepeatAdvice::NotByItself(Again::Person) },
         server_has_ended: false,
     };
     let says = |passed: &Passed, open: bool| {
@@ -337,15 +337,15 @@ fn a_model_is_told_of_the_ways_that_are_open_to_it() {
 }
 
 /// What a model reads, where it may repeat in this way.
-fn told(passed: &Passed, repeats: Repeats, server_has_ended: bool) -> Value {
+fn told(passed: &Passed, repeats: RepeatAdvice, server_has_ended: bool) -> Value {
     told_about(CHARGE, passed, repeats, server_has_ended)
 }
 
-fn told_about(params: &str, passed: &Passed, repeats: Repeats, server_has_ended: bool) -> Value {
+fn told_about(params: &str, passed: &Passed, repeats: RepeatAdvice, server_has_ended: bool) -> Value {
     let call = call(params);
-    let around = Around {
+    let around = RenderContext {
         call: &call,
-        output: &Output::Free,
+        output: &OutputSchema::Free,
         look_with: LookWith::Probe("list_charges"),
         may_report: true,
         repeats,
@@ -364,16 +364,17 @@ fn a_replay_says_how_this_tool_is_repeated() {
         let told = told_about(params, &replayed, repeats, false);
         told["result"]["content"][0]["text"].as_str().unwrap().to_owned()
     };
-    assert_eq!(says(CHARGE, Repeats::Plainly), "[semel] Done 3 s ago. To repeat it, call it again.");
-    let again = says(r#"{"name":"charge","arguments":{"semel_again":"they asked"}}"#, Repeats::WithReason);
+    assert_eq!(says(CHARGE, RepeatAdvice::Plainly), "[semel] Done 3 s ago. To repeat it, call it again.");
+    let again =
+        says(r#"{"name":"charge","arguments":{"semel_again":"they asked"}}"#, RepeatAdvice::WithReason);
     assert!(again.ends_with(" Another repeat needs a new reason in semel_again."), "{again}");
     let by_person = "[semel] Done 3 s ago. A person may allow a repeat (semel ledger).";
-    assert_eq!(says(CHARGE, Repeats::NotByItself(Again::Person)), by_person);
+    assert_eq!(says(CHARGE, RepeatAdvice::NotByItself(Again::Person)), by_person);
     let joined = passed(
         answer(OutcomeWord::Joined, None, Some("done 1 s ago")),
         GivenReply::Recorded(br#"{"result":{"content":[]}}"#.to_vec()),
     );
-    let told = told(&joined, Repeats::Plainly, false);
+    let told = told(&joined, RepeatAdvice::Plainly, false);
     let both_meant = "[semel] Done 1 s ago. To repeat it, call it again.";
     assert_eq!(told["result"]["content"][0]["text"], both_meant);
 }
@@ -387,9 +388,11 @@ fn drift_names_the_way_to_mean_both() {
         response["result"]["_meta"][META_RECEIPT]["next_step"].as_str().unwrap().to_owned()
     };
     let over = format!("If you meant the earlier call, use its result. {}", wording::OR_TELL);
-    assert!(next(&over, Repeats::WithReason).ends_with("make the same call and say why in `semel_again`."));
-    assert_eq!(next(&over, Repeats::NotByItself(Again::Person)), over);
-    assert_eq!(next("It is still open.", Repeats::WithReason), "It is still open.");
+    assert!(
+        next(&over, RepeatAdvice::WithReason).ends_with("make the same call and say why in `semel_again`.")
+    );
+    assert_eq!(next(&over, RepeatAdvice::NotByItself(Again::Person)), over);
+    assert_eq!(next("It is still open.", RepeatAdvice::WithReason), "It is still open.");
 }
 
 #[test]
@@ -399,7 +402,7 @@ fn nobody_is_sent_to_a_tool_of_a_server_that_has_ended() {
     {
         let held =
             passed(answer(OutcomeWord::Held, Some(Trouble { code, ..in_doubt() }), None), GivenReply::None);
-        let receipt = told(&held, Repeats::WithReason, true)["result"]["_meta"][META_RECEIPT].clone();
+        let receipt = told(&held, RepeatAdvice::WithReason, true)["result"]["_meta"][META_RECEIPT].clone();
         let next = receipt["next_step"].as_str().unwrap();
         assert!(next.contains("once semel is restarted. ") && next.contains(says), "{next}");
         assert!(!next.contains("semel_report"), "{next}");
@@ -409,7 +412,7 @@ fn nobody_is_sent_to_a_tool_of_a_server_that_has_ended() {
 
 #[test]
 fn a_structure_of_any_kind_comes_back_and_the_notice_stands_beside_it() {
-    let of = |kind: &str| Output::Structured { types: vec![kind.to_owned()], required: Vec::new() };
+    let of = |kind: &str| OutputSchema::Structured { types: vec![kind.to_owned()], required: Vec::new() };
     let replay = || answer(OutcomeWord::Replayed, None, Some("done 3 s ago"));
     for (kind, structure) in [("array", "[1,2.0]"), ("string", r#""x""#), ("number", "7.0"), ("null", "null")]
     {
@@ -423,7 +426,7 @@ fn a_structure_of_any_kind_comes_back_and_the_notice_stands_beside_it() {
         assert!(notice.starts_with("[semel] Done 3 s ago."), "{notice}");
     }
     let held = passed(answer(OutcomeWord::Held, Some(in_doubt()), None), GivenReply::None);
-    for output in [of("array"), Output::Any] {
+    for output in [of("array"), OutputSchema::Any] {
         let result = &given(&held, None, MODERN, &output)["result"];
         assert!(result["isError"] == true && result.get("structuredContent").is_none(), "{result}");
     }
@@ -432,7 +435,7 @@ fn a_structure_of_any_kind_comes_back_and_the_notice_stands_beside_it() {
 #[test]
 fn where_any_structure_will_do_an_answer_of_semels_own_is_one() {
     let done = passed(answer(OutcomeWord::Replayed, None, Some("ruled to be done")), GivenReply::None);
-    let result = &given(&done, None, MODERN, &Output::Any)["result"];
+    let result = &given(&done, None, MODERN, &OutputSchema::Any)["result"];
     assert_eq!(
         (&result["isError"], &result["structuredContent"]["outcome"]),
         (&json!(false), &json!("replayed"))

@@ -1,6 +1,7 @@
-//! Where clients come in.
+//! Where clients come in: `stdio` and `http` read messages, `dispatch` says what becomes of each.
 
+mod answer_check;
+mod dispatch;
 pub mod http;
+mod pending_requests;
 pub mod stdio;
-mod watch;
-mod watched;

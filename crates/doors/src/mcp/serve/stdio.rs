@@ -1,65 +1,68 @@
 //! One client on standard input and output, in front of one server.
 
+use super::answer_check::{AnswerCheck, CheckedAnswer};
+use super::dispatch::{ClientSide, Dispatcher, OwnAnswer, PassedRequest};
+use super::pending_requests::{PendingRequest, PendingRequests};
 use crate::call_options::CallOptions;
-use crate::delivery::Delivery;
-use crate::errands;
-use crate::mcp::connection::Connection;
-use crate::mcp::door::{Door, Given, Guarded, Route};
+use crate::services::Services;
+use crate::local_tasks;
+use crate::mcp::connection::ClientConnection;
 use crate::mcp::era;
 use crate::mcp::frame::Frame;
-use crate::mcp::inlet::Hearer;
-use crate::mcp::lines::Line;
-use crate::mcp::link::Listener;
-use crate::mcp::message::{Id, Kind, Message, text};
-use crate::mcp::outbox::{Fate, Outbox, Parcel, Pipe};
-use crate::mcp::own_tools;
-use crate::mcp::serve::watch::{Cancelled, Expected, Watch};
-use crate::mcp::serve::watched::{Inspection, Watched, call_without_id, cancelled_id};
-use crate::mcp::server::{Era, Server};
-use crate::mcp::tasks::Telling;
+use crate::mcp::frame_writer::{FrameWriter, Pipe, QueuedFrame, WriteResult};
+use crate::mcp::guard::{ClientAnswer, guard};
+use crate::mcp::id::Id;
+use crate::mcp::input_line::InputLine;
+use crate::mcp::line_reader::LineHandler;
+use crate::mcp::link::request::Listener;
+use crate::mcp::message::{Message, MessageKind, text};
+use crate::mcp::route::GuardedCall;
+use crate::mcp::server::Server;
 use crate::mcp::tools::Tools;
+use crate::mcp::version;
 use crate::wire::members::Members;
-use bytes::Bytes;
+use http::StatusCode;
 use semel_gate::clock::Clock;
 use semel_ledger::journal;
 use semel_ledger::store::Durability;
 use serde_json::json;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Waker};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
 /// Both directions of one conversation.
 #[derive(Debug)]
 pub struct Stdio {
-    pub door: Arc<Door>,
-    pub server: Arc<Server>,
-    pub connection: Arc<Connection>,
-    to_client: Outbox,
-    watch: Mutex<Watch>,
+    services: Arc<Services>,
+    server: Arc<Server>,
+    connection: Arc<ClientConnection>,
+    to_client: FrameWriter,
+    pending: Mutex<PendingRequests>,
     /// The era of the server is found out once, if a client leaves that to semel.
     met: OnceCell<()>,
     runtime: Handle,
     has_breached: AtomicBool,
-    /// Where lines go that are no messages, once there is one. Whoever reads the log may stop to, and then nobody else
+    /// Where lines go that are no messages, once there is one. The log's reader may stop reading, and then no message
     /// should wait for it.
-    log: OnceLock<Option<Outbox>>,
+    log: OnceLock<Option<FrameWriter>>,
 }
 
 impl Stdio {
     pub fn new(
-        door: Arc<Door>,
+        services: Arc<Services>,
         server: Arc<Server>,
-        connection: Arc<Connection>,
+        connection: Arc<ClientConnection>,
         output: impl Pipe,
         runtime: Handle,
     ) -> std::io::Result<Arc<Stdio>> {
         Ok(Arc::new(Stdio {
-            door,
+            services,
             server,
             connection,
-            to_client: Outbox::into(output, "to-client")?,
-            watch: Mutex::default(),
+            to_client: FrameWriter::start(output, "to-client")?,
+            pending: Mutex::default(),
             met: OnceCell::new(),
             runtime,
             has_breached: AtomicBool::new(false),
@@ -72,7 +75,7 @@ impl Stdio {
     }
 
     fn send(&self, frame: Frame) {
-        self.to_client.push(Parcel::of(frame));
+        self.to_client.push(QueuedFrame::of(frame));
     }
 
     /// Blocks until the client has been sent everything, or reads no more.
@@ -83,13 +86,13 @@ impl Stdio {
         }
     }
 
-    fn log(&self) -> Option<Outbox> {
+    fn log(&self) -> Option<FrameWriter> {
         let begun = self.log.get_or_init(|| {
-            let log = Outbox::into(std::io::stderr(), "to-log").ok()?;
+            let log = FrameWriter::start(std::io::stderr(), "to-log").ok()?;
             let name = &self.server.name;
             let words =
                 format!("semel: {name} writes lines that are no messages to its output; they go here");
-            log.push(Parcel::of(Frame::from(words)));
+            log.push(QueuedFrame::of(Frame::from(words)));
             Some(log)
         });
         begun.clone()
@@ -100,178 +103,69 @@ impl Stdio {
         if self.has_breached.swap(true, Ordering::Relaxed) {
             return;
         }
-        let (this, working) = (Arc::clone(self), self.door.services.in_flight.begin());
+        let this = Arc::clone(self);
         let data = json!({"server": &self.server.name, "request": id.as_json()});
         self.run(async move {
-            if let Ok(gate) = &this.door.services.gate {
-                let line = journal::note("answered_twice", None, None, data, this.door.services.clock.now());
-                // It is for whoever reads the journal; without one nobody does.
+            if let Ok(gate) = &this.services.gate {
+                let line = journal::note("answered_twice", None, None, data, this.services.clock.now());
+                // It is for readers of the journal; where that cannot be written, nobody misses it.
                 let _unwritten = gate.ledger.note(line, Durability::Lazy).await;
             }
-            drop(working);
         });
     }
 
+    /// Nearly every message goes on at once, in the order in which they came. One that semel must ask something for
+    /// first goes on later.
     fn from_client(self: &Arc<Self>, message: Message) {
-        let params = message.params.clone().unwrap_or_default();
-        match &message.kind {
-            Kind::Request { id, method } => {
-                let (id, method) = (id.clone(), method.clone());
-                return match self.must_meet(&method, text(&params)) {
-                    true => self.meet(id, method, message),
-                    false => self.request(&id, &method, message),
-                };
-            }
-            Kind::Notification { method } if method == "tools/call" && !self.door.services.observes() => {
-                return self.send(call_without_id());
-            }
-            Kind::Notification { method } if method == "notifications/cancelled" => {
-                let of = cancelled_id(text(&params));
-                if of.as_ref().is_some_and(|id| self.connection.give_up(id)) {
-                    // Rule 12: what was sent is finished and kept for the retry.
-                    return;
-                }
-                if of.is_some_and(|id| self.lock().cancelled(&id) == Cancelled::Unsent) {
-                    return;
-                }
-            }
-            Kind::Notification { .. } | Kind::Response { .. } => {}
-        }
-        self.server.link.pass(message);
-    }
-
-    /// Whether the server's era must be found out before this request can be passed or refused.
-    fn must_meet(&self, method: &str, params: &str) -> bool {
-        let introduces = matches!(method, "initialize" | "server/discover");
-        let known = introduces || self.door.services.observes() || self.met.initialized();
-        !known && self.server.spoken().era.is_none() && era::version_of(params).is_some()
-    }
-
-    fn meet(self: &Arc<Self>, id: Id, method: String, message: Message) {
         let this = Arc::clone(self);
-        let met = async move {
-            this.met.get_or_init(|| era::meet(&this.server)).await;
+        let mut dispatched = Box::pin(async move {
+            let (services, server) = (Arc::clone(&this.services), Arc::clone(&this.server));
+            let options = CallOptions::default();
+            let client = Arc::clone(&this);
+            let dispatcher = Dispatcher { client, services, server, options, is_shared: false };
+            if let Err(OwnAnswer { frame: Some(frame), .. }) = dispatcher.dispatch(message).await {
+                this.send(frame);
+            }
+        });
+        if dispatched.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+            self.run(dispatched);
+        }
+    }
+
+    /// A request waits. `Err`: too many do.
+    fn add(&self, id: &Id, request: PendingRequest) -> Result<(), OwnAnswer> {
+        match self.lock().add(id, request) {
+            true => Ok(()),
+            false => {
+                let words = "too many requests wait for this server";
+                Err(OwnAnswer::new(StatusCode::OK, Frame::refusal(id, -32603, words, None)))
+            }
+        }
+    }
+
+    /// Runs a part of the work that must be finished before the process ends.
+    fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let working = self.services.in_flight.begin();
+        let work = async move {
+            work.await;
+            drop(working);
         };
-        self.after(id, met, move |this, id, ()| this.request(id, &method, message));
+        local_tasks::spawn(work, &self.runtime);
     }
 
-    fn request(self: &Arc<Self>, id: &Id, method: &str, message: Message) {
-        let params = message.params.clone().unwrap_or_default();
-        if !self.door.services.observes()
-            && let Some(refusal) = era::refusal(&self.server, id, method, text(&params))
-        {
-            return self.send(refusal);
-        }
-        match method {
-            "tools/call" => self.call(id.clone(), message),
-            _ => {
-                let watched = Watched::of(method, &params, || self.connection.caller.whose());
-                if self.expect(id, watched) {
-                    self.server.link.pass(message);
-                }
-            }
-        }
-    }
-
-    /// Whether an answer can be waited for; else the client is told so.
-    fn expect(&self, id: &Id, watched: Watched) -> bool {
-        let expects = self.lock().add(id, Expected::Sent(watched));
-        if !expects {
-            self.too_many(id);
-        }
-        expects
-    }
-
-    fn too_many(&self, id: &Id) {
-        self.send(Frame::refusal(id, -32603, "too many requests wait for this server", None));
-    }
-
-    /// Goes on with a request once semel has asked the server something itself, unless its client gives up meanwhile.
-    fn after<T: Send>(
-        self: &Arc<Self>,
-        id: Id,
-        asked: impl Future<Output = T> + Send + 'static,
-        then: impl FnOnce(&Arc<Self>, &Id, T) + Send + 'static,
-    ) {
-        if !self.lock().add(&id, Expected::Unsent) {
-            return self.too_many(&id);
-        }
-        let this = Arc::clone(self);
-        let working = self.door.services.in_flight.begin();
-        self.run(async move {
-            let known = asked.await;
-            let goes_on = this.lock().goes_on(&id);
-            if goes_on {
-                then(&this, &id, known);
-            }
-            drop(working);
-        });
-    }
-
-    fn run(&self, errand: impl Future<Output = ()> + Send + 'static) {
-        errands::run(errand, &self.runtime);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Watch> {
-        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn call(self: &Arc<Self>, id: Id, message: Message) {
-        match self.server.known_tools() {
-            Some(tools) => self.routed(&id, message, &tools),
-            // Observing asks for nothing, so that the server sees no difference either.
-            None if self.door.services.observes() => self.routed(&id, message, &Arc::default()),
-            // A client may call a tool that it never listed; whether it is a read is asked first.
-            None => {
-                let meta = era::meta_of(message.params.as_ref().map_or("{}", text));
-                let server = Arc::clone(&self.server);
-                let asked = async move { server.tools(&meta).await };
-                self.after(id, asked, move |this, id, tools| this.routed(id, message, &tools));
-            }
-        }
-    }
-
-    fn routed(self: &Arc<Self>, id: &Id, message: Message, tools: &Arc<Tools>) {
-        match self.door.route(id, &message, &self.server, &self.connection, tools, &CallOptions::default()) {
-            Route::Pass if !self.expect(id, Watched::Plain) => {}
-            // Observing looks at no call, so it may be anything.
-            Route::Pass if self.door.services.observes() => self.server.link.pass(message),
-            Route::Pass => self.server.link.pass_read(message),
-            Route::Answer(frame) => self.send(frame),
-            Route::Guard(guarded) => self.guard(*guarded),
-            Route::Own(call) => {
-                let this = Arc::clone(self);
-                let working = self.door.services.in_flight.begin();
-                self.run(async move {
-                    let frame = own_tools::answer(&this.door, &this.server, &this.connection, &call).await;
-                    this.send(frame);
-                    drop(working);
-                });
-            }
-        }
-    }
-
-    fn guard(self: &Arc<Self>, guarded: Guarded) {
-        let this = Arc::clone(self);
-        let working = self.door.services.in_flight.begin();
-        self.run(async move {
-            if let Some(given) = this.door.guard(guarded).await {
-                this.give(given);
-            }
-            drop(working);
-        });
+    fn lock(&self) -> MutexGuard<'_, PendingRequests> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sends a response; once the pipe has taken its last byte, it counts as delivered.
-    fn give(self: &Arc<Self>, given: Given) {
+    fn deliver(self: &Arc<Self>, answer: ClientAnswer) {
         let this = Arc::clone(self);
-        let working = self.door.services.in_flight.begin();
-        let frame = given.frame.clone();
-        self.to_client.push(Parcel::of(frame).then(move |fate| {
-            if fate == Fate::Written {
+        let working = self.services.in_flight.begin();
+        let frame = answer.frame.clone();
+        self.to_client.push(QueuedFrame::of(frame).then(move |fate| {
+            if fate == WriteResult::Written {
                 let _within = this.runtime.enter();
-                given.delivery.into_iter().for_each(Delivery::mark);
-                given.telling.into_iter().for_each(Telling::has_left);
+                answer.has_left();
             }
             drop(working);
         }));
@@ -280,30 +174,33 @@ impl Stdio {
     fn from_server(self: &Arc<Self>, message: Message) {
         let body = message.body.clone().unwrap_or_default();
         match &message.kind {
-            Kind::Response { id: Some(id), failed } => {
-                // Else it is a second answer, or one to a question that nobody has asked.
-                let Some(watched) = self.lock().answered(id) else { return };
-                if let (Watched::Hello { method, params }, true) = (&watched, *failed)
+            MessageKind::Response { id: Some(id), failed } => {
+                // Else it is a second answer, or one to no request at all.
+                let Some(check) = self.lock().take_sent(id) else { return };
+                if let (AnswerCheck::Hello { method, params, .. }, true) = (&check, *failed)
                     && method == "initialize"
-                    && !self.door.services.observes()
+                    && !self.services.observes()
                 {
-                    let params = params.clone();
-                    return self.not_initialized(id.clone(), params, message);
+                    let (this, id, params) = (Arc::clone(self), id.clone(), params.clone());
+                    return self.run(async move {
+                        let refusal = era::refused_initialize(&this.server, &id, text(&params)).await;
+                        this.send(refusal.unwrap_or_else(|| Frame::from(message.bytes)));
+                    });
                 }
                 let answer = if *failed { Err(text(&body)) } else { Ok(text(&body)) };
-                let Inspection { result, telling } = watched.answered(&self.door, &self.server, answer);
+                let CheckedAnswer { result, task_end } = check.check(&self.services, &self.server, answer);
                 let edited = result.and_then(|result| message.edited(None, Some(Frame::from(result))));
                 let frame = edited.unwrap_or_else(|| Frame::from(message.bytes));
-                return match telling {
-                    Some(telling) => self.give(Given { telling: Some(telling), ..Given::plain(frame) }),
+                return match task_end {
+                    Some(_) => self.deliver(ClientAnswer { task_end, ..ClientAnswer::plain(frame) }),
                     None => self.send(frame),
                 };
             }
-            Kind::Response { id: None, failed: false } => return,
-            Kind::Notification { method } if method == "notifications/tools/list_changed" => {
+            MessageKind::Response { id: None, failed: false } => return,
+            MessageKind::Notification { method } if method == "notifications/tools/list_changed" => {
                 self.server.tools_changed();
             }
-            Kind::Notification { method } if method == "notifications/progress" => {
+            MessageKind::Notification { method } if method == "notifications/progress" => {
                 let params = message.params.clone().unwrap_or_default();
                 let members = Members::parse(text(&params)).unwrap_or_default();
                 if members.get("progressToken").is_some_and(|token| self.connection.is_abandoned(token)) {
@@ -314,47 +211,93 @@ impl Stdio {
         }
         self.send(Frame::from(message.bytes));
     }
+}
 
-    /// The server refused to be initialised: if it is of the other era, the client is told in plain words.
-    fn not_initialized(self: &Arc<Self>, id: Id, params: Bytes, refused: Message) {
-        let this = Arc::clone(self);
-        let working = self.door.services.in_flight.begin();
+impl ClientSide for Arc<Stdio> {
+    type Reply = ();
+
+    /// The server's era is found out first, once, if the client leaves that to semel.
+    async fn check_era(&self, id: &Id, method: &str, params: &str) -> Result<(), OwnAnswer> {
+        if self.services.observes() {
+            return Ok(());
+        }
+        let is_known = matches!(method, "initialize" | "server/discover")
+            || self.met.initialized()
+            || self.server.protocol().era.is_some();
+        if !is_known && version::version_of(params).is_some() {
+            self.wait_for(id, self.met.get_or_init(|| era::meet(&self.server))).await?;
+        }
+        match era::refusal(&self.server, id, method, params) {
+            Some(refusal) => Err(OwnAnswer::new(StatusCode::BAD_REQUEST, refusal)),
+            None => Ok(()),
+        }
+    }
+
+    fn connection(&self, _: &Id, _: &Message) -> Result<Arc<ClientConnection>, OwnAnswer> {
+        Ok(Arc::clone(&self.connection))
+    }
+
+    async fn wait_for<T: Send>(
+        &self,
+        id: &Id,
+        question: impl Future<Output = T> + Send,
+    ) -> Result<T, OwnAnswer> {
+        self.add(id, PendingRequest::Unsent)?;
+        let answer = question.await;
+        if self.lock().take_unsent(id) { Ok(answer) } else { Err(OwnAnswer::accepted()) }
+    }
+
+    fn outgoing(&self, message: &Message, _: &Arc<Tools>) -> (Arc<Server>, Message) {
+        (Arc::clone(&self.server), message.clone())
+    }
+
+    async fn pass(self, request: PassedRequest) {
+        let PassedRequest { id, message, check, is_read, .. } = request;
+        match self.add(&id, PendingRequest::Sent(check)) {
+            Err(refused) => refused.frame.into_iter().for_each(|frame| self.send(frame)),
+            Ok(()) => self.server.link.pass(message, is_read),
+        }
+    }
+
+    async fn forward(self, message: Message, cancels: Option<Id>) {
+        let is_unsent = cancels.is_some_and(|id| self.lock().cancel(&id));
+        if !is_unsent {
+            self.server.link.pass(message, false);
+        }
+    }
+
+    async fn guard(self, guarded: Box<GuardedCall>) {
+        let this = Arc::clone(&self);
         self.run(async move {
-            let _working = working;
-            let params = Members::parse(text(&params)).unwrap_or_default();
-            let asked = params.text("protocolVersion").unwrap_or_default();
-            let meta = format!(r#"{{"_meta":{}}}"#, era::own_meta(era::STATELESS));
-            if let Ok(answer) = this.server.ask("server/discover", &meta).await
-                && let Kind::Response { failed: false, .. } = answer.kind
-            {
-                era::hear(&this.server, "server/discover", answer.body.as_ref().map_or("null", text));
-            }
-            match this.server.spoken().era {
-                Some(Era::Stateless(supported)) => this.send(era::stateless_only(&id, &supported, &asked)),
-                _ => this.send(Frame::from(refused.bytes)),
+            if let Some(answer) = guard(&this.services, *guarded).await {
+                this.deliver(answer);
             }
         });
     }
+
+    fn give_up(&self, id: &Id) -> bool {
+        self.connection.give_up(id)
+    }
 }
 
-/// Hears the client.
+/// The lines of the client.
 #[derive(Debug)]
-pub struct FromClient {
+pub struct ClientInput {
     pub stdio: Arc<Stdio>,
     /// Dropped when the client's messages have ended.
     pub ended: tokio::sync::oneshot::Sender<()>,
 }
 
-impl Hearer for FromClient {
-    fn line(&mut self, line: Line) {
+impl LineHandler for ClientInput {
+    fn line(&mut self, line: InputLine) {
         let stdio = &self.stdio;
         match line {
-            Line::Text(bytes) => match Message::parse(bytes) {
+            InputLine::Text(bytes) => match Message::parse(bytes) {
                 Ok(message) => stdio.from_client(message),
                 Err(problem) => stdio.send(problem.complaint()),
             },
-            Line::TooLong(_) => stdio.complain(-32600, "the message is too large; it was not read"),
-            Line::Cut(_) => stdio.complain(-32700, "the message breaks off"),
+            InputLine::TooLong(_) => stdio.complain(-32600, "the message is too large; it was not read"),
+            InputLine::Cut(_) => stdio.complain(-32700, "the message breaks off"),
         }
     }
 
@@ -369,19 +312,19 @@ const STRAY_BYTES_MAX: usize = 2_000;
 
 /// The listener of a server behind this conversation.
 #[derive(Debug)]
-pub struct FromServer {
+pub struct ServerOutput {
     pub stdio: Arc<Stdio>,
     /// Dropped when the server's output has ended.
     pub ended: tokio::sync::oneshot::Sender<()>,
 }
 
-impl Listener for FromServer {
-    fn message(&mut self, message: Message) -> Option<Outbox> {
+impl Listener for ServerOutput {
+    fn message(&mut self, message: Message) -> Option<FrameWriter> {
         self.stdio.from_server(message);
         Some(self.stdio.to_client.clone())
     }
 
-    fn stray(&mut self, line: &str) -> Option<Outbox> {
+    fn stray(&mut self, line: &str) -> Option<FrameWriter> {
         let line = line.trim_end();
         let shown = &line[..line.floor_char_boundary(STRAY_BYTES_MAX)];
         let words = match line.len() - shown.len() {
@@ -389,7 +332,7 @@ impl Listener for FromServer {
             more => format!("{shown}… ({more} bytes more)"),
         };
         let log = self.stdio.log()?;
-        log.push(Parcel::of(Frame::from(words)));
+        log.push(QueuedFrame::of(Frame::from(words)));
         Some(log)
     }
 
@@ -399,7 +342,7 @@ impl Listener for FromServer {
 
     fn began_anew(&mut self, hello: &str) {
         let server = &self.stdio.server;
-        era::hear(server, "initialize", hello);
+        era::learn(server, "initialize", hello);
         server.tools_changed();
     }
 }

@@ -11,7 +11,7 @@ use document::read;
 use operation::DESCRIBED;
 use semel_core::digest::Digest;
 use semel_core::json::Json;
-use semel_core::policy::graphql::Asked;
+use semel_core::policy::graphql::GraphqlRequest;
 
 /// The members of a body for GraphQL. With any other member it may be a request of another kind, and does not only ask.
 const MEMBERS: [&str; 4] = ["query", "variables", "operationName", "extensions"];
@@ -53,11 +53,11 @@ pub fn of(path: &str, url_query: Option<&str>, body: &Json) -> Result<Option<Gra
 }
 
 /// The question by which the answer to a body is read: a document, one by its digest, or several of them at once.
-pub fn asked(path: &str, url_query: Option<&str>, body: &Json) -> Asked {
+pub fn asked(path: &str, url_query: Option<&str>, body: &Json) -> GraphqlRequest {
     let one = |body: &Json| match of(path, url_query, body) {
         Ok(Some(graphql)) => graphql.asked(),
-        Ok(None) if digest(body).is_some() && !has_text(body) => Asked::ByDigest,
-        Ok(None) | Err(UnreadableDocument) => Asked::Unknown,
+        Ok(None) if digest(body).is_some() && !has_text(body) => GraphqlRequest::ByDigest,
+        Ok(None) | Err(UnreadableDocument) => GraphqlRequest::Unknown,
     };
     match body {
         _ if !is_graphql(path) => GraphqlRequest::Unknown,

@@ -2,7 +2,7 @@
 
 use crate::wire::members::quoted;
 use semel_core::json::{Json, Object};
-use semel_core::policy::graphql::Asked;
+use semel_core::policy::graphql::GraphqlRequest;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -99,9 +99,9 @@ impl Graphql {
     }
 
     /// The question by which its answer is read.
-    pub fn asked(&self) -> Asked {
+    pub fn asked(&self) -> GraphqlRequest {
         let answered: BTreeSet<&str> = self.fields.iter().map(|field| field.answered_as.as_str()).collect();
-        Asked::Document { only_asks: self.only_asks, fields: answered.len() }
+        GraphqlRequest::Document { only_asks: self.only_asks, fields: answered.len() }
     }
 
     /// The one field that a key can be for: two effects need two keys.

@@ -20,11 +20,13 @@ use semel_doors::http::client::Client;
 use semel_doors::http::server::Answers;
 use semel_doors::http::server::on_sent::OnSent;
 use semel_doors::http::target::Target;
-use semel_doors::mcp::connection::Connection;
-use semel_doors::mcp::door::{Door, Route};
+use semel_doors::mcp::connection::ClientConnection;
+use semel_doors::mcp::guard::guard;
+use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::remote::RemoteLink;
-use semel_doors::mcp::link::{Link, Outgoing};
+use semel_doors::mcp::link::request::LinkRequest;
 use semel_doors::mcp::message::Message;
+use semel_doors::mcp::route::{CallRoute, route};
 use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::proxy::{self, Offer, Offers};
 use semel_doors::query::backends::{Backends, Shell};
@@ -79,9 +81,8 @@ pub struct Stage {
 struct House {
     services: Arc<Services>,
     router: DoorRouter,
-    door: Arc<Door>,
     servers: BTreeMap<String, Arc<Server>>,
-    connection: Arc<Connection>,
+    connection: Arc<ClientConnection>,
 }
 
 impl Stage {
@@ -126,7 +127,7 @@ impl Stage {
     }
 
     async fn tool(&self, call: &Call, delivered: bool) -> Seen {
-        let House { door, servers, connection, .. } = &self.house;
+        let House { hall, servers, connection, .. } = &self.house;
         let (server, tool) = call.call.split_once('/').expect("server/tool");
         let server = &servers[server];
         let mut arguments = call.args.clone();
@@ -146,16 +147,17 @@ impl Stage {
         let message = Message::parse(Bytes::from(request.to_string())).expect("a message");
         let id = message.request_id().expect("a request").clone();
         let tools = server.tools("{}").await;
-        match door.route(&id, &message, server, connection, &tools, &CallOptions::default()) {
-            Route::Pass => {
-                let outgoing = Outgoing { id, frame: message.bytes.into(), last_moment: None };
+        match route(hall, &id, &message, server, connection, &tools, &CallOptions::default()) {
+            CallRoute::Pass => {
+                let outgoing =
+                    LinkRequest { id, frame: message.bytes.into(), last_moment: None, is_read: false };
                 let passed = server.link.exchange(outgoing).await;
                 Seen { word: Word::Ran, ok: true, code: None, effect: None, text: format!("{passed:?}") }
             }
-            Route::Answer(frame) => of_frame(&frame.to_bytes()),
-            Route::Own(_) => panic!("no case calls semel's own tools"),
-            Route::Guard(guarded) => {
-                let given = door.guard(*guarded).await.expect("its caller waits");
+            CallRoute::Answer(frame) => of_frame(&frame.to_bytes()),
+            CallRoute::Own(_) => panic!("no case calls semel's own tools"),
+            CallRoute::Guard(guarded) => {
+                let given = guard(hall, *guarded).await.expect("its caller waits");
                 let seen = of_frame(&given.frame.to_bytes());
                 given.delivery.filter(|_| delivered).into_iter().for_each(|delivery| delivery.mark());
                 self.rest().await;
@@ -332,9 +334,8 @@ impl House {
             Caller { tenant: local(), principal: local(), run: None, surrounding_run: None, token: None };
         House {
             router: DoorRouter::new(Offers::new(Arc::clone(&services), offers), Router::new()),
-            door: Arc::new(Door::new(Arc::clone(&services))),
             servers,
-            connection: Arc::new(Connection::new(caller)),
+            connection: Arc::new(ClientConnection::new(caller)),
             services,
         }
     }

@@ -1,17 +1,20 @@
 //! One request and its answer, over as many streams as the server needs for it.
 
+use super::events::EventStream;
+use super::headers::{LAST_EVENT_ID, METHOD, SESSION, VERSION};
+use super::link::{RemoteBody, RemoteCaller, RemoteLink, RemoteResponse};
+use super::mirror;
 use super::session::INITIALIZE;
-use super::{Answered, Exchanged, Form, LAST_EVENT_ID, Outgoing, RemoteLink, Speaks, VERSION, mirror};
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, LastMoment, NotReached, Prepared};
-use crate::http::sse::Parser;
-use crate::mcp::era::version_of;
-use crate::mcp::message::{Id, Kind, MESSAGE_BYTES_MAX, Message, text};
+use crate::mcp::id::Id;
+use crate::mcp::link::request::{Exchange, LinkRequest};
+use crate::mcp::message::{MESSAGE_BYTES_MAX, Message, MessageKind, text};
+use crate::mcp::version::version_of;
 use crate::wire::members::Members;
 use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::BodyExt;
 use semel_core::time::At;
 use semel_gate::clock::Clock;
 use std::time::Duration;
@@ -45,43 +48,30 @@ enum Try {
 }
 
 /// An answer, and whether it shows that the server has forgotten the session.
-pub(super) struct Heard {
-    pub exchanged: Exchanged,
+pub(super) struct RemoteAnswer {
+    pub exchange: Exchange,
     pub forgot: bool,
 }
 
-impl From<Exchanged> for Heard {
-    fn from(exchanged: Exchanged) -> Heard {
-        Heard { exchanged, forgot: false }
+impl From<Exchange> for RemoteAnswer {
+    fn from(exchange: Exchange) -> RemoteAnswer {
+        RemoteAnswer { exchange, forgot: false }
     }
-}
-
-enum Followed {
-    Answered(Exchanged),
-    Ended,
 }
 
 impl RemoteLink {
-    /// Sends once, and follows the answer to its end.
-    pub async fn exchange(&self, request: Outgoing) -> Exchanged {
-        let Outgoing { id, frame, last_moment } = request;
-        match Message::parse(frame.to_bytes()) {
-            Ok(message) => self.exchange_in_session(&id, &message, last_moment, Try::First).await.exchanged,
-            Err(_) => Exchanged::NeverSent("the request is no message".into()),
-        }
-    }
-
-    /// A request that changes nothing: where the server has forgotten the session, it is sent once more in a new one.
-    pub async fn ask(&self, request: Outgoing) -> Exchanged {
-        let Outgoing { id, frame, last_moment } = request;
+    /// Sends once, and follows the answer to its end. A read is sent once more in a new session where the server has
+    /// forgotten the one there was.
+    pub async fn exchange(&self, request: LinkRequest) -> Exchange {
+        let LinkRequest { id, frame, last_moment, is_read } = request;
         let Ok(message) = Message::parse(frame.to_bytes()) else {
-            return Exchanged::NeverSent("the request is no message".into());
+            return Exchange::NeverSent("the request is no message".into());
         };
         match self.exchange_in_session(&id, &message, last_moment, Try::First).await {
-            Heard { forgot: true, .. } if self.session().is_some() => {
-                self.exchange_in_session(&id, &message, last_moment, Try::Second).await.exchanged
+            RemoteAnswer { forgot: true, .. } if is_read && self.session().is_some() => {
+                self.exchange_in_session(&id, &message, last_moment, Try::Second).await.exchange
             }
-            Heard { exchanged, .. } => exchanged,
+            RemoteAnswer { exchange, .. } => exchange,
         }
     }
 
@@ -91,47 +81,49 @@ impl RemoteLink {
         message: &Message,
         last_moment: Option<At>,
         try_is: Try,
-    ) -> Heard {
+    ) -> RemoteAnswer {
         if is_bound(message)
-            && let Err(why) = self.in_session().await
+            && let Err(why) = self.ensure_session().await
         {
-            return Exchanged::NeverSent(why).into();
+            return Exchange::NeverSent(why).into();
         }
-        let waiting = self.lock().pop().and_then(Prepared::fresh);
+        let waiting = self.prepared().pop().and_then(Prepared::fresh);
         let prepared = match waiting {
             Some(prepared) => prepared,
             None => match self.prepare_for(message).await {
                 Ok(prepared) => prepared,
-                Err(error) => return Exchanged::NeverSent(error.to_string()).into(),
+                Err(error) => return Exchange::NeverSent(error.to_string()).into(),
             },
         };
         let last_moment = last_moment.map(|at| LastMoment { clock: self.clock.clone(), at });
         let number = self.session().map(|session| session.number());
         let request = self.post(message);
-        let in_session = message.method().filter(|_| request.headers().contains_key(super::SESSION));
+        let in_session = message.method().filter(|_| request.headers().contains_key(SESSION));
         match self.client.send_before(last_moment, prepared, request).await {
             Ok(response) => {
                 let headers = response.headers().clone();
-                if let (Speaks::Session(session), Some(number), true) =
-                    (&self.speaks, number, response.status().is_success())
+                if let (RemoteCaller::Session(session), Some(number), true) =
+                    (&self.caller, number, response.status().is_success())
                 {
-                    session.heard(number, &headers);
+                    session.take_id(number, &headers);
                 }
-                let heard = self.read(id, response, in_session).await;
-                match (&self.speaks, &heard.exchanged, number) {
+                let answer = self.read(id, response, in_session).await;
+                match (&self.caller, &answer.exchange, number) {
                     // A request that a new session does not know either fails for another reason.
-                    (Speaks::Session(session), _, Some(number)) if heard.forgot && try_is == Try::First => {
+                    (RemoteCaller::Session(session), _, Some(number))
+                        if answer.forgot && try_is == Try::First =>
+                    {
                         session.lose(number);
                     }
-                    (Speaks::Session(session), Exchanged::Reply(answer), _) => {
-                        session.learned(message, answer, &headers);
+                    (RemoteCaller::Session(session), Exchange::Reply(answer), _) => {
+                        session.learn(message, answer, &headers);
                     }
                     _ => {}
                 }
-                heard
+                answer
             }
-            Err(Failed::NeverSent(why)) => Exchanged::NeverSent(why).into(),
-            Err(Failed::Lost(why)) => Exchanged::Lost(why).into(),
+            Err(Failed::NeverSent(why)) => Exchange::NeverSent(why).into(),
+            Err(Failed::Lost(why)) => Exchange::Lost(why).into(),
         }
     }
 
@@ -165,12 +157,12 @@ impl RemoteLink {
     }
 
     fn headers(&self, message: Option<&Message>) -> HeaderMap {
-        match &self.speaks {
-            Speaks::Session(session) => session.headers(message),
-            Speaks::Client { headers, call } => {
+        match &self.caller {
+            RemoteCaller::Session(session) => session.headers(message),
+            RemoteCaller::Client { headers, call } => {
                 let mut headers = headers.clone();
                 // The other era mirrors nothing.
-                if headers.contains_key(super::METHOD) {
+                if headers.contains_key(METHOD) {
                     match message {
                         Some(message) => mirror::on_behalf(&mut headers, message, call.as_deref()),
                         None => mirror::clear(&mut headers),
@@ -187,20 +179,25 @@ impl RemoteLink {
         id: &Id,
         response: Response<Incoming>,
         in_session: Option<&str>,
-    ) -> Heard {
+    ) -> RemoteAnswer {
         let (head, body) = response.into_parts();
         if head.status.is_success() && is_stream(&head.headers) {
-            if let Some(told) = &self.told {
-                told.opened(&head.headers);
+            if let Some(observer) = &self.observer {
+                observer.on_open(&head.headers);
             }
-            return self.follow(id, head.status, head.headers, body).await.into();
+            return self.follow(id, body).await.into();
         }
         let max = if head.status.is_success() { MESSAGE_BYTES_MAX } else { REFUSAL_BYTES_MAX };
         let bytes = match body::read(body, max, PAUSE_MAX).await {
             Ok(bytes) => bytes,
-            Err(error) => return Exchanged::Lost(format!("HTTP {}: {error}", head.status.as_u16())).into(),
+            Err(error) => return Exchange::Lost(format!("HTTP {}: {error}", head.status.as_u16())).into(),
         };
-        let form = |form| Answered { status: head.status, headers: head.headers.clone(), form };
+        let observe = |body| {
+            if let Some(observer) = &self.observer {
+                let headers = head.headers.clone();
+                observer.on_response(RemoteResponse { status: head.status, headers, body });
+            }
+        };
         let response = Message::parse(bytes.clone()).ok().filter(|message| is_response_to(message, id));
         // Clients open a new session and send again, also where the session was lost after the effect.
         let session_lost = head.status == StatusCode::NOT_FOUND
@@ -212,52 +209,45 @@ impl RemoteLink {
             head.status == StatusCode::BAD_REQUEST && in_session.is_some() && names_session(&bytes);
         // The id in it is semel's own, and says nothing to the client.
         let page = if response.is_some() { Bytes::new() } else { bytes.clone() };
-        let exchanged = match response {
+        let exchange = match response {
             Some(message) if may_answer(head.status, &message, session_lost) => {
-                self.answered(form(Form::Document));
-                Exchanged::Reply(message)
+                observe(RemoteBody::Document);
+                Exchange::Reply(message)
             }
             _ if is_refusal(head.status) => {
-                self.answered(form(Form::Refusal(page)));
+                observe(RemoteBody::Refusal(page));
                 let words = words(head.status, &bytes);
-                if session_lost { Exchanged::Unclear(words) } else { Exchanged::Refused(words) }
+                if session_lost { Exchange::Unclear(words) } else { Exchange::Refused(words) }
             }
-            _ => Exchanged::Lost(words(head.status, &bytes)),
+            _ => Exchange::Lost(words(head.status, &bytes)),
         };
-        Heard { exchanged, forgot: session_lost || unknown_session }
-    }
-
-    fn answered(&self, answered: Answered) {
-        if let Some(told) = &self.told {
-            told.answered(answered);
-        }
+        RemoteAnswer { exchange, forgot: session_lost || unknown_session }
     }
 
     /// Reads streams until one carries the response.
-    async fn follow(&self, id: &Id, status: StatusCode, headers: HeaderMap, body: Incoming) -> Exchanged {
+    async fn follow(&self, id: &Id, body: Incoming) -> Exchange {
         let mut resume = Resume { last_event: None, retry: RETRY_UNLESS_SAID, failures: 0 };
         let mut stream = Some(body);
         loop {
             if let Some(body) = stream.take()
-                && let Followed::Answered(exchanged) =
-                    self.follow_one(id, status, &headers, body, &mut resume).await
+                && let Some(exchange) = self.follow_one(id, body, &mut resume).await
             {
-                return exchanged;
+                return exchange;
             }
             // Only the era of sessions goes on with a stream that has ended.
             if resume.last_event.is_none() || !self.may_resume() {
-                return Exchanged::Lost("the stream ended without the response".into());
+                return Exchange::Lost("the stream ended without the response".into());
             }
             if resume.failures > FAILURES_MAX {
-                return Exchanged::Lost("the stream ended, and the server does not go on with it".into());
+                return Exchange::Lost("the stream ended, and the server does not go on with it".into());
             }
             self.clock.sleep(resume.retry.min(RETRY_MAX)).await;
-            stream = self.resumed(&mut resume).await;
+            stream = self.resume(&mut resume).await;
         }
     }
 
     /// A stream with the events after the last one. `None`: not now.
-    async fn resumed(&self, resume: &mut Resume) -> Option<Incoming> {
+    async fn resume(&self, resume: &mut Resume) -> Option<Incoming> {
         resume.failures += 1;
         let prepared = self.client.prepare_read().await.ok()?;
         let response = self.client.send(prepared, self.get(resume.last_event.as_deref())).await.ok()?;
@@ -265,59 +255,45 @@ impl RemoteLink {
         goes_on.then(|| response.into_body())
     }
 
-    async fn follow_one(
-        &self,
-        id: &Id,
-        status: StatusCode,
-        headers: &HeaderMap,
-        mut body: Incoming,
-        resume: &mut Resume,
-    ) -> Followed {
-        let mut parser = Parser::default();
-        while let Some(Ok(frame)) = body.frame().await {
-            let Ok(data) = frame.into_data() else { continue };
-            parser.push(&data);
-            loop {
-                let piece = match parser.next_piece() {
-                    Ok(Some(piece)) => piece,
-                    Ok(None) => break,
-                    Err(error) => return Followed::Answered(Exchanged::Lost(error.to_string())),
-                };
-                if let Some(retry) = piece.fields.retry {
-                    resume.retry = Duration::from_millis(retry);
-                }
-                if let Some(event) = &piece.fields.id {
-                    resume.last_event = Some(event.clone()).filter(|event| !event.is_empty());
-                    resume.failures = 0;
-                }
-                let message = piece.fields.data.clone().and_then(|data| Message::parse(data).ok());
-                match message {
-                    Some(message) if is_response_to(&message, id) => {
-                        let headers = headers.clone();
-                        self.answered(Answered { status, headers, form: Form::Event });
-                        return Followed::Answered(Exchanged::Reply(message));
-                    }
-                    message => self.besides(piece, message),
-                }
+    /// `None`: the stream has ended without the response.
+    async fn follow_one(&self, id: &Id, body: Incoming, resume: &mut Resume) -> Option<Exchange> {
+        let mut events = EventStream::new(body);
+        while let Some(piece) = events.next().await {
+            let piece = match piece {
+                Ok(piece) => piece,
+                Err(error) => return Some(Exchange::Lost(error.to_string())),
+            };
+            if let Some(retry) = piece.fields.retry {
+                resume.retry = Duration::from_millis(retry);
+            }
+            if let Some(event) = &piece.fields.id {
+                resume.last_event = Some(event.clone()).filter(|event| !event.is_empty());
+                resume.failures = 0;
+            }
+            match piece.fields.data.clone().and_then(|data| Message::parse(data).ok()) {
+                Some(message) if is_response_to(&message, id) => return Some(Exchange::Reply(message)),
+                message => self.pass_beside(piece, message),
             }
         }
-        Followed::Ended
+        None
     }
 
-    fn besides(&self, piece: crate::http::sse::Piece, message: Option<Message>) {
-        if let Some(told) = &self.told {
-            told.piece(piece);
-        } else if let (Speaks::Session(session), Some(message)) = (&self.speaks, message) {
+    fn pass_beside(&self, piece: crate::http::sse::Piece, message: Option<Message>) {
+        if let Some(observer) = &self.observer {
+            observer.on_piece(piece);
+        } else if let (RemoteCaller::Session(session), Some(message)) = (&self.caller, message) {
             session.tell(message);
         }
     }
 
     fn may_resume(&self) -> bool {
-        let version = match &self.speaks {
-            Speaks::Client { headers, .. } => headers.get(VERSION).and_then(|version| version.to_str().ok()),
-            Speaks::Session(_) => return true,
+        let version = match &self.caller {
+            RemoteCaller::Client { headers, .. } => {
+                headers.get(VERSION).and_then(|version| version.to_str().ok())
+            }
+            RemoteCaller::Session(_) => return true,
         };
-        version.is_none_or(|version| version < crate::mcp::era::STATELESS)
+        version.is_none_or(|version| version < crate::mcp::version::STATELESS)
     }
 }
 
@@ -351,20 +327,20 @@ fn is_bound(message: &Message) -> bool {
 }
 
 fn is_response_to(message: &Message, id: &Id) -> bool {
-    matches!(&message.kind, Kind::Response { id: Some(of), .. } if of == id)
+    matches!(&message.kind, MessageKind::Response { id: Some(of), .. } if of == id)
 }
 
-/// Whether what a response says is to be gone by. An error may come from whoever stands before the server, in its form
+/// Whether a response is to be believed. An error may come from a proxy before the server, in its form
 /// and with its id: then the status says whether anybody knows what became of the call.
 fn may_answer(status: StatusCode, message: &Message, session_lost: bool) -> bool {
-    let failed = matches!(message.kind, Kind::Response { failed: true, .. });
+    let failed = matches!(message.kind, MessageKind::Response { failed: true, .. });
     !failed || status.is_success() || (is_refusal(status) && !session_lost)
 }
 
 /// A server that has no such method may say so with a 404, and its session is as good as ever.
 fn is_unknown_method(response: &Message) -> bool {
     let error = response.body.as_ref().and_then(|body| Members::parse(text(body)));
-    let failed = matches!(response.kind, Kind::Response { failed: true, .. });
+    let failed = matches!(response.kind, MessageKind::Response { failed: true, .. });
     failed && error.is_some_and(|error| error.get("code") == Some("-32601"))
 }
 

@@ -1,6 +1,6 @@
 //! Headers that mirror a message's body, so that whatever stands between can route without reading it.
 
-use super::{METHOD, NAME, PARAM};
+use super::headers::{METHOD, NAME, PARAM};
 use crate::mcp::message::{Message, text};
 use crate::mcp::tools::{Definition, Tools};
 use crate::wire::members::Members;
@@ -12,20 +12,20 @@ use std::sync::Arc;
 
 /// A client's call, which the client has mirrored itself, and what the tools of its server mirror.
 #[derive(Debug)]
-pub struct Call {
+pub struct MirroredCall {
     params: Bytes,
     tools: Arc<Tools>,
 }
 
-impl Call {
-    pub fn new(message: &Message, tools: Arc<Tools>) -> Call {
-        Call { params: message.params.clone().unwrap_or_default(), tools }
+impl MirroredCall {
+    pub fn new(message: &Message, tools: Arc<Tools>) -> MirroredCall {
+        MirroredCall { params: message.params.clone().unwrap_or_default(), tools }
     }
 }
 
 /// From what a client has mirrored to what goes out on its behalf. Of its own call only what is not as it sent it is
 /// mirrored anew: where its headers and its body disagree, that is for the server to see.
-pub fn on_behalf(headers: &mut HeaderMap, message: &Message, call: Option<&Call>) {
+pub fn on_behalf(headers: &mut HeaderMap, message: &Message, call: Option<&MirroredCall>) {
     let params = message.params.as_ref().map_or("{}", text);
     let params = Members::parse(params).unwrap_or_default();
     let tool = params.text("name").filter(|_| message.method() == Some("tools/call"));
@@ -159,7 +159,7 @@ mod tests {
         known.add_page(&json!({"tools": tools}).to_string());
         let at = json!({"zone": "z"});
         let came = calling("charge", json!({"key": "mine", "own": 1, "region": "eu", "at": at}));
-        let call = Call::new(&came, Arc::new(known));
+        let call = MirroredCall::new(&came, Arc::new(known));
         let headers = |message: &Message| {
             let mut headers = HeaderMap::new();
             let sent = ["method=tools/call", "name=charge", "param-key=mine", "param-own=1", "param-other=o"];

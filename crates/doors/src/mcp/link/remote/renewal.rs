@@ -1,122 +1,25 @@
 //! A new session where the server has forgotten the old one. Towards a remote server semel is the HTTP client, and the
 //! protocol has that one begin anew: the client on the pipes knows of no session.
 
-use super::session::{INITIALIZE, Session};
-use super::{Exchanged, RemoteLink, SESSION, Speaks};
-use crate::mcp::message::{Id, Kind, Message, text};
-use crate::wire::members::{Members, quoted};
+use super::headers::SESSION;
+use super::link::{RemoteCaller, RemoteLink};
+use super::session::{INITIALIZE, RemoteSession, SET_LEVEL, SUBSCRIBE, version_in};
+use crate::mcp::id::Id;
+use crate::mcp::message::{Message, MessageKind, text};
+use crate::wire::members::quoted;
 use bytes::Bytes;
 use http::HeaderValue;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Requests that change nothing outside their session: in a new one they may be asked again.
-pub const ASKS: [&str; 14] = [
-    "ping",
-    "tools/list",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-    SUBSCRIBE,
-    UNSUBSCRIBE,
-    "prompts/list",
-    "prompts/get",
-    "completion/complete",
-    SET_LEVEL,
-    "tasks/get",
-    "tasks/list",
-    "tasks/result",
-];
-const SUBSCRIBE: &str = "resources/subscribe";
-const UNSUBSCRIBE: &str = "resources/unsubscribe";
-const SET_LEVEL: &str = "logging/setLevel";
-
-/// Subscriptions that are made again; a client that has more loses the oldest.
-const SUBSCRIPTIONS_MAX: usize = 1_000;
-
 /// A server that has not begun a session by then is said to begin none.
 const TAKES_MAX: Duration = Duration::from_secs(20);
-
-/// The state that a new session takes over from the one before.
-#[derive(Debug, Default)]
-pub struct Renewal {
-    /// The params of the `initialize` that began it.
-    hello: Option<Bytes>,
-    /// Which of the sessions of this link it is.
-    number: u64,
-    lost: bool,
-    /// One that the server has begun and that is not in use yet.
-    opening: Option<HeaderValue>,
-    /// How often a new one was asked for, and why there was none the last time.
-    tries: u64,
-    failed: String,
-    /// The params of what the session holds for its client.
-    subscriptions: Vec<Bytes>,
-    level: Option<Bytes>,
-}
-
-impl Renewal {
-    pub fn is_current(&self, number: u64) -> bool {
-        self.number == number && !self.lost
-    }
-
-    /// The client itself has begun a session.
-    pub fn begun_by(&mut self, hello: Option<Bytes>) {
-        *self = Renewal { hello, number: self.number + 1, tries: self.tries, ..Renewal::default() };
-    }
-
-    /// Keeps what a server has agreed to do for as long as the session lasts.
-    pub fn asked_for(&mut self, method: &str, params: Option<&Bytes>) {
-        let Some(params) = params else { return };
-        match method {
-            SET_LEVEL => self.level = Some(params.clone()),
-            SUBSCRIBE | UNSUBSCRIBE => {
-                let uri = uri_in(params);
-                self.subscriptions.retain(|other| uri_in(other) != uri);
-                if method == SUBSCRIBE {
-                    if self.subscriptions.len() >= SUBSCRIPTIONS_MAX {
-                        self.subscriptions.remove(0);
-                    }
-                    self.subscriptions.push(params.clone());
-                }
-            }
-            _ => {}
-        }
-    }
-}
-
-fn uri_in(params: &Bytes) -> Option<String> {
-    Some(Members::parse(text(params))?.text("uri")?.into_owned())
-}
-
-/// The version that an `initialize` was answered with.
-pub fn version_in(hello: &str) -> Option<HeaderValue> {
-    let hello = Members::parse(hello)?;
-    HeaderValue::try_from(hello.text("protocolVersion")?.into_owned()).ok()
-}
-
-impl Session {
-    /// Which of the sessions of this link it is.
-    pub(super) fn number(&self) -> u64 {
-        self.lock().renewal.number
-    }
-
-    /// The server does not know this session any more.
-    pub(super) fn lose(&self, number: u64) {
-        let renewal = &mut self.lock().renewal;
-        renewal.lost |= renewal.number == number;
-    }
-
-    pub(super) fn is_lost(&self) -> bool {
-        self.lock().renewal.lost
-    }
-}
 
 impl RemoteLink {
     /// Begins a new session if the server has forgotten the one there was. An error: there is none, and nothing was
     /// sent but the wish for one.
-    pub(super) async fn in_session(&self) -> Result<(), String> {
-        let Speaks::Session(session) = &self.speaks else { return Ok(()) };
+    pub(super) async fn ensure_session(&self) -> Result<(), String> {
+        let RemoteCaller::Session(session) = &self.caller else { return Ok(()) };
         let before = {
             let renewal = &session.lock().renewal;
             match renewal.lost {
@@ -125,13 +28,13 @@ impl RemoteLink {
             }
         };
         let (link, session) = (self.clone(), Arc::clone(session));
-        // Others wait for it too, whoever of them goes away.
-        let renewed = tokio::spawn(async move { link.renewed(&session, before).await });
+        // Other requests wait for it too, also where this one is dropped.
+        let renewed = tokio::spawn(async move { link.renew(&session, before).await });
         renewed.await.unwrap_or_else(|_| Err(no_session("semel is ending")))
     }
 
     /// One try for all who wait for it.
-    async fn renewed(&self, session: &Session, tries: u64) -> Result<(), String> {
+    async fn renew(&self, session: &RemoteSession, tries: u64) -> Result<(), String> {
         let _one_at_a_time = session.renewing.lock().await;
         {
             let renewal = &session.lock().renewal;
@@ -157,21 +60,21 @@ impl RemoteLink {
         };
         let opening = session.lock().renewal.opening.take();
         if let (Err(_), Some(id)) = (&begun, opening) {
-            // The server would keep it for nobody.
+            // The server would keep it for no client.
             let mut unwanted = session.headers(None);
             unwanted.insert(SESSION, id);
             self.goodbye(unwanted).await;
         }
         let hello = begun.map_err(|why| no_session(&why))?;
-        session.began_anew(&hello);
+        session.tell_renewed(&hello);
         if listens {
-            self.listens_on();
+            self.open_own_stream();
         }
         Ok(())
     }
 
     /// Introduces the client once more, in its own words. Gives what the server says of itself.
-    async fn begin_anew(&self, session: &Session) -> Result<String, String> {
+    async fn begin_anew(&self, session: &RemoteSession) -> Result<String, String> {
         let (hello, number, agreed) = {
             let state = session.lock();
             (state.renewal.hello.clone(), state.renewal.number + 1, state.version.clone())
@@ -181,7 +84,7 @@ impl RemoteLink {
         let (answer, id) = self.request_anew(&Id::own(&name, 0), INITIALIZE, &hello).await?;
         session.lock().renewal.opening = id.clone();
         let result = answer.body.as_ref().map_or("null", text).to_owned();
-        if !matches!(answer.kind, Kind::Response { failed: false, .. }) {
+        if !matches!(answer.kind, MessageKind::Response { failed: false, .. }) {
             return Err(format!("it answers initialize with the error {result}"));
         }
         let version = version_in(&result);
@@ -236,13 +139,8 @@ impl RemoteLink {
         let response =
             self.client.send(prepared, self.post(&request)).await.map_err(|error| error.to_string())?;
         let session = response.headers().get(SESSION).cloned();
-        match self.read(id, response, None).await.exchanged {
-            Exchanged::Reply(answer) => Ok((answer, session)),
-            Exchanged::Refused(why)
-            | Exchanged::Unclear(why)
-            | Exchanged::NeverSent(why)
-            | Exchanged::Lost(why) => Err(why),
-        }
+        let answer = self.read(id, response, None).await.exchange.into_reply()?;
+        Ok((answer, session))
     }
 }
 

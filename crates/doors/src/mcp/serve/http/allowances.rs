@@ -1,25 +1,22 @@
-//! The limits of each caller at one server. A session has limits of its own; without one every request
-//! stands alone, and no limit of a single request would hold anybody. All of one principal's have limits together:
-//! whoever may begin one session may begin many.
+//! The limits of each caller at one server. A session has limits of its own; without one every request stands alone,
+//! and no limit of a single request would hold anybody. All of one principal's have limits together: a client that may
+//! begin one session may begin many.
 
-use crate::caller::Caller;
-use crate::http::server::Credential;
 use crate::mcp::limits::Limits;
-use http::request::Parts;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 #[derive(Debug, Default)]
 pub struct Allowances {
-    sessionless: ByWhose,
-    all: ByWhose,
+    sessionless: LimitsByCaller,
+    all: LimitsByCaller,
 }
 
-/// By whoever asks, as long as something of theirs is under way or a session of theirs is there.
+/// By caller, as long as something of theirs is under way or a session of theirs is there.
 #[derive(Debug, Default)]
-struct ByWhose(Mutex<HashMap<String, Weak<Limits>>>);
+struct LimitsByCaller(Mutex<HashMap<String, Weak<Limits>>>);
 
-impl ByWhose {
+impl LimitsByCaller {
     fn of(&self, whose: &str, begin: impl FnOnce() -> Limits) -> Arc<Limits> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(limits) = all.get(whose).and_then(Weak::upgrade) {
@@ -34,14 +31,13 @@ impl ByWhose {
 
 impl Allowances {
     /// For what comes without a session.
-    pub fn of(&self, caller: &Caller, parts: &Parts) -> Arc<Limits> {
-        let whose = whose(caller, parts);
-        self.sessionless.of(&whose, || Limits::of_one(self.all_of(&whose)))
+    pub fn of(&self, whose: &str) -> Arc<Limits> {
+        self.sessionless.of(whose, || Limits::of_one(self.all_of(whose)))
     }
 
     /// For a session, which keeps them.
-    pub fn of_session(&self, caller: &Caller, parts: &Parts) -> Arc<Limits> {
-        Arc::new(Limits::of_one(self.all_of(&whose(caller, parts))))
+    pub fn of_session(&self, whose: &str) -> Arc<Limits> {
+        Arc::new(Limits::of_one(self.all_of(whose)))
     }
 
     fn all_of(&self, whose: &str) -> Arc<Limits> {
@@ -49,27 +45,19 @@ impl Allowances {
     }
 }
 
-/// Holders of tokens have each their own. All others have one together: a credential that is not semel's can be made up
-/// anew for each request.
-fn whose(caller: &Caller, parts: &Parts) -> String {
-    match parts.extensions.get() {
-        Some(Credential::Holder(_)) => caller.whose(),
-        Some(Credential::Passed(_) | Credential::None) | None => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::server::Holder;
-    use semel_ledger::tokens::AccessScope;
+    use crate::caller::Caller;
+    use crate::http::server::{Credential, Holder};
+    use crate::mcp::serve::http::request::limits_of;
+    use semel_ledger::tokens::Scope;
 
     fn asks(allowances: &Allowances, principal: &str, credential: Credential) -> Arc<Limits> {
-        let (caller, parts) = request(principal, credential);
-        allowances.of(&caller, &parts)
+        allowances.of(&whose(principal, &credential))
     }
 
-    fn request(principal: &str, credential: Credential) -> (Caller, Parts) {
+    fn whose(principal: &str, credential: &Credential) -> String {
         let caller = Caller {
             tenant: "t".into(),
             principal: principal.into(),
@@ -77,9 +65,7 @@ mod tests {
             surrounding_run: None,
             token: None,
         };
-        let mut parts = http::Request::new(()).into_parts().0;
-        parts.extensions.insert(credential);
-        (caller, parts)
+        limits_of(&caller, Some(credential))
     }
 
     fn holder_named(name: &str) -> Credential {
@@ -90,10 +76,7 @@ mod tests {
     #[test]
     fn the_sessions_of_one_principal_are_bounded_together() {
         let allowances = Allowances::default();
-        let session = |name: &str, credential: Credential| {
-            let (caller, parts) = request(name, credential);
-            allowances.of_session(&caller, &parts)
-        };
+        let session = |name: &str, credential: Credential| allowances.of_session(&whose(name, &credential));
         let calls = |limits: &Arc<Limits>| std::iter::from_fn(|| limits.call().ok()).collect::<Vec<_>>();
         let first = calls(&session("ann", holder_named("ann")));
         let more: Vec<_> = (0..100).flat_map(|_| calls(&session("ann", holder_named("ann")))).collect();

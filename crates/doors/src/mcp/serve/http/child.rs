@@ -1,33 +1,34 @@
 //! A server on standard input and output, offered over HTTP: one process for all clients of an era.
 
-use super::owner::Owner;
-use super::relay::{Hears, Relay, Renamed};
+use super::relay::{Relay, RenamedRequest};
+use super::request::{ClientRequest, Owner, unfinished};
 use super::sessions::Sessions;
 use super::stream::{CallStream, WAITING_BYTES_MAX};
-use super::{Asks, respond, validate};
-use crate::call_options::CallOptions;
-use crate::caller::Caller;
+use super::{respond, validate};
+use crate::services::Services;
 use crate::http::body::Piped;
 use crate::http::server::problem;
-use crate::mcp::classify;
-use crate::mcp::connection::Connection;
-use crate::mcp::door::{Door, Given, Route};
+use crate::mcp::connection::ClientConnection;
 use crate::mcp::era;
 use crate::mcp::frame::Frame;
+use crate::mcp::guard::ClientAnswer;
+use crate::mcp::id::Id;
 use crate::mcp::limits::Limits;
 use crate::mcp::link::child::ChildOutput;
-use crate::mcp::link::remote::SESSION;
-use crate::mcp::link::{Exchanged, Outgoing};
-use crate::mcp::message::{Id, Kind, Message, text};
-use crate::mcp::own_tools;
-use crate::mcp::serve::watched::{Inspection, Watched, call_without_id};
+use crate::mcp::link::remote::headers::SESSION;
+use crate::mcp::link::request::LinkRequest;
+use crate::mcp::listing;
+use crate::mcp::message::{Message, MessageKind, text};
+use crate::mcp::route::GuardedCall;
+use crate::mcp::serve::answer_check::{AnswerCheck, CheckedAnswer};
+use crate::mcp::serve::dispatch::{ClientSide, Dispatcher, OwnAnswer, PassedRequest};
 use crate::mcp::server::Server;
-use crate::mcp::tasks;
+use crate::mcp::tools::Tools;
+use crate::mcp::version;
 use crate::wire::members::{Members, quoted};
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
-use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,58 +42,38 @@ const GREETING_TAKES_MAX: Duration = Duration::from_secs(120);
 /// together as its largest calls may take.
 const LISTENING_BYTES_MAX: usize = 128 << 10;
 
-/// A server that does not read is not sent more than it has waiting, so that whoever gives up leaves nothing behind.
+/// A server that does not read is not sent more than it has waiting, so that a client that gives up leaves nothing
+/// behind.
 const ROOM_IS_LOOKED_FOR_EVERY: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
-pub struct Child {
+pub struct ChildServer {
     server: Arc<Server>,
     relay: Arc<Relay>,
     sessions: Sessions,
-    tongue: Tongue,
-    /// Its answer when semel introduced itself.
-    hello: tokio::sync::OnceCell<Result<Hello, String>>,
+    era: ChildEra,
+    /// Its answer when semel introduced itself, for every client.
+    hello: tokio::sync::OnceCell<Result<String, String>>,
 }
 
 /// The era in which a process is spoken to: servers of both settle on one with the first message of a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tongue {
+pub enum ChildEra {
     Session,
     Stateless,
     /// The first if it speaks it, else the second: for questions of semel's own.
     Either,
 }
 
-#[derive(Debug, Clone)]
-enum Hello {
-    /// The result of `initialize`, for every client.
-    Session {
-        result: String,
-    },
-    Stateless,
-}
-
-/// One client's request.
-struct Asked<'a> {
-    door: &'a Arc<Door>,
-    caller: Caller,
-    options: CallOptions,
-    /// Of all requests of this caller that stand alone.
-    limits: Arc<Limits>,
-    owner: Owner,
-    headers: HeaderMap,
-}
-
-impl Child {
-    pub fn new(server: Arc<Server>, output: ChildOutput, tongue: Tongue) -> std::io::Result<Arc<Child>> {
-        let relay = Arc::new(Relay::default());
-        relay.knows(Arc::clone(&server));
-        output.listen(Hears(Arc::clone(&relay)))?;
-        Ok(Arc::new(Child {
+impl ChildServer {
+    pub fn new(server: Arc<Server>, output: ChildOutput, era: ChildEra) -> std::io::Result<Arc<ChildServer>> {
+        let relay = Arc::new(Relay::new(Arc::clone(&server)));
+        output.listen(Arc::clone(&relay))?;
+        Ok(Arc::new(ChildServer {
             server,
             relay,
             sessions: Sessions::default(),
-            tongue,
+            era,
             hello: Default::default(),
         }))
     }
@@ -106,141 +87,47 @@ impl Child {
         self.hello().await.map(drop)
     }
 
-    async fn hello(&self) -> Result<&Hello, String> {
+    async fn hello(&self) -> Result<&str, String> {
         let hello = self.hello.get_or_init(|| async {
             match tokio::time::timeout(GREETING_TAKES_MAX, self.introduce()).await {
                 Ok(hello) => hello,
                 Err(_) => Err("it does not answer".to_owned()),
             }
         });
-        hello.await.as_ref().map_err(|why| format!("{} cannot be spoken to: {why}", self.server.name))
+        let refused = |why| format!("{} cannot be spoken to: {why}", self.server.name);
+        hello.await.as_deref().map_err(refused)
     }
 
-    async fn introduce(&self) -> Result<Hello, String> {
-        match self.tongue {
-            Tongue::Session => self.introduce_as(false).await,
-            Tongue::Stateless => self.introduce_as(true).await,
-            Tongue::Either => match self.introduce_as(false).await {
-                Err(_) => self.introduce_as(true).await,
-                hello => hello,
-            },
+    async fn introduce(&self) -> Result<String, String> {
+        match self.era {
+            ChildEra::Session => era::introduce(&self.server, false).await,
+            ChildEra::Stateless => era::introduce(&self.server, true).await,
+            ChildEra::Either => era::introduce_either(&self.server).await,
         }
-    }
-
-    async fn introduce_as(&self, stateless: bool) -> Result<Hello, String> {
-        let result = era::introduce(&self.server, stateless).await?;
-        Ok(match stateless {
-            true => Hello::Stateless,
-            false => Hello::Session { result },
-        })
     }
 
     pub(super) async fn answer(
         self: &Arc<Self>,
-        door: &Arc<Door>,
-        asks: Asks,
+        request: ClientRequest,
         limits: Arc<Limits>,
-        parts: Parts,
         message: Option<Message>,
     ) -> Response {
-        let session = parts.headers.get(SESSION).and_then(|id| id.to_str().ok()).map(str::to_owned);
-        let Asks { caller, options } = asks;
-        let owner = Owner { principal: caller.whose(), session };
-        let asked = Asked { door, caller, options, limits, owner, headers: parts.headers };
-        match (parts.method, message) {
-            (Method::POST, Some(message)) => self.post(asked, message).await,
-            (Method::GET, _) => self.listen(&asked),
-            (Method::DELETE, _) if self.sessions.end(&asked.owner) => Response::new(Body::empty()),
-            (Method::DELETE, _) => no_session(&asked.owner),
+        match (&request.method, message) {
+            (&Method::POST, Some(message)) => {
+                let hello = match self.hello().await {
+                    Ok(hello) => hello.to_owned(),
+                    Err(why) => return respond::unreachable(&why),
+                };
+                let services = Arc::clone(&request.services);
+                let (server, options) = (Arc::clone(&self.server), request.options.clone());
+                let client = ChildClient::new(Arc::clone(self), hello, request, limits, &message);
+                let dispatcher = Dispatcher { client, services, server, options, is_shared: true };
+                dispatcher.dispatch(message).await.unwrap_or_else(respond::own)
+            }
+            (&Method::GET, _) => self.listen(&request.owner),
+            (&Method::DELETE, _) if self.sessions.end(&request.owner) => Response::new(Body::empty()),
+            (&Method::DELETE, _) => respond::own(no_session(&request.owner)),
             _ => problem(StatusCode::METHOD_NOT_ALLOWED, "MCP uses POST, GET and DELETE"),
-        }
-    }
-
-    async fn post(self: &Arc<Self>, asked: Asked<'_>, message: Message) -> Response {
-        let hello = match self.hello().await {
-            Ok(hello) => hello.clone(),
-            Err(why) => return respond::unreachable(&why),
-        };
-        let params = message.params.clone().unwrap_or_default();
-        match (message.kind.clone(), hello) {
-            (Kind::Request { id, method }, hello) => {
-                if let (Hello::Session { .. }, "server/discover") = (&hello, method.as_str()) {
-                    let frame = Frame::refusal(&id, -32601, "this server begins with initialize", None);
-                    return respond::document(StatusCode::NOT_FOUND, &frame);
-                }
-                if let Some(refusal) = era::refusal(&self.server, &id, &method, text(&params)) {
-                    return respond::document(StatusCode::BAD_REQUEST, &refusal);
-                }
-                match hello {
-                    Hello::Session { result } if method == "initialize" => {
-                        self.initialize(asked, &id, text(&params), &result)
-                    }
-                    Hello::Session { .. } => match self.sessions.find(&asked.owner) {
-                        // A header names the run of one request, so such a request stands alone.
-                        Some(connection) if asked.caller.run.is_some() => {
-                            let limits = Arc::clone(&connection.limits);
-                            let connection = Connection::within(asked.caller.clone(), limits);
-                            self.request(asked, id, message, Arc::new(connection)).await
-                        }
-                        Some(connection) => self.request(asked, id, message, connection).await,
-                        None => no_session(&asked.owner),
-                    },
-                    Hello::Stateless => {
-                        if let Some(mismatch) = validate::mirrored(&asked.headers, &message) {
-                            let frame = Frame::refusal(&id, validate::HEADER_MISMATCH, &mismatch, None);
-                            return respond::document(StatusCode::BAD_REQUEST, &frame);
-                        }
-                        let connection = Connection::within(asked.caller.clone(), Arc::clone(&asked.limits));
-                        self.request(asked, id, message, Arc::new(connection)).await
-                    }
-                }
-            }
-            (Kind::Notification { method }, _) if method == "notifications/cancelled" => {
-                self.cancel(&asked, text(&params));
-                accepted()
-            }
-            (Kind::Notification { method }, _) if method == "tools/call" => {
-                respond::document(StatusCode::BAD_REQUEST, &call_without_id())
-            }
-            // Semel has introduced itself, has no roots, and lets the server ask nothing: there is nobody to tell.
-            (Kind::Notification { method }, _) if UNTOLD.contains(&method.as_str()) => accepted(),
-            (Kind::Response { .. }, _) => accepted(),
-            (Kind::Notification { .. }, _) => {
-                let words = "semel passed nothing on: many clients share this server, and one of them cannot speak \
-                             for all";
-                respond::document(StatusCode::BAD_REQUEST, &Frame::complaint(-32601, words))
-            }
-        }
-    }
-
-    /// Every client gets what the server said to semel, and a session of its own.
-    fn initialize(&self, asked: Asked<'_>, id: &Id, params: &str, result: &str) -> Response {
-        let result = offered(asked.door.hello(&self.server, "initialize", result), result);
-        let frame = Frame::result(id, Frame::from(in_version(params, &result)));
-        let mut response = respond::document(StatusCode::OK, &frame);
-        let session = self.sessions.begin(asked.caller, asked.limits);
-        if let Ok(session) = HeaderValue::try_from(session) {
-            response.headers_mut().insert(SESSION, session);
-        }
-        response
-    }
-
-    /// The client no longer waits. What is guarded goes on all the same.
-    fn cancel(&self, asked: &Asked<'_>, params: &str) {
-        let Some(params) = Members::parse(params) else { return };
-        let Some(id) = params.get("requestId").and_then(Id::from_json) else { return };
-        let is_guarded = match self.sessions.find(&asked.owner) {
-            Some(connection) => connection.give_up(&id),
-            // Two clients of one principal may use the same id, so the answer still goes to the one that reads.
-            None => asked.limits.guarded.has(&asked.owner.principal, &id),
-        };
-        if is_guarded {
-            return;
-        }
-        if let Some((own, stream)) = self.relay.under_way(&name_of(&asked.owner), &id) {
-            // A server that obeys says nothing more to it.
-            stream.end(None);
-            self.tell_cancelled(&own, params.clone());
         }
     }
 
@@ -248,151 +135,50 @@ impl Child {
         params.set("requestId", own.as_json().to_owned());
         let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#);
         if let Ok(message) = Message::parse(Bytes::from(text)) {
-            self.server.link.pass(message);
+            self.server.link.pass(message, false);
         }
     }
 
     fn is_stateless(&self) -> bool {
-        matches!(self.hello.get(), Some(Ok(Hello::Stateless)))
-    }
-
-    async fn request(
-        self: &Arc<Self>,
-        asked: Asked<'_>,
-        id: Id,
-        message: Message,
-        connection: Arc<Connection>,
-    ) -> Response {
-        let listens = message.method() == Some("subscriptions/listen");
-        let stream = CallStream::within(if listens { LISTENING_BYTES_MAX } else { WAITING_BYTES_MAX });
-        let stream = Arc::new(stream);
-        let own = self.server.next_id();
-        let Some(renamed) = self.relay.rename(own, &message, &name_of(&asked.owner), &stream) else {
-            let frame = Frame::refusal(&id, -32600, "semel passed nothing on: it is not a request", None);
-            return respond::document(StatusCode::BAD_REQUEST, &frame);
-        };
-        if message.method() == Some("tools/call") {
-            let params = message.params.clone().unwrap_or_default();
-            let tools = self.server.tools(&era::meta_of(text(&params))).await;
-            // The gate names its requests itself; the client's own id is what it answers to.
-            let Asked { door, options, .. } = &asked;
-            match door.route(&id, &renamed.message, &self.server, &connection, &tools, options) {
-                Route::Pass => {}
-                Route::Answer(frame) => return respond::document(StatusCode::OK, &frame),
-                Route::Own(call) => {
-                    let frame = own_tools::answer(asked.door, &self.server, &connection, &call).await;
-                    return respond::document(StatusCode::OK, &frame);
-                }
-                Route::Guard(mut guarded) => {
-                    guarded.token = asked.caller.token.clone();
-                    let working = asked.door.services.in_flight.begin();
-                    let (door, ending) = (Arc::clone(asked.door), Arc::clone(&stream));
-                    tokio::spawn(async move {
-                        tokio::select! {
-                            given = door.guard(*guarded) => ending.end(given),
-                            // Some clients wait for ever on a stream that ends without an answer.
-                            () = door.services.in_flight.given_up() => ending.end(Some(Given::plain(unfinished(&id)))),
-                        }
-                        drop((renamed, working));
-                    });
-                    return respond::call_soon(stream.reader(), &asked.headers).await;
-                }
-            }
-        }
-        if message.method().is_some_and(|method| UNSHARED.contains(&method)) {
-            let words = "many clients share this server, and none of them may say this for all";
-            return respond::document(StatusCode::OK, &Frame::refusal(&id, -32601, words, None));
-        }
-        let whose = connection.caller.whose();
-        let params = message.params.clone().unwrap_or_default();
-        let of_another = tasks::task_of(message.method().unwrap_or_default(), text(&params))
-            .is_some_and(|task| !self.server.tasks().is_of(&whose, &task));
-        if of_another {
-            let frame = Frame::refusal(&id, -32602, "there is no such task", None);
-            return respond::document(StatusCode::OK, &frame);
-        }
-        let place = match listens {
-            true => connection.limits.listening(),
-            false => connection.limits.passing(),
-        };
-        let Ok(place) = place else {
-            let frame = Frame::refusal(&id, -32603, "too many requests wait for this server", None);
-            return respond::document(StatusCode::OK, &frame);
-        };
-        let reader = stream.reader();
-        let (this, door, ending) = (Arc::clone(self), Arc::clone(asked.door), stream);
-        tokio::spawn(async move {
-            let _place = place;
-            let (own, sent) = (renamed.own.clone(), AtomicBool::new(false));
-            let passed = async {
-                while !this.server.link.has_room() {
-                    tokio::time::sleep(ROOM_IS_LOOKED_FOR_EVERY).await;
-                }
-                sent.store(true, Ordering::Relaxed);
-                this.pass(&door, &id, renamed, whose).await
-            };
-            tokio::select! {
-                biased;
-                given = passed => ending.end(Some(given)),
-                () = ending.ended() => {}
-                // In this era whoever closes the stream cancels the request. In the other one it goes on.
-                () = ending.left(), if this.is_stateless() => {
-                    if sent.load(Ordering::Relaxed) {
-                        this.tell_cancelled(&own, Members::default());
-                    }
-                }
-                () = door.services.in_flight.given_up() => ending.end(Some(Given::plain(unfinished(&id)))),
-            }
-        });
-        respond::call_soon(reader, &asked.headers).await
+        self.era == ChildEra::Stateless
     }
 
     /// Passes a request on under its own name, and gives its answer the client's.
-    async fn pass(&self, door: &Door, id: &Id, renamed: Renamed, whose: String) -> Given {
-        let method = renamed.message.method().unwrap_or_default().to_owned();
-        let params = renamed.message.params.clone().unwrap_or_default();
+    async fn exchange(
+        &self,
+        services: &Arc<Services>,
+        id: &Id,
+        renamed: RenamedRequest,
+        check: AnswerCheck,
+    ) -> ClientAnswer {
         let frame = Frame::from(renamed.message.bytes.clone());
-        let outgoing = Outgoing { id: renamed.own.clone(), frame, last_moment: None };
-        let answer = match self.server.link.exchange(outgoing).await {
-            Exchanged::Reply(answer) => answer,
-            Exchanged::Refused(why)
-            | Exchanged::Unclear(why)
-            | Exchanged::NeverSent(why)
-            | Exchanged::Lost(why) => {
+        let outgoing = LinkRequest { id: renamed.own.clone(), frame, last_moment: None, is_read: false };
+        let answer = match self.server.link.exchange(outgoing).await.into_reply() {
+            Ok(answer) => answer,
+            Err(why) => {
                 let words = format!("semel has no answer from {}: {why}", self.server.name);
-                return Given::plain(Frame::refusal(id, -32603, &words, None));
+                return ClientAnswer::plain(Frame::refusal(id, -32603, &words, None));
             }
         };
         let body = answer.body.as_ref().map_or("null", text);
-        let edited = |result: String| given_under(id, &answer, Some(Frame::from(result)));
-        let failed = matches!(answer.kind, Kind::Response { failed: true, .. });
-        if let ("tasks/list", false) = (method.as_str(), failed) {
-            let own = |task: &str| self.server.tasks().is_of(&whose, task);
-            return edited(tasks::listing_of(body, own).unwrap_or_else(|| r#"{"tasks":[]}"#.to_owned()));
-        }
-        if let ("tools/call", Some(task)) = (method.as_str(), classify::task_in(body)) {
-            self.server.tasks().belongs(&tasks::Name { whose: whose.clone(), id: task });
-        }
-        let watched = Watched::of(&method, &params, || whose);
-        let Inspection { result, telling } =
-            watched.answered(door, &self.server, if failed { Err(body) } else { Ok(body) });
-        let result = match (method.as_str(), failed) {
-            ("server/discover", false) => Some(offered(result, body)),
-            _ => result,
-        };
-        Given { telling, ..given_under(id, &answer, result.map(Frame::from)) }
+        let failed = matches!(answer.kind, MessageKind::Response { failed: true, .. });
+        let CheckedAnswer { result, task_end } =
+            check.check(services, &self.server, if failed { Err(body) } else { Ok(body) });
+        let frame = answer.edited(Some(id), result.map(Frame::from));
+        let unreadable = || Frame::refusal(id, -32603, "semel cannot read the server's answer", None);
+        ClientAnswer { task_end, ..ClientAnswer::plain(frame.unwrap_or_else(unreadable)) }
     }
 
     /// A stream for what the server tells everybody.
-    fn listen(&self, asked: &Asked<'_>) -> Response {
+    fn listen(&self, owner: &Owner) -> Response {
         if self.is_stateless() {
             return problem(
                 StatusCode::METHOD_NOT_ALLOWED,
                 "this server is stateless; it has no such stream",
             );
         }
-        if self.sessions.find(&asked.owner).is_none() {
-            return no_session(&asked.owner);
+        if self.sessions.find(owner).is_none() {
+            return respond::own(no_session(owner));
         }
         let mut news = self.relay.news.subscribe();
         let (writer, piped) = Piped::new();
@@ -419,38 +205,151 @@ impl Child {
     }
 }
 
-/// Notifications of clients that say nothing about a process that many share.
-const UNTOLD: [&str; 3] =
-    ["notifications/initialized", "notifications/roots/list_changed", "notifications/progress"];
+/// One client's message to a process that many clients share.
+struct ChildClient {
+    child: Arc<ChildServer>,
+    hello: String,
+    request: ClientRequest,
+    /// Of all requests of this caller that stand alone.
+    limits: Arc<Limits>,
+    stream: Arc<CallStream>,
+    /// A request goes out under a name of semel's own.
+    renamed: Option<RenamedRequest>,
+    listens: bool,
+}
 
-/// Requests that change what the server tells its one client, which is semel.
-const UNSHARED: [&str; 3] = ["logging/setLevel", "resources/subscribe", "resources/unsubscribe"];
+impl ChildClient {
+    fn new(
+        child: Arc<ChildServer>,
+        hello: String,
+        request: ClientRequest,
+        limits: Arc<Limits>,
+        message: &Message,
+    ) -> ChildClient {
+        let listens = message.method() == Some("subscriptions/listen");
+        let stream = CallStream::within(if listens { LISTENING_BYTES_MAX } else { WAITING_BYTES_MAX });
+        let stream = Arc::new(stream);
+        let own = child.server.next_id();
+        let renamed = child.relay.rename(own, message, &name_of(&request.owner), &stream);
+        ChildClient { child, hello, request, limits, stream, renamed, listens }
+    }
+}
 
-/// A server's introduction, without the abilities that it cannot offer to many: its log, and subscriptions.
-fn offered(changed: Option<String>, result: &str) -> String {
-    let result = changed.unwrap_or_else(|| result.to_owned());
-    let without = |result: &str| {
-        let mut members = Members::parse(result)?;
-        let mut capabilities = Members::parse(members.get("capabilities")?)?;
-        let logs = capabilities.remove("logging");
-        let mut resources = capabilities.object("resources");
-        let subscribes = resources.remove("subscribe");
-        if subscribes {
-            let resources = resources.to_string();
-            capabilities.set("resources", resources);
+impl ClientSide for ChildClient {
+    type Reply = Response;
+
+    async fn check_era(&self, id: &Id, method: &str, params: &str) -> Result<(), OwnAnswer> {
+        if method == "server/discover" && !self.child.is_stateless() {
+            let frame = Frame::refusal(id, -32601, "this server begins with initialize", None);
+            return Err(OwnAnswer::new(StatusCode::NOT_FOUND, frame));
         }
-        if !logs && !subscribes {
+        match era::refusal(&self.child.server, id, method, params) {
+            Some(refusal) => Err(OwnAnswer::new(StatusCode::BAD_REQUEST, refusal)),
+            None => Ok(()),
+        }
+    }
+
+    /// Every client gets what the server said to semel, and a session of its own.
+    fn initialize(&self, id: &Id, params: &str) -> Option<Response> {
+        if self.child.is_stateless() {
             return None;
         }
-        let capabilities = capabilities.to_string();
-        members.set("capabilities", capabilities);
-        Some(members.to_string())
-    };
-    without(&result).unwrap_or(result)
+        let ClientRequest { services, caller, .. } = &self.request;
+        let changed = listing::hello(services, &self.child.server, "initialize", &self.hello, true);
+        let result = in_version(params, changed.as_ref().unwrap_or(&self.hello));
+        let mut response = respond::document(StatusCode::OK, &Frame::result(id, Frame::from(result)));
+        let session = self.child.sessions.begin(caller.clone(), Arc::clone(&self.limits));
+        if let Ok(session) = HeaderValue::try_from(session) {
+            response.headers_mut().insert(SESSION, session);
+        }
+        Some(response)
+    }
+
+    fn connection(&self, id: &Id, message: &Message) -> Result<Arc<ClientConnection>, OwnAnswer> {
+        let owner = &self.request.owner;
+        if !self.child.is_stateless() {
+            let session = self.child.sessions.find(owner).ok_or_else(|| no_session(owner))?;
+            return Ok(self.request.connection(Some(session), &self.limits));
+        }
+        match validate::mirrored(&self.request.headers, message) {
+            Some(mismatch) => {
+                let frame = Frame::refusal(id, validate::HEADER_MISMATCH, &mismatch, None);
+                Err(OwnAnswer::new(StatusCode::BAD_REQUEST, frame))
+            }
+            None => Ok(self.request.connection(None, &self.limits)),
+        }
+    }
+
+    /// The gate names its requests itself; the progress token is the relay's.
+    fn outgoing(&self, message: &Message, _: &Arc<Tools>) -> (Arc<Server>, Message) {
+        let renamed = self.renamed.as_ref().map_or(message, |renamed| &renamed.message);
+        (Arc::clone(&self.child.server), renamed.clone())
+    }
+
+    async fn pass(self, request: PassedRequest) -> Response {
+        let PassedRequest { id, connection, check, .. } = request;
+        let permit = match self.listens {
+            true => connection.limits.listening(),
+            false => connection.limits.passing(),
+        };
+        let (Ok(permit), Some(renamed)) = (permit, self.renamed) else {
+            let frame = Frame::refusal(&id, -32603, "too many requests wait for this server", None);
+            return respond::document(StatusCode::OK, &frame);
+        };
+        let reader = self.stream.reader();
+        let (child, services, stream) = (self.child, Arc::clone(&self.request.services), self.stream);
+        tokio::spawn(async move {
+            let _permit = permit;
+            let (own, sent) = (renamed.own.clone(), AtomicBool::new(false));
+            let exchange = async {
+                while !child.server.link.has_room() {
+                    tokio::time::sleep(ROOM_IS_LOOKED_FOR_EVERY).await;
+                }
+                sent.store(true, Ordering::Relaxed);
+                child.exchange(&services, &id, renamed, check).await
+            };
+            tokio::select! {
+                biased;
+                answer = exchange => stream.end(Some(answer)),
+                () = stream.ended() => {}
+                // In this era a client that closes the stream cancels the request. In the other one it goes on.
+                () = stream.left(), if child.is_stateless() => {
+                    if sent.load(Ordering::Relaxed) {
+                        child.tell_cancelled(&own, Members::default());
+                    }
+                }
+                () = services.in_flight.given_up() => stream.end(Some(unfinished(&id))),
+            }
+        });
+        respond::answer_soon(reader, &self.request.headers).await
+    }
+
+    /// Nothing but a cancel is passed on for one of many.
+    async fn forward(self, message: Message, cancels: Option<Id>) -> Response {
+        let under_way = cancels.and_then(|id| self.child.relay.under_way(&name_of(&self.request.owner), &id));
+        if let Some((own, stream)) = under_way {
+            // A server that obeys says nothing more to it.
+            stream.end(None);
+            let params = Members::parse(message.params.as_ref().map_or("{}", text)).unwrap_or_default();
+            self.child.tell_cancelled(&own, params);
+        }
+        respond::own(OwnAnswer::accepted())
+    }
+
+    async fn guard(self, guarded: Box<GuardedCall>) -> Response {
+        let reader = self.stream.reader();
+        self.request.guard(guarded, self.stream, self.renamed);
+        respond::answer_soon(reader, &self.request.headers).await
+    }
+
+    fn give_up(&self, id: &Id) -> bool {
+        let session = self.child.sessions.find(&self.request.owner);
+        self.request.give_up(session, &self.limits, id)
+    }
 }
 
 /// Versions of the era of sessions, oldest first.
-const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", era::SESSION];
+const SESSION_VERSIONS: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", version::SESSION];
 
 /// A client is answered in the version that it asked for, if that is none that the server is too old for: what came
 /// since is not used towards a client without abilities.
@@ -467,38 +366,16 @@ fn in_version(params: &str, result: &str) -> String {
     }
 }
 
-/// A server's answer under the client's id, with another result if it is to have one.
-fn given_under(id: &Id, answer: &Message, result: Option<Frame>) -> Given {
-    let frame = answer.edited(Some(id), result);
-    let unreadable = || Frame::refusal(id, -32603, "semel cannot read the server's answer", None);
-    Given::plain(frame.unwrap_or_else(unreadable))
-}
-
-/// The last word to whoever waits while semel ends.
-fn unfinished(id: &Id) -> Frame {
-    let words =
-        "semel ended before this call did; what became of it is not known yet. Look first, do not repeat it";
-    Frame::refusal(id, -32603, words, None)
-}
-
 /// A name for one client's requests.
 fn name_of(owner: &Owner) -> String {
     format!("{}/{}", owner.principal, owner.session.as_deref().unwrap_or_default())
 }
 
-fn accepted() -> Response {
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::ACCEPTED;
-    response
-}
-
 /// As the protocol says: 404 makes a client begin a new session.
-fn no_session(owner: &Owner) -> Response {
-    match owner.session {
-        Some(_) => respond::document(StatusCode::NOT_FOUND, &Frame::complaint(-32001, "no such session")),
-        None => {
-            let frame = Frame::complaint(-32000, "a session is needed; it begins with initialize");
-            respond::document(StatusCode::BAD_REQUEST, &frame)
-        }
-    }
+fn no_session(owner: &Owner) -> OwnAnswer {
+    let (status, code, words) = match owner.session {
+        Some(_) => (StatusCode::NOT_FOUND, -32001, "no such session"),
+        None => (StatusCode::BAD_REQUEST, -32000, "a session is needed; it begins with initialize"),
+    };
+    OwnAnswer::new(status, Frame::complaint(code, words))
 }

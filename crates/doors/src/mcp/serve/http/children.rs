@@ -1,31 +1,29 @@
 //! One server on standard input and output, spoken to in both eras of the protocol.
 
-use super::Asks;
 use super::allowances::Allowances;
-use super::child::Child;
-use super::incoming::Incoming;
-use crate::mcp::door::Door;
-use crate::mcp::era;
+use super::child::ChildServer;
+use super::message_reader::MessageReader;
+use super::request::ClientRequest;
 use crate::mcp::link::Link;
 use crate::mcp::message::{Message, text};
+use crate::mcp::version;
 use axum::body::Body;
 use axum::response::Response;
 use http::Method;
-use http::request::Parts;
 use std::sync::Arc;
 
 /// A process for each era: a server of both settles on one with the first message of a pipe.
 #[derive(Debug)]
 pub struct Children {
-    session: Arc<Child>,
-    stateless: Arc<Child>,
-    incoming: Incoming,
+    session: Arc<ChildServer>,
+    stateless: Arc<ChildServer>,
+    messages: MessageReader,
     allowances: Allowances,
 }
 
 impl Children {
-    pub fn new(session: Arc<Child>, stateless: Arc<Child>) -> Children {
-        Children { session, stateless, incoming: Incoming::default(), allowances: Allowances::default() }
+    pub fn new(session: Arc<ChildServer>, stateless: Arc<ChildServer>) -> Children {
+        Children { session, stateless, messages: MessageReader::default(), allowances: Allowances::default() }
     }
 
     /// Introduces semel to both, and ends the one that does not speak its era. `Err`: neither does.
@@ -39,10 +37,10 @@ impl Children {
         greeted.0.or(greeted.1)
     }
 
-    /// How the one of them that clients speak to ended, if it did so by itself. It is not started again: what it was
-    /// sent last is then nobody's to repeat.
+    /// How the one of them that clients speak to ended, if it did so by itself. It is not started again: its
+    /// last requests are not to be repeated.
     pub async fn end(&self) -> String {
-        let end = async |child: &Child| match (&child.server().link, child.greet().await) {
+        let end = async |child: &ChildServer| match (&child.server().link, child.greet().await) {
             (Link::Child(link), Ok(())) => match link.exit().await {
                 Some(status) if !link.is_closed() => status.to_string(),
                 _ => std::future::pending().await,
@@ -55,11 +53,10 @@ impl Children {
         }
     }
 
-    pub async fn answer(&self, door: &Arc<Door>, asks: Asks, parts: Parts, body: Body) -> Response {
-        let caller = &asks.caller;
-        let message = match parts.method == Method::POST {
+    pub async fn answer(&self, request: ClientRequest, body: Body) -> Response {
+        let message = match request.method == Method::POST {
             false => None,
-            true => match self.incoming.read(&caller.whose(), &parts.headers, body).await {
+            true => match self.messages.read(&request.owner.principal, &request.headers, body).await {
                 Ok(message) => Some(message),
                 Err(refused) => return *refused,
             },
@@ -75,14 +72,14 @@ impl Children {
         };
         // A session and its limits begin together.
         let limits = match message.as_ref().and_then(Message::method) == Some("initialize") {
-            true => self.allowances.of_session(caller, &parts),
-            false => self.allowances.of(caller, &parts),
+            true => self.allowances.of_session(&request.limits_of),
+            false => self.allowances.of(&request.limits_of),
         };
-        child.answer(door, asks, limits, parts, message).await
+        child.answer(request, limits, message).await
     }
 }
 
 fn is_stateless(message: &Message) -> bool {
     let params = message.params.as_ref().map_or("{}", text);
-    message.method() == Some("server/discover") || era::version_of(params).is_some()
+    message.method() == Some("server/discover") || version::version_of(params).is_some()
 }

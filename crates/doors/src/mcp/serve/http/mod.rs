@@ -3,87 +3,72 @@
 mod allowances;
 mod child;
 mod children;
-mod connections;
-mod incoming;
-mod opened;
-mod owner;
+mod message_reader;
 mod relay;
 mod remote;
+mod request;
 mod respond;
 mod sessions;
 mod stream;
 mod validate;
 
-pub use child::{Child, Tongue};
+pub use child::{ChildEra, ChildServer};
 pub use children::Children;
 pub use remote::Remote;
 
-use crate::call_options::CallOptions;
-use crate::caller::Caller;
-use crate::http::server::{caller, problem};
-use crate::mcp::door::Door;
+use crate::services::Services;
+use crate::http::server::problem;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use axum::routing::any;
 use http::{Request, StatusCode};
+use request::ClientRequest;
 use semel_core::ids::Run;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The caller, and its options for semel itself.
-#[derive(Debug)]
-pub struct Asks {
-    pub caller: Caller,
-    pub options: CallOptions,
-}
-
 /// One server that is offered.
 #[derive(Debug)]
-pub struct Offer {
-    pub way: Way,
+pub struct ServerOffer {
+    pub backend: ServerBackend,
     /// The run of calls that name none.
     pub run: Option<Run>,
 }
 
 #[derive(Debug)]
-pub enum Way {
+pub enum ServerBackend {
     Remote(Box<Remote>),
     Child(Arc<Children>),
 }
 
-/// All that is offered, by name.
+/// All servers that are offered, by name.
 #[derive(Debug)]
-pub struct Offers {
-    pub door: Arc<Door>,
-    pub by_name: BTreeMap<String, Offer>,
+pub struct ServerOffers {
+    pub services: Arc<Services>,
+    pub by_name: BTreeMap<String, ServerOffer>,
 }
 
-pub fn router(offers: Arc<Offers>) -> Router {
+pub fn router(offers: Arc<ServerOffers>) -> Router {
     Router::new().route("/mcp/{name}", any(mcp)).with_state(offers)
 }
 
 async fn mcp(
-    State(offers): State<Arc<Offers>>,
+    State(offers): State<Arc<ServerOffers>>,
     Path(name): Path<String>,
     request: Request<Body>,
 ) -> Response {
     let Some(offer) = offers.by_name.get(&name) else {
         return problem(StatusCode::NOT_FOUND, "there is no server of that name; semel.toml has [mcp.NAME]");
     };
-    let (mut parts, body) = request.into_parts();
-    let caller = match caller(offers.door.services.secret(), offer.run.as_ref(), &mut parts) {
-        Ok(caller) => caller,
+    let (parts, body) = request.into_parts();
+    let request = match ClientRequest::read(&offers.services, offer.run.as_ref(), parts) {
+        Ok(request) => request,
         Err(refused) => return *refused,
     };
-    let options = match CallOptions::taken(&mut parts.headers) {
-        Ok(options) => options,
-        Err(bad) => return problem(StatusCode::BAD_REQUEST, &bad.to_string()),
-    };
-    let asks = Asks { caller, options };
-    match &offer.way {
-        Way::Remote(remote) => remote.answer(&offers.door, asks, parts, body).await,
-        Way::Child(child) => child.answer(&offers.door, asks, parts, body).await,
+    match &offer.backend {
+        ServerBackend::Remote(remote) => remote.answer(request, body).await,
+        ServerBackend::Child(children) => children.answer(request, body).await,
     }
 }

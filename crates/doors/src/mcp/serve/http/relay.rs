@@ -6,17 +6,18 @@ use super::stream::CallStream;
 use crate::http::sse::Piece;
 use crate::http::sse::{self, Fields};
 use crate::mcp::frame::Frame;
-use crate::mcp::link::Listener;
-use crate::mcp::link::remote::Told;
-use crate::mcp::message::{Id, Kind, Message, text};
-use crate::mcp::outbox::Outbox;
+use crate::mcp::frame_writer::FrameWriter;
+use crate::mcp::id::Id;
+use crate::mcp::link::remote::ResponseObserver;
+use crate::mcp::link::request::Listener;
+use crate::mcp::message::{Message, MessageKind, text};
 use crate::mcp::server::Server;
 use crate::wire::members::Members;
 use bytes::Bytes;
 use http::HeaderMap;
 use std::collections::HashMap;
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::broadcast;
 
 /// Announcements that wait for a client which does not read them. It then misses the oldest, and lists again anyway.
@@ -26,16 +27,15 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 #[derive(Debug)]
 pub struct Relay {
-    live: Mutex<HashMap<Id, Live>>,
+    live: Mutex<HashMap<Id, RelayedRequest>>,
     /// Announcements to everybody: that one of its listings has changed.
     pub news: broadcast::Sender<Bytes>,
-    /// Set once the server is there; until then it has nobody to speak of.
-    server: OnceLock<Arc<Server>>,
+    server: Arc<Server>,
 }
 
 /// A request that is under way.
 #[derive(Debug)]
-struct Live {
+struct RelayedRequest {
     /// As the client named it.
     id: Id,
     progress_token: Option<String>,
@@ -43,29 +43,23 @@ struct Live {
     stream: Arc<CallStream>,
 }
 
-impl Default for Relay {
-    fn default() -> Self {
-        Relay { live: Mutex::default(), news: broadcast::channel(NEWS_MAX).0, server: OnceLock::new() }
-    }
-}
-
 /// A request under its new name, until it is answered.
 #[derive(Debug)]
-pub struct Renamed {
+pub struct RenamedRequest {
     pub own: Id,
     pub message: Message,
     relay: Arc<Relay>,
 }
 
-impl Drop for Renamed {
+impl Drop for RenamedRequest {
     fn drop(&mut self) {
         self.relay.lock().remove(&self.own);
     }
 }
 
 impl Relay {
-    pub fn knows(&self, server: Arc<Server>) {
-        let _only_once = self.server.set(server);
+    pub fn new(server: Arc<Server>) -> Relay {
+        Relay { live: Mutex::default(), news: broadcast::channel(NEWS_MAX).0, server }
     }
 
     /// Gives a request a name of semel's own: as its progress token, and as its id unless the gate names it.
@@ -75,7 +69,7 @@ impl Relay {
         message: &Message,
         owner: &str,
         stream: &Arc<CallStream>,
-    ) -> Option<Renamed> {
+    ) -> Option<RenamedRequest> {
         let id = message.request_id()?.clone();
         let params = message.params.as_ref().map_or("{}", text);
         let params = Members::parse(params).unwrap_or_default();
@@ -89,9 +83,9 @@ impl Relay {
             Frame::from(params.to_string())
         });
         let message = Message::parse(message.edited(Some(&own), params)?.to_bytes()).ok()?;
-        let live = Live { id, progress_token, owner: owner.to_owned(), stream: Arc::clone(stream) };
+        let live = RelayedRequest { id, progress_token, owner: owner.to_owned(), stream: Arc::clone(stream) };
         self.lock().insert(own.clone(), live);
-        Some(Renamed { own, message, relay: Arc::clone(self) })
+        Some(RenamedRequest { own, message, relay: Arc::clone(self) })
     }
 
     /// The name under which a client's request went out, and where its answer would go. Clients without a session may
@@ -103,7 +97,7 @@ impl Relay {
         found.next().is_none().then(|| (own.clone(), Arc::clone(&live.stream)))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Id, Live>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Id, RelayedRequest>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -126,44 +120,37 @@ impl Relay {
         let params = params.to_string();
         if let Some(mut whole) = Members::parse(text(&message.bytes)) {
             whole.set("params", params);
-            live.stream.opened(&HeaderMap::new());
+            live.stream.on_open(&HeaderMap::new());
             let raw = sse::message(&whole.to_string().into());
-            live.stream.piece(Piece { raw, fields: Fields::default() });
+            live.stream.on_piece(Piece { raw, fields: Fields::default() });
         }
         true
     }
 }
 
-/// Hears what the server says beside its answers.
-#[derive(Debug)]
-pub struct Hears(pub Arc<Relay>);
-
-impl Listener for Hears {
-    fn message(&mut self, message: Message) -> Option<Outbox> {
-        let Hears(relay) = self;
+/// Takes the messages of the server beside its answers.
+impl Listener for Arc<Relay> {
+    fn message(&mut self, message: Message) -> Option<FrameWriter> {
         match &message.kind {
-            Kind::Notification { .. } if relay.belongs(&message) => {}
-            Kind::Notification { method } if method.ends_with("/list_changed") => {
-                if let Some(server) = relay.server.get().filter(|_| method.contains("/tools/")) {
-                    server.tools_changed();
+            MessageKind::Notification { .. } if self.belongs(&message) => {}
+            MessageKind::Notification { method } if method.ends_with("/list_changed") => {
+                if method.contains("/tools/") {
+                    self.server.tools_changed();
                 }
-                // Nobody may be listening.
-                let _unheard = relay.news.send(sse::message(&message.bytes));
+                // There may be no listener.
+                let _unheard = self.news.send(sse::message(&message.bytes));
             }
             // Which client it would be for cannot be told, so the server was told that there is none to ask.
-            Kind::Request { id, .. } => {
+            MessageKind::Request { id, .. } => {
                 let refusal = "semel serves many clients and asks none of them";
-                let frame = crate::mcp::frame::Frame::refusal(id, -32601, refusal, None);
-                let server = relay.server.get();
-                // One that asks without reading what it is told is not told more.
-                if let (Some(server), Ok(message)) =
-                    (server.filter(|server| server.link.has_room()), Message::parse(frame.to_bytes()))
-                {
-                    server.link.pass(message);
+                let frame = Frame::refusal(id, -32601, refusal, None);
+                // A server that asks without reading the refusals gets no more of them.
+                if let (true, Ok(refusal)) = (self.server.link.has_room(), Message::parse(frame.to_bytes())) {
+                    self.server.link.pass(refusal, false);
                 }
             }
             // A log line, or whatever else: it may quote what one client did, and which one that was cannot be told.
-            Kind::Notification { .. } | Kind::Response { .. } => {}
+            MessageKind::Notification { .. } | MessageKind::Response { .. } => {}
         }
         None
     }
@@ -172,9 +159,9 @@ impl Listener for Hears {
         self.stray(&format!("a second answer to the request {id}; the first counts"));
     }
 
-    fn stray(&mut self, line: &str) -> Option<Outbox> {
-        let name = self.0.server.get().map_or("a server", |server| &server.name);
-        let _nobody_listens = writeln!(std::io::stderr(), "semel: {name} says: {}", line.trim_end());
+    fn stray(&mut self, line: &str) -> Option<FrameWriter> {
+        let name = &self.server.name;
+        let _no_log = writeln!(std::io::stderr(), "semel: {name} says: {}", line.trim_end());
         None
     }
 }

@@ -1,17 +1,16 @@
-//! From what a call came to, to an HTTP response.
+//! From the answer of a call to an HTTP response.
 
-use super::stream::{Begun, Next, Reader};
-use crate::delivery::Delivery;
+use super::stream::{StreamItem, StreamReader, StreamStart};
 use crate::http::body::{BodyParts, Piped};
 use crate::http::headers::end_to_end;
 use crate::http::server::on_sent::OnSent;
 use crate::http::server::problem;
 use crate::http::sse;
-use crate::mcp::door::Given;
 use crate::mcp::frame::Frame;
-use crate::mcp::link::remote::{Answered, Form};
+use crate::mcp::guard::ClientAnswer;
+use crate::mcp::link::remote::{RemoteBody, RemoteResponse};
 use crate::mcp::message::NotAMessage;
-use crate::mcp::tasks::Telling;
+use crate::mcp::serve::dispatch::OwnAnswer;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -31,6 +30,18 @@ const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// One message as a document.
 pub fn document(status: StatusCode, frame: &Frame) -> Response {
     with_status(status, HeaderMap::new(), body_of(frame))
+}
+
+/// Semel's own answer to a message that goes no further.
+pub fn own(answer: OwnAnswer) -> Response {
+    match answer.frame {
+        Some(frame) => document(answer.status, &frame),
+        None => {
+            let mut response = Response::new(Body::empty());
+            *response.status_mut() = answer.status;
+            response
+        }
+    }
 }
 
 fn body_of(frame: &Frame) -> Body {
@@ -65,20 +76,20 @@ pub fn stream_headers(mut headers: HeaderMap) -> HeaderMap {
 }
 
 /// The answer of a call, as soon as it begins.
-pub async fn call(mut reader: Reader) -> Response {
-    let begun = reader.begun().await;
-    began(reader, begun)
+pub async fn answer(mut reader: StreamReader) -> Response {
+    let start = reader.start().await;
+    respond(reader, start)
 }
 
 /// The answer of a call that nothing but its end can begin. A client that takes streams has one before that, where the
 /// end is not near: clients give up on a response without headers, and not on a stream.
-pub async fn call_soon(mut reader: Reader, headers: &HeaderMap) -> Response {
+pub async fn answer_soon(mut reader: StreamReader, headers: &HeaderMap) -> Response {
     if !takes_events(headers) {
-        return call(reader).await;
+        return answer(reader).await;
     }
-    match tokio::time::timeout(OPENS_AFTER, reader.begun()).await {
-        Ok(begun) => began(reader, begun),
-        Err(_) => following(reader, HeaderMap::new()),
+    match tokio::time::timeout(OPENS_AFTER, reader.start()).await {
+        Ok(start) => respond(reader, start),
+        Err(_) => stream(reader, HeaderMap::new()),
     }
 }
 
@@ -91,34 +102,35 @@ fn takes_events(headers: &HeaderMap) -> bool {
     })
 }
 
-fn began(reader: Reader, begun: Begun) -> Response {
-    match begun {
-        Begun::Stream(headers) => following(reader, headers),
-        Begun::Whole { given: None, .. } => following(reader, HeaderMap::new()),
-        Begun::Whole { given: Some(given), answered } => whole(given, answered),
+fn respond(reader: StreamReader, start: StreamStart) -> Response {
+    match start {
+        StreamStart::Stream(headers) => stream(reader, headers),
+        StreamStart::Whole { answer: None, .. } => stream(reader, HeaderMap::new()),
+        StreamStart::Whole { answer: Some(answer), response } => whole(answer, response),
     }
 }
 
-fn whole(given: Given, answered: Option<Answered>) -> Response {
-    match answered {
+fn whole(answer: ClientAnswer, response: Option<RemoteResponse>) -> Response {
+    match response {
         // Whatever stands before the server speaks to the client, not to the model: it may ask for a credential.
-        Some(Answered { status, headers, form: Form::Refusal(body) }) if !given.is_success => {
+        Some(RemoteResponse { status, headers, body: RemoteBody::Refusal(body) }) if !answer.is_success => {
             with_status(status, headers, Body::from(body))
         }
-        answered => {
-            let (status, headers) = match answered {
-                Some(Answered { status, headers, form: Form::Document }) => (status, headers),
+        response => {
+            let (status, headers) = match response {
+                Some(RemoteResponse { status, headers, body: RemoteBody::Document }) => (status, headers),
                 _ => (StatusCode::OK, HeaderMap::new()),
             };
-            let mut response = with_status(status, headers, body_of(&given.frame));
-            response.extensions_mut().insert(OnSent::new(parting(given)));
+            let mut response = with_status(status, headers, body_of(&answer.frame));
+            response.extensions_mut().insert(OnSent::new(|| answer.has_left()));
             response
         }
     }
 }
 
-/// Gives a reader's events on, until its end or until nobody reads them. While there are none it says so now and then.
-pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
+/// Gives a reader's events on, until its end or until the client has gone. While there are none it says so now and
+/// then.
+pub fn stream(mut reader: StreamReader, headers: HeaderMap) -> Response {
     let (writer, body) = Piped::new();
     let on_sent = OnSent::default();
     let leaving = on_sent.clone();
@@ -127,23 +139,24 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
             let next = tokio::select! {
                 next = reader.next() => next,
                 () = writer.closed() => return,
-                () = tokio::time::sleep(SIGN_OF_LIFE) => Next::Event(Bytes::from_static(sse::NOTHING_YET)),
+                () = tokio::time::sleep(SIGN_OF_LIFE) => StreamItem::Event(Bytes::from_static(sse::NOTHING_YET)),
             };
             match next {
-                Next::Event(raw) => {
+                StreamItem::Event(raw) => {
                     if writer.send(raw).await.is_err() {
                         return;
                     }
                 }
-                Next::Last(raw, given) => {
-                    // First: with the last part the connection may have everything.
-                    leaving.set(parting(given));
+                StreamItem::Last(raw, answer) => {
+                    // First: with the last part the connection may have everything. Dropped without that, it lets the
+                    // client's next call go on, which waits for the mark.
+                    leaving.set(|| answer.has_left());
                     for part in raw.to_sent() {
                         let _gone = writer.send(part).await;
                     }
                     return;
                 }
-                Next::End => return,
+                StreamItem::End => return,
             }
         }
     });
@@ -151,14 +164,6 @@ pub fn following(mut reader: Reader, headers: HeaderMap) -> Response {
     *response.headers_mut() = stream_headers(headers);
     response.extensions_mut().insert(on_sent);
     response
-}
-
-/// Run once an answer has left. Dropped without that, it lets the client's next call go on, which waits for the mark.
-fn parting(given: Given) -> impl FnOnce() + Send {
-    move || {
-        given.delivery.into_iter().for_each(Delivery::mark);
-        given.telling.into_iter().for_each(Telling::has_left);
-    }
 }
 
 #[cfg(test)]
@@ -172,9 +177,9 @@ mod tests {
         HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(kinds))])
     }
 
-    async fn given(stream: &CallStream, after: Duration) {
+    async fn answer(stream: &CallStream, after: Duration) {
         tokio::time::sleep(after).await;
-        stream.end(Some(Given::plain(Frame::from("{}".to_owned()))));
+        stream.end(Some(ClientAnswer::plain(Frame::from("{}".to_owned()))));
     }
 
     #[tokio::test(start_paused = true)]
@@ -198,9 +203,9 @@ mod tests {
         ] {
             let stream = Arc::new(CallStream::default());
             let headers = taking(kinds);
-            let ends = given(&stream, Duration::from_secs(after));
+            let ends = answer(&stream, Duration::from_secs(after));
             let read = async {
-                let response = call_soon(stream.reader(), &headers).await;
+                let response = answer_soon(stream.reader(), &headers).await;
                 assert_eq!(response.headers()[CONTENT_TYPE], kind, "{kinds} after {after} s");
                 response.into_body().collect().await.expect("it ends").to_bytes()
             };

@@ -4,9 +4,9 @@
 //! from the record.
 
 use crate::http::sse::{self, Piece};
-use crate::mcp::door::Given;
 use crate::mcp::frame::Frame;
-use crate::mcp::link::remote::{Answered, Told};
+use crate::mcp::guard::ClientAnswer;
+use crate::mcp::link::remote::{RemoteResponse, ResponseObserver};
 use bytes::Bytes;
 use http::HeaderMap;
 use std::collections::VecDeque;
@@ -19,18 +19,18 @@ pub const WAITING_BYTES_MAX: usize = 4 << 20;
 #[derive(Debug)]
 pub struct CallStream {
     bytes_max: usize,
-    state: Mutex<State>,
+    state: Mutex<StreamState>,
     changed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct StreamState {
     /// The headers of the server's stream, once it has answered with one.
-    opened: Option<HeaderMap>,
+    headers: Option<HeaderMap>,
     events: VecDeque<Bytes>,
     bytes: usize,
-    answered: Option<Answered>,
-    last: Option<Given>,
+    response: Option<RemoteResponse>,
+    last: Option<ClientAnswer>,
     over: bool,
     has_hole: bool,
     /// The reader has gone.
@@ -39,18 +39,18 @@ struct State {
 
 /// How a call's answer begins.
 #[derive(Debug)]
-pub enum Begun {
+pub enum StreamStart {
     /// With a stream, under these headers.
     Stream(HeaderMap),
     /// It is over already, and was no stream.
-    Whole { given: Option<Given>, answered: Option<Answered> },
+    Whole { answer: Option<ClientAnswer>, response: Option<RemoteResponse> },
 }
 
 /// The next thing that a reader gets.
 #[derive(Debug)]
-pub enum Next {
+pub enum StreamItem {
     Event(Bytes),
-    Last(Frame, Given),
+    Last(Frame, ClientAnswer),
     End,
 }
 
@@ -66,10 +66,10 @@ impl CallStream {
         CallStream { bytes_max, state: Mutex::default(), changed: Notify::new() }
     }
 
-    /// The call is over. `None`: nobody waits for its answer.
-    pub fn end(&self, given: Option<Given>) {
+    /// The call is over. `None`: its client no longer waits for the answer.
+    pub fn end(&self, answer: Option<ClientAnswer>) {
         let mut state = self.lock();
-        state.last = given.filter(|_| !state.left);
+        state.last = answer.filter(|_| !state.left);
         state.over = true;
         drop(state);
         self.changed.notify_waiters();
@@ -85,7 +85,7 @@ impl CallStream {
         self.until(|state| state.left.then_some(())).await;
     }
 
-    async fn until<T>(&self, mut so: impl FnMut(&mut State) -> Option<T>) -> T {
+    async fn until<T>(&self, mut so: impl FnMut(&mut StreamState) -> Option<T>) -> T {
         loop {
             let changed = self.changed.notified();
             let mut changed = std::pin::pin!(changed);
@@ -98,8 +98,8 @@ impl CallStream {
     }
 
     /// There is one.
-    pub fn reader(self: &Arc<Self>) -> Reader {
-        Reader { stream: Arc::clone(self) }
+    pub fn reader(self: &Arc<Self>) -> StreamReader {
+        StreamReader { stream: Arc::clone(self) }
     }
 
     fn push(&self, event: Bytes) {
@@ -118,26 +118,26 @@ impl CallStream {
         self.changed.notify_waiters();
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, StreamState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl StreamState {
     fn drop_events(&mut self) {
         self.events.clear();
         self.bytes = 0;
     }
 }
 
-impl Told for CallStream {
-    fn opened(&self, headers: &HeaderMap) {
-        self.lock().opened.get_or_insert_with(|| headers.clone());
+impl ResponseObserver for CallStream {
+    fn on_open(&self, headers: &HeaderMap) {
+        self.lock().headers.get_or_insert_with(|| headers.clone());
         self.changed.notify_waiters();
     }
 
     /// Without its id, which would make a client ask for the rest of this stream elsewhere.
-    fn piece(&self, piece: Piece) {
+    fn on_piece(&self, piece: Piece) {
         let is_resumable = piece.fields.id.is_some() || piece.fields.retry.is_some();
         match piece.fields.data {
             Some(data) if is_resumable && !data.is_empty() => self.push(sse::message(&data)),
@@ -147,46 +147,50 @@ impl Told for CallStream {
         }
     }
 
-    fn answered(&self, answered: Answered) {
-        self.lock().answered = Some(answered);
+    fn on_response(&self, response: RemoteResponse) {
+        self.lock().response = Some(response);
     }
 }
 
 #[derive(Debug)]
-pub struct Reader {
+pub struct StreamReader {
     stream: Arc<CallStream>,
 }
 
-impl Reader {
-    pub async fn begun(&mut self) -> Begun {
-        let begun = |state: &mut State| {
-            if let Some(headers) = &state.opened {
-                return Some(Begun::Stream(headers.clone()));
+impl StreamReader {
+    pub async fn start(&mut self) -> StreamStart {
+        let start = |state: &mut StreamState| {
+            if let Some(headers) = &state.headers {
+                return Some(StreamStart::Stream(headers.clone()));
             }
-            state.over.then(|| Begun::Whole { given: state.last.take(), answered: state.answered.clone() })
+            state
+                .over
+                .then(|| StreamStart::Whole { answer: state.last.take(), response: state.response.clone() })
         };
-        self.stream.until(begun).await
+        self.stream.until(start).await
     }
 
-    pub async fn next(&mut self) -> Next {
-        let next = |state: &mut State| {
+    pub async fn next(&mut self) -> StreamItem {
+        let next = |state: &mut StreamState| {
             if state.has_hole {
-                return Some(Next::End);
+                return Some(StreamItem::End);
             }
             if let Some(event) = state.events.pop_front() {
                 state.bytes -= event.len();
-                return Some(Next::Event(event));
+                return Some(StreamItem::Event(event));
             }
             state.over.then(|| match state.last.take() {
-                Some(given) => Next::Last(Frame::new(sse::message_in_parts(given.frame.parts())), given),
-                None => Next::End,
+                Some(answer) => {
+                    StreamItem::Last(Frame::new(sse::message_in_parts(answer.frame.parts())), answer)
+                }
+                None => StreamItem::End,
             })
         };
         self.stream.until(next).await
     }
 }
 
-impl Drop for Reader {
+impl Drop for StreamReader {
     fn drop(&mut self) {
         let mut state = self.stream.lock();
         state.left = true;
@@ -208,17 +212,17 @@ mod tests {
         parser.next_piece().unwrap().unwrap()
     }
 
-    fn given(text: &str) -> Option<Given> {
-        Some(Given::plain(Frame::from(text.to_owned())))
+    fn answer(text: &str) -> Option<ClientAnswer> {
+        Some(ClientAnswer::plain(Frame::from(text.to_owned())))
     }
 
-    async fn all(mut reader: Reader) -> String {
+    async fn all(mut reader: StreamReader) -> String {
         let mut read = Vec::new();
         loop {
             match reader.next().await {
-                Next::Event(raw) => read.extend_from_slice(&raw),
-                Next::Last(raw, _) => read.extend_from_slice(&raw.to_bytes()),
-                Next::End => return String::from_utf8(read).unwrap(),
+                StreamItem::Event(raw) => read.extend_from_slice(&raw),
+                StreamItem::Last(raw, _) => read.extend_from_slice(&raw.to_bytes()),
+                StreamItem::End => return String::from_utf8(read).unwrap(),
             }
         }
     }
@@ -227,11 +231,11 @@ mod tests {
     async fn events_are_given_on_without_their_ids_and_the_settled_response_last() {
         let stream = Arc::new(CallStream::default());
         let reader = stream.reader();
-        stream.opened(&HeaderMap::new());
+        stream.on_open(&HeaderMap::new());
         for event in ["id: 1\nretry: 10\ndata:\n\n", "id: 2\ndata: {\"method\":\"n\"}\n\n", ": busy\n"] {
-            stream.piece(piece(event));
+            stream.on_piece(piece(event));
         }
-        stream.end(given(r#"{"id":7}"#));
+        stream.end(answer(r#"{"id":7}"#));
         let expected =
             "event: message\ndata: {\"method\":\"n\"}\n\n: busy\nevent: message\ndata: {\"id\":7}\n\n";
         assert_eq!(all(reader).await, expected);
@@ -241,9 +245,9 @@ mod tests {
     async fn a_call_without_a_stream_is_given_whole() {
         let stream = Arc::new(CallStream::default());
         let mut reader = stream.reader();
-        let waiting = tokio::spawn(async move { reader.begun().await });
-        stream.end(given("{}"));
-        assert!(matches!(waiting.await.unwrap(), Begun::Whole { given: Some(_), answered: None }));
+        let waiting = tokio::spawn(async move { reader.start().await });
+        stream.end(answer("{}"));
+        assert!(matches!(waiting.await.unwrap(), StreamStart::Whole { answer: Some(_), response: None }));
     }
 
     #[tokio::test]
@@ -252,17 +256,20 @@ mod tests {
         let mut reader = stream.reader();
         let event = format!("data: {}\n\n", "x".repeat(400));
         for _ in 0..10 {
-            stream.piece(piece(&event));
-            assert!(matches!(reader.next().await, Next::Event(raw) if raw == event));
+            stream.on_piece(piece(&event));
+            assert!(matches!(reader.next().await, StreamItem::Event(raw) if raw == event));
             assert_eq!(stream.lock().bytes, 0);
         }
-        (0..3).for_each(|_| stream.piece(piece(&event)));
-        assert!(stream.lock().bytes < 1_000 && matches!(reader.next().await, Next::End), "it was too slow");
+        (0..3).for_each(|_| stream.on_piece(piece(&event)));
+        assert!(
+            stream.lock().bytes < 1_000 && matches!(reader.next().await, StreamItem::End),
+            "it was too slow"
+        );
         drop(reader);
         stream.left().await;
-        (0..3).for_each(|_| stream.piece(piece(&event)));
+        (0..3).for_each(|_| stream.on_piece(piece(&event)));
         assert_eq!(stream.lock().bytes, 0);
-        stream.end(given("{}"));
+        stream.end(answer("{}"));
         assert!(stream.lock().last.is_none(), "nobody will take it");
     }
 }

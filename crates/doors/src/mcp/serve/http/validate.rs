@@ -1,6 +1,6 @@
 //! The check that a server of the stateless era owes to HTTP: headers that agree with the body.
 
-use crate::mcp::link::remote::{METHOD, NAME};
+use crate::mcp::link::remote::headers::{METHOD, NAME};
 use crate::mcp::message::{Message, text};
 use crate::wire::members::Members;
 use base64::Engine;

@@ -1,6 +1,6 @@
-//! What messages set off, done in the thread that reads them: between one message and the next it goes on with every
-//! call that can. To hand a call to another thread and its answer back costs two wake-ups, and on a machine with few
-//! processors each costs more than most of what is done.
+//! Tasks of the thread that reads a pipe: between one message and the next it goes on with every call that can. To hand
+//! a call to another thread and its answer back costs two wake-ups, and on a machine with few processors each costs
+//! more than most of the call's own work. Tokio's own standard input would add both: it reads in a thread of its own.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -14,81 +14,81 @@ use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, LocalEnterGuard, LocalSet};
 
 thread_local! {
-    static HAS_ERRANDS: Cell<bool> = const { Cell::new(false) };
-    static IS_UNDER_WAY: Cell<bool> = const { Cell::new(false) };
+    static HAS_LOCAL_TASKS: Cell<bool> = const { Cell::new(false) };
+    static IS_BUSY: Cell<bool> = const { Cell::new(false) };
 }
 
-/// In this thread if it has errands and none is under way, else in the runtime: several are done the faster while
-/// somebody reads on.
-pub fn run(errand: impl Future<Output = ()> + Send + 'static, runtime: &Handle) {
+/// Spawns a task in this thread if it has local tasks and is busy with none, else in the runtime: several are done the
+/// faster while this thread reads on.
+pub fn spawn(task: impl Future<Output = ()> + Send + 'static, runtime: &Handle) {
     // A task is moved several times before it begins, and this is a few kilobytes.
-    let errand = Box::pin(errand);
-    if HAS_ERRANDS.get() && !IS_UNDER_WAY.get() {
-        let under_way = UnderWay::begin();
+    let task = Box::pin(task);
+    if HAS_LOCAL_TASKS.get() && !IS_BUSY.get() {
+        let busy = BusyFlag::set();
         tokio::task::spawn_local(async move {
-            errand.await;
-            drop(under_way);
+            task.await;
+            drop(busy);
         });
     } else {
-        runtime.spawn(errand);
+        runtime.spawn(task);
     }
 }
 
-/// A part of an errand, in the same thread as that.
-pub fn beside<T: Send + 'static>(
+/// Spawns a part of a task, in the same thread as that.
+pub fn spawn_part<T: Send + 'static>(
     part: impl Future<Output = T> + Send + 'static,
     runtime: &Handle,
 ) -> JoinHandle<T> {
     let part = Box::pin(part);
-    if HAS_ERRANDS.get() { tokio::task::spawn_local(part) } else { runtime.spawn(part) }
+    if HAS_LOCAL_TASKS.get() { tokio::task::spawn_local(part) } else { runtime.spawn(part) }
 }
 
-/// The one errand of the thread that began it. It never leaves that.
-struct UnderWay;
+/// Set while the thread that set it has a task. It never leaves that thread.
+struct BusyFlag;
 
-impl UnderWay {
-    fn begin() -> UnderWay {
-        IS_UNDER_WAY.set(true);
-        UnderWay
+impl BusyFlag {
+    fn set() -> BusyFlag {
+        IS_BUSY.set(true);
+        BusyFlag
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for BusyFlag {
     fn drop(&mut self) {
-        IS_UNDER_WAY.set(false);
+        IS_BUSY.set(false);
     }
 }
 
-/// The errands of one thread.
+/// The tasks of one thread.
 #[derive(Debug)]
-pub struct Errands {
+pub struct LocalTasks {
     tasks: LocalSet,
     _within: LocalEnterGuard,
-    bell: Arc<Bell>,
-    /// Has something to read when one can go on that another thread has woken.
+    bell: Arc<TaskBell>,
+    /// Has something to read when a task can go on that another thread has woken.
     pub rings: PipeReader,
 }
 
-/// Rung when an errand can go on.
+/// Rung when a task can go on.
 #[derive(Debug)]
-struct Bell {
+struct TaskBell {
     rung: AtomicBool,
     of: ThreadId,
     wire: PipeWriter,
 }
 
-impl Errands {
+impl LocalTasks {
     /// For the thread that asks.
-    pub fn here() -> io::Result<Errands> {
+    pub fn start() -> io::Result<LocalTasks> {
         let (rings, wire) = io::pipe()?;
         let tasks = LocalSet::new();
-        let bell = Arc::new(Bell { rung: AtomicBool::new(true), of: std::thread::current().id(), wire });
-        HAS_ERRANDS.set(true);
-        Ok(Errands { _within: tasks.enter(), tasks, bell, rings })
+        let bell = Arc::new(TaskBell { rung: AtomicBool::new(true), of: std::thread::current().id(), wire });
+        HAS_LOCAL_TASKS.set(true);
+        Ok(LocalTasks { _within: tasks.enter(), tasks, bell, rings })
     }
 
     /// Goes on with those that can, until none can. Within a runtime.
-    pub fn go_on(&mut self) {
+    pub fn run_ready(&mut self) {
         while self.bell.rung.swap(false, Ordering::AcqRel) {
             let waker = Waker::from(Arc::clone(&self.bell));
             // Whether there are any left does not matter: more may come.
@@ -96,19 +96,19 @@ impl Errands {
         }
     }
 
-    /// What rang is heard.
-    pub fn hear(&mut self) {
+    /// Takes in the rings.
+    pub fn drain_bell(&mut self) {
         let _all_there_is = self.rings.read(&mut [0; 64]);
     }
 }
 
-impl Drop for Errands {
+impl Drop for LocalTasks {
     fn drop(&mut self) {
-        HAS_ERRANDS.set(false);
+        HAS_LOCAL_TASKS.set(false);
     }
 }
 
-impl Wake for Bell {
+impl Wake for TaskBell {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
@@ -131,21 +131,21 @@ mod tests {
     use tokio::runtime::Builder;
     use tokio::sync::oneshot;
 
-    fn has_rung(errands: &Errands, wait: Option<&Timespec>) -> bool {
-        poll(&mut [PollFd::new(&errands.rings, PollFlags::IN)], wait).is_ok_and(|count| count > 0)
+    fn has_rung(tasks: &LocalTasks, wait: Option<&Timespec>) -> bool {
+        poll(&mut [PollFd::new(&tasks.rings, PollFlags::IN)], wait).is_ok_and(|count| count > 0)
     }
 
     #[test]
-    fn an_errand_begins_and_goes_on_here_whoever_wakes_it() {
+    fn a_task_begins_and_goes_on_here_whoever_wakes_it() {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let _within = runtime.enter();
-        let mut errands = Errands::here().unwrap();
+        let mut tasks = LocalTasks::start().unwrap();
         let here = std::thread::current().id();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (tell, told) = oneshot::channel::<()>();
         let (tell_elsewhere, told_elsewhere) = oneshot::channel::<()>();
         let (note, handle) = (Arc::clone(&seen), runtime.handle().clone());
-        let errand = async move {
+        let task = async move {
             let say = |what| note.lock().unwrap().push((what, std::thread::current().id()));
             say("begun");
             told.await.unwrap();
@@ -154,20 +154,20 @@ mod tests {
             say("told elsewhere");
             let later = Arc::clone(&note);
             let part = async move { later.lock().unwrap().push(("a part", std::thread::current().id())) };
-            beside(part, &handle).await.unwrap();
+            spawn_part(part, &handle).await.unwrap();
         };
-        run(errand, runtime.handle());
-        errands.go_on();
+        spawn(task, runtime.handle());
+        tasks.run_ready();
         assert_eq!(*seen.lock().unwrap(), [("begun", here)]);
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         tell.send(()).unwrap();
-        assert!(!has_rung(&errands, Some(&now)), "this thread needs no ring");
-        errands.go_on();
+        assert!(!has_rung(&tasks, Some(&now)), "this thread needs no ring");
+        tasks.run_ready();
         assert_eq!(seen.lock().unwrap().last(), Some(&("told", here)));
         runtime.spawn(async move { tell_elsewhere.send(()).unwrap() });
-        assert!(has_rung(&errands, None), "another thread rings");
-        errands.hear();
-        errands.go_on();
+        assert!(has_rung(&tasks, None), "another thread rings");
+        tasks.drain_bell();
+        tasks.run_ready();
         assert_eq!(seen.lock().unwrap()[2..], [("told elsewhere", here), ("a part", here)]);
     }
 
@@ -175,27 +175,27 @@ mod tests {
     fn a_second_one_at_once_is_the_runtimes() {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let _within = runtime.enter();
-        let mut errands = Errands::here().unwrap();
+        let mut tasks = LocalTasks::start().unwrap();
         let here = std::thread::current().id();
         let (hold, held) = oneshot::channel::<()>();
-        run(async move { held.await.unwrap() }, runtime.handle());
-        let whose = |errands: &mut Errands| {
+        spawn(async move { held.await.unwrap() }, runtime.handle());
+        let whose = |tasks: &mut LocalTasks| {
             let (tell, told) = std::sync::mpsc::channel();
-            run(async move { tell.send(std::thread::current().id()).unwrap() }, runtime.handle());
-            errands.go_on();
+            spawn(async move { tell.send(std::thread::current().id()).unwrap() }, runtime.handle());
+            tasks.run_ready();
             told.recv().unwrap()
         };
-        assert_ne!(whose(&mut errands), here);
+        assert_ne!(whose(&mut tasks), here);
         hold.send(()).unwrap();
-        errands.go_on();
-        assert_eq!(whose(&mut errands), here);
+        tasks.run_ready();
+        assert_eq!(whose(&mut tasks), here);
     }
 
     #[test]
-    fn in_a_thread_without_errands_it_is_the_runtimes() {
+    fn in_a_thread_without_local_tasks_it_is_the_runtimes() {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (tell, told) = oneshot::channel();
-        run(async move { tell.send(std::thread::current().id()).unwrap() }, runtime.handle());
+        spawn(async move { tell.send(std::thread::current().id()).unwrap() }, runtime.handle());
         assert_ne!(runtime.block_on(told).unwrap(), std::thread::current().id());
     }
 }

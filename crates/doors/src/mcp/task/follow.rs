@@ -1,9 +1,9 @@
 //! A tool that answers with a task: its effect is in flight until the task has ended, and semel asks for that itself.
 
-use super::call::ToolCall;
-use super::classify::{By, Handle, Meaning, Reading, TaskEra, read};
-use super::message::{Kind, Message, text};
-use super::server::Server;
+use crate::mcp::call::ToolCall;
+use crate::mcp::classify::{AnswerMeaning, AnswerReading, ReadContext, TaskEra, TaskHandle, read};
+use crate::mcp::message::{Message, MessageKind, text};
+use crate::mcp::server::Server;
 use crate::runtime::RuntimeClock;
 use crate::wire::members::{Members, quoted};
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 /// How often a server that does not say is asked.
 const POLL_EVERY: Duration = Duration::from_secs(1);
-/// Nobody is asked more often, and nobody is left alone for longer, whatever it says.
+/// No server is asked more often, and none is left alone for longer, whatever it says.
 const POLL_BOUNDS: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(60));
 /// How long a task that does not say is followed.
 const LIVES_DEFAULT: Duration = Duration::from_secs(24 * 3600);
@@ -22,26 +22,26 @@ const FAILURES_MAX: usize = 5;
 
 /// A task, and the call that began it.
 #[derive(Debug, Clone, Copy)]
-pub struct Followed<'a> {
+pub struct FollowedTask<'a> {
     pub server: &'a Server,
     pub call: &'a ToolCall,
     /// How its end is read.
-    pub by: By<'a>,
-    pub handle: &'a Handle,
+    pub by: ReadContext<'a>,
+    pub handle: &'a TaskHandle,
 }
 
 /// How a task ended, as far as its server said.
 #[derive(Debug)]
-pub struct End {
-    pub reading: Reading,
+pub struct TaskEnd {
+    pub reading: AnswerReading,
     /// The answer that the call would have had without a task.
     pub response: Option<Message>,
 }
 
-impl Followed<'_> {
-    /// Asks now and then, and at once when somebody has `learnt` the end.
-    pub async fn to_its_end(self, clock: &RuntimeClock, learnt: &Notify) -> End {
-        let Handle { poll_every_ms, lives_ms, id, .. } = self.handle;
+impl FollowedTask<'_> {
+    /// Asks now and then, and at once when the client has `learnt` the end.
+    pub async fn follow(self, clock: &RuntimeClock, learnt: &Notify) -> TaskEnd {
+        let TaskHandle { poll_every_ms, lives_ms, id, .. } = self.handle;
         let every =
             poll_every_ms.map_or(POLL_EVERY, Duration::from_millis).clamp(POLL_BOUNDS.0, POLL_BOUNDS.1);
         let lives = lives_ms.map_or(LIVES_DEFAULT, Duration::from_millis).min(LIVES_DEFAULT);
@@ -61,7 +61,7 @@ impl Followed<'_> {
             match self.ask("tasks/get").await {
                 Some(state) => {
                     failures = 0;
-                    if let Some(ended) = self.ended(&state).await {
+                    if let Some(ended) = self.read_end(&state).await {
                         return ended;
                     }
                 }
@@ -72,7 +72,7 @@ impl Followed<'_> {
     }
 
     /// The task's end, once it has one.
-    async fn ended(self, state: &str) -> Option<End> {
+    async fn read_end(self, state: &str) -> Option<TaskEnd> {
         let handle = self.handle;
         let members = Members::parse(state)?;
         let said = members.text("statusMessage").unwrap_or_default().into_owned();
@@ -86,9 +86,10 @@ impl Followed<'_> {
                 let response =
                     format!(r#"{{"result":{}}}"#, result.unwrap_or_else(|| r#"{"content":[]}"#.into()));
                 Some(match Message::parse(Bytes::from(response)) {
-                    Ok(response) => {
-                        End { reading: self.read(&response), response: Some(response).filter(|_| is_known) }
-                    }
+                    Ok(response) => TaskEnd {
+                        reading: self.read(&response),
+                        response: Some(response).filter(|_| is_known),
+                    },
                     Err(problem) => ambiguous(problem.to_string()),
                 })
             }
@@ -98,7 +99,7 @@ impl Followed<'_> {
                     None => format!(r#"{{"error":{{"code":0,"message":{}}}}}"#, quoted(&said)),
                 };
                 let response = Message::parse(Bytes::from(error)).ok()?;
-                Some(End { reading: self.read(&response), response: Some(response) })
+                Some(TaskEnd { reading: self.read(&response), response: Some(response) })
             }
             // A task that stops half-way may have done half.
             "cancelled" => Some(ambiguous(format!("task {} was cancelled. {said}", handle.id))),
@@ -106,7 +107,7 @@ impl Followed<'_> {
         }
     }
 
-    fn read(self, response: &Message) -> Reading {
+    fn read(self, response: &Message) -> AnswerReading {
         read(response, self.by)
     }
 
@@ -118,11 +119,11 @@ impl Followed<'_> {
             params.set("_meta", meta);
         }
         let answer = self.server.ask(method, &params.to_string()).await.ok()?;
-        let failed = matches!(answer.kind, Kind::Response { failed: true, .. });
+        let failed = matches!(answer.kind, MessageKind::Response { failed: true, .. });
         answer.body.as_ref().filter(|_| !failed).map(|body| text(body).to_owned())
     }
 }
 
-fn ambiguous(line: String) -> End {
-    End { reading: Reading { meaning: Meaning::Ambiguous, line }, response: None }
+fn ambiguous(line: String) -> TaskEnd {
+    TaskEnd { reading: AnswerReading { meaning: AnswerMeaning::Ambiguous, line }, response: None }
 }

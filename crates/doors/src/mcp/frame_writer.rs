@@ -1,5 +1,5 @@
-//! Frames on their way to a pipe. One that the pipe takes at once is written by whoever brings it; all others wait for
-//! a thread of their own, so that a peer that does not read stops nobody else.
+//! Frames on their way to a pipe. One that the pipe takes at once is written by the thread that pushes it; all others
+//! wait for a thread of their own, so that a peer that does not read stops no other.
 
 use super::frame::{Frame, Untouched};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -12,9 +12,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 /// Beyond this, messages that only pass wait for room, and the peer that sends them waits in turn.
 const WAITING_BYTES_MAX: usize = 16 << 20;
 
-/// The fate of a frame.
+/// The result of writing a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fate {
+pub enum WriteResult {
     /// The pipe took its last byte.
     Written,
     /// Not one byte of it left, for this reason.
@@ -23,50 +23,50 @@ pub enum Fate {
     Torn(String),
 }
 
-type Told = Box<dyn FnOnce(Fate) + Send>;
-type Hindrance = Box<dyn FnOnce() -> Option<String> + Send>;
+type OnWritten = Box<dyn FnOnce(WriteResult) + Send>;
+type LastCheck = Box<dyn FnOnce() -> Option<String> + Send>;
 
-/// A frame with what is asked before it is written, and who is told afterwards.
-pub struct Parcel {
+/// A frame with a last check before it is written, and what happens afterwards.
+pub struct QueuedFrame {
     frame: Frame,
-    hindrance: Option<Hindrance>,
-    told: Option<Told>,
+    last_check: Option<LastCheck>,
+    on_written: Option<OnWritten>,
 }
 
-impl Parcel {
-    pub fn of(frame: Frame) -> Parcel {
-        Parcel { frame, hindrance: None, told: None }
+impl QueuedFrame {
+    pub fn of(frame: Frame) -> QueuedFrame {
+        QueuedFrame { frame, last_check: None, on_written: None }
     }
 
     /// Asked at the last moment: a reason not to write it any more.
     #[must_use]
-    pub fn unless(mut self, hindrance: impl FnOnce() -> Option<String> + Send + 'static) -> Parcel {
-        self.hindrance = Some(Box::new(hindrance));
+    pub fn unless(mut self, last_check: impl FnOnce() -> Option<String> + Send + 'static) -> QueuedFrame {
+        self.last_check = Some(Box::new(last_check));
         self
     }
 
     #[must_use]
-    pub fn then(mut self, told: impl FnOnce(Fate) + Send + 'static) -> Parcel {
-        self.told = Some(Box::new(told));
+    pub fn then(mut self, on_written: impl FnOnce(WriteResult) + Send + 'static) -> QueuedFrame {
+        self.on_written = Some(Box::new(on_written));
         self
     }
 
-    fn tell(&mut self, fate: Fate) {
-        if let Some(told) = self.told.take() {
-            told(fate);
+    fn tell(&mut self, result: WriteResult) {
+        if let Some(on_written) = self.on_written.take() {
+            on_written(result);
         }
     }
 }
 
-impl fmt::Debug for Parcel {
+impl fmt::Debug for QueuedFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Parcel").field("bytes", &self.frame.len()).finish_non_exhaustive()
+        f.debug_struct("QueuedFrame").field("bytes", &self.frame.len()).finish_non_exhaustive()
     }
 }
 
 #[derive(Debug, Default)]
-struct Queue {
-    parcels: VecDeque<Parcel>,
+struct FrameQueue {
+    frames: VecDeque<QueuedFrame>,
     bytes: usize,
     /// No more is taken; what waits is still written.
     closed: bool,
@@ -77,28 +77,28 @@ struct Queue {
     watchers: usize,
 }
 
-impl Queue {
+impl FrameQueue {
     fn has_room(&self) -> bool {
         self.bytes <= WAITING_BYTES_MAX || self.broken.is_some()
     }
 
-    /// Whether the end of a write is news to somebody. Nearly always it is not, and waking a thread for nothing costs
-    /// more than the write did.
+    /// Whether a thread waits for the end of a write. Nearly always none does, and waking one for nothing costs more
+    /// than the write did.
     fn is_awaited(&self) -> bool {
-        self.watchers > 0 || !self.parcels.is_empty() || self.closed || self.broken.is_some()
+        self.watchers > 0 || !self.frames.is_empty() || self.closed || self.broken.is_some()
     }
 }
 
-struct Shared {
-    queue: Mutex<Queue>,
+struct WriterState {
+    queue: Mutex<FrameQueue>,
     changed: Condvar,
-    /// Of whoever has set `writing`; nobody else waits for it.
+    /// Used by the thread that has set `writing`; no other waits for it.
     pipe: Mutex<Option<Box<dyn Pipe>>>,
 }
 
-impl fmt::Debug for Shared {
+impl fmt::Debug for WriterState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("queue", &self.queue).finish_non_exhaustive()
+        f.debug_struct("WriterState").field("queue", &self.queue).finish_non_exhaustive()
     }
 }
 
@@ -129,10 +129,10 @@ impl<P: Write + AsFd + Send + 'static> Pipe for P {
     }
 }
 
-/// Writes to a pipe that whoever started this process has made non-blocking as if it were not.
-struct Patient<'p>(&'p mut dyn Pipe);
+/// Writes to a pipe as if it blocked, also where the process that started this one has made it non-blocking.
+struct BlockingPipe<'p>(&'p mut dyn Pipe);
 
-impl Patient<'_> {
+impl BlockingPipe<'_> {
     fn until_taken<T>(&mut self, mut write: impl FnMut(&mut dyn Pipe) -> io::Result<T>) -> io::Result<T> {
         loop {
             match write(self.0) {
@@ -143,7 +143,7 @@ impl Patient<'_> {
     }
 }
 
-impl Write for Patient<'_> {
+impl Write for BlockingPipe<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.until_taken(|pipe| pipe.write(bytes))
     }
@@ -159,23 +159,23 @@ impl Write for Patient<'_> {
 
 /// The way to one pipe. Clones are the same way.
 #[derive(Debug, Clone)]
-pub struct Outbox(Arc<Shared>);
+pub struct FrameWriter(Arc<WriterState>);
 
-impl Outbox {
+impl FrameWriter {
     /// Starts the thread that writes. It ends, and closes the pipe, when the box is closed and empty.
-    pub fn into(pipe: impl Pipe, name: &str) -> std::io::Result<Outbox> {
+    pub fn start(pipe: impl Pipe, name: &str) -> std::io::Result<FrameWriter> {
         let pipe: Box<dyn Pipe> = Box::new(pipe);
-        let outbox = Outbox(Arc::new(Shared {
+        let frame_writer = FrameWriter(Arc::new(WriterState {
             queue: Mutex::default(),
             changed: Condvar::new(),
             pipe: Mutex::new(Some(pipe)),
         }));
-        let writer = outbox.clone();
+        let writer = frame_writer.clone();
         std::thread::Builder::new().name(name.to_owned()).spawn(move || writer.write_all())?;
-        Ok(outbox)
+        Ok(frame_writer)
     }
 
-    pub fn push(&self, mut parcel: Parcel) {
+    pub fn push(&self, mut queued: QueuedFrame) {
         let mut queue = self.lock();
         let gone = match &queue.broken {
             Some(why) => Some(why.clone()),
@@ -183,25 +183,25 @@ impl Outbox {
         };
         if let Some(why) = gone {
             drop(queue);
-            return parcel.tell(Fate::NeverWritten(why));
+            return queued.tell(WriteResult::NeverWritten(why));
         }
-        let bytes = parcel.frame.len();
+        let bytes = queued.frame.len();
         queue.bytes += bytes;
         // One byte is the line's end.
-        let alone = !queue.writing && queue.parcels.is_empty() && bytes < AT_ONCE;
+        let alone = !queue.writing && queue.frames.is_empty() && bytes < AT_ONCE;
         if alone && self.pipe().as_ref().is_some_and(|pipe| pipe.takes_at_once()) {
             queue.writing = true;
             drop(queue);
-            return self.write(parcel);
+            return self.write(queued);
         }
-        queue.parcels.push_back(parcel);
+        queue.frames.push_back(queued);
         drop(queue);
         self.0.changed.notify_all();
     }
 
     /// For threads that pass on what another peer sends: blocks while too much waits.
     pub fn wait_for_room(&self) {
-        self.wait_until(Queue::has_room);
+        self.wait_until(FrameQueue::has_room);
     }
 
     pub fn has_room(&self) -> bool {
@@ -220,13 +220,13 @@ impl Outbox {
 
     /// Blocks until everything that waits has been written, or cannot be.
     pub fn drain(&self) {
-        self.wait_until(|queue| queue.broken.is_some() || (!queue.writing && queue.parcels.is_empty()));
+        self.wait_until(|queue| queue.broken.is_some() || (!queue.writing && queue.frames.is_empty()));
     }
 
-    fn wait_until(&self, is_so: impl Fn(&Queue) -> bool) {
+    fn wait_until(&self, condition: impl Fn(&FrameQueue) -> bool) {
         let mut queue = self.lock();
         queue.watchers += 1;
-        while !is_so(&queue) {
+        while !condition(&queue) {
             queue = self.0.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
         queue.watchers -= 1;
@@ -236,7 +236,7 @@ impl Outbox {
         self.lock().broken.is_some()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, FrameQueue> {
         self.0.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -244,14 +244,14 @@ impl Outbox {
         self.0.pipe.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next parcel, and with it the right to write. `None`: there will be none any more.
-    fn take(&self) -> Option<Parcel> {
+    /// The next frame, and with it the right to write. `None`: there will be none any more.
+    fn take(&self) -> Option<QueuedFrame> {
         let mut queue = self.lock();
         loop {
             if !queue.writing {
-                if let Some(parcel) = queue.parcels.pop_front() {
+                if let Some(queued) = queue.frames.pop_front() {
                     queue.writing = true;
-                    return Some(parcel);
+                    return Some(queued);
                 }
                 if queue.closed || queue.broken.is_some() {
                     return None;
@@ -261,26 +261,26 @@ impl Outbox {
         }
     }
 
-    /// Writes one parcel, for whoever has set `writing`, and gives that right back.
-    fn write(&self, mut parcel: Parcel) {
-        let bytes = parcel.frame.len();
-        let hindrance = parcel.hindrance.take().and_then(|hindrance| hindrance());
-        let written = match (&hindrance, self.pipe().as_mut()) {
+    /// Writes one frame, for the thread that has set `writing`, and gives that right back.
+    fn write(&self, mut queued: QueuedFrame) {
+        let bytes = queued.frame.len();
+        let last_check = queued.last_check.take().and_then(|last_check| last_check());
+        let written = match (&last_check, self.pipe().as_mut()) {
             (Some(_), _) => Ok(()),
-            (None, Some(pipe)) => parcel.frame.write_line(&mut Patient(pipe.as_mut())),
+            (None, Some(pipe)) => queued.frame.write_line(&mut BlockingPipe(pipe.as_mut())),
             (None, None) => Err((std::io::ErrorKind::BrokenPipe.into(), Untouched(true))),
         };
-        let fate = match (hindrance, written) {
-            (Some(why), _) => Fate::NeverWritten(why),
-            (None, Ok(())) => Fate::Written,
+        let result = match (last_check, written) {
+            (Some(why), _) => WriteResult::NeverWritten(why),
+            (None, Ok(())) => WriteResult::Written,
             (None, Err((error, Untouched(untouched)))) => {
                 let why = format!("its input was closed: {error}");
                 self.lock().broken = Some(why.clone());
-                if untouched { Fate::NeverWritten(why) } else { Fate::Torn(why) }
+                if untouched { WriteResult::NeverWritten(why) } else { WriteResult::Torn(why) }
             }
         };
-        parcel.tell(fate);
-        drop(parcel);
+        queued.tell(result);
+        drop(queued);
         let mut queue = self.lock();
         queue.bytes -= bytes;
         queue.writing = false;
@@ -292,13 +292,13 @@ impl Outbox {
     }
 
     fn write_all(&self) {
-        while let Some(parcel) = self.take() {
-            self.write(parcel);
+        while let Some(queued) = self.take() {
+            self.write(queued);
             if let Some(why) = self.broken_because() {
                 self.give_up(&why);
             }
         }
-        // What waited for a pipe that broke under somebody else's hands.
+        // Frames may wait for a pipe that broke under another thread.
         if let Some(why) = self.broken_because() {
             self.give_up(&why);
         }
@@ -310,10 +310,10 @@ impl Outbox {
     }
 
     fn give_up(&self, why: &str) {
-        let parcels = std::mem::take(&mut self.lock().parcels);
+        let frames = std::mem::take(&mut self.lock().frames);
         self.0.changed.notify_all();
-        for mut parcel in parcels {
-            parcel.tell(Fate::NeverWritten(why.to_owned()));
+        for mut queued in frames {
+            queued.tell(WriteResult::NeverWritten(why.to_owned()));
         }
     }
 }
@@ -351,31 +351,31 @@ mod tests {
         fn wait_until_it_takes(&self) {}
     }
 
-    fn fates(pipe: Sink, parcels: Vec<Parcel>) -> Vec<Fate> {
-        let outbox = Outbox::into(pipe, "test").unwrap();
-        let (tell, told) = mpsc::channel();
-        for (i, parcel) in parcels.into_iter().enumerate() {
+    fn fates(pipe: Sink, frames: Vec<QueuedFrame>) -> Vec<WriteResult> {
+        let frame_writer = FrameWriter::start(pipe, "test").unwrap();
+        let (tell, on_written) = mpsc::channel();
+        for (i, queued) in frames.into_iter().enumerate() {
             let tell = tell.clone();
-            outbox.push(parcel.then(move |fate| tell.send((i, fate)).unwrap()));
+            frame_writer.push(queued.then(move |result| tell.send((i, result)).unwrap()));
         }
         drop(tell);
-        outbox.close();
-        let mut fates: Vec<_> = told.iter().collect();
+        frame_writer.close();
+        let mut fates: Vec<_> = on_written.iter().collect();
         fates.sort_by_key(|(i, _)| *i);
-        fates.into_iter().map(|(_, fate)| fate).collect()
+        fates.into_iter().map(|(_, result)| result).collect()
     }
 
-    fn parcel(text: &str) -> Parcel {
-        Parcel::of(Frame::from(text.to_owned()))
+    fn queued(text: &str) -> QueuedFrame {
+        QueuedFrame::of(Frame::from(text.to_owned()))
     }
 
     #[test]
     fn frames_are_written_in_order_and_hindered_ones_are_not() {
         for at_once in [false, true] {
             let pipe = Sink(Arc::default(), None, at_once);
-            let parcels = vec![parcel("1"), parcel("2").unless(|| Some("too late".into())), parcel("3")];
-            let never = Fate::NeverWritten("too late".into());
-            assert_eq!(fates(pipe.clone(), parcels), [Fate::Written, never, Fate::Written]);
+            let frames = vec![queued("1"), queued("2").unless(|| Some("too late".into())), queued("3")];
+            let never = WriteResult::NeverWritten("too late".into());
+            assert_eq!(fates(pipe.clone(), frames), [WriteResult::Written, never, WriteResult::Written]);
             assert_eq!(*pipe.0.lock().unwrap(), b"1\n3\n");
         }
     }
@@ -384,11 +384,11 @@ mod tests {
     fn of_a_closed_pipe_only_the_frame_in_the_middle_is_uncertain() {
         for at_once in [false, true] {
             let pipe = Sink(Arc::default(), Some(4), at_once);
-            let parcels = vec![parcel("1"), parcel("22222"), parcel("3")];
-            let fates = fates(pipe, parcels);
-            assert_eq!(fates[0], Fate::Written);
-            assert!(matches!(fates[1], Fate::Torn(_)), "{fates:?}");
-            assert!(matches!(fates[2], Fate::NeverWritten(_)), "{fates:?}");
+            let frames = vec![queued("1"), queued("22222"), queued("3")];
+            let fates = fates(pipe, frames);
+            assert_eq!(fates[0], WriteResult::Written);
+            assert!(matches!(fates[1], WriteResult::Torn(_)), "{fates:?}");
+            assert!(matches!(fates[2], WriteResult::NeverWritten(_)), "{fates:?}");
         }
     }
 
@@ -396,14 +396,14 @@ mod tests {
     fn a_pipe_that_was_made_non_blocking_gets_all_of_a_large_frame() {
         let (mut reader, writer) = io::pipe().unwrap();
         rustix::io::ioctl_fionbio(&writer, true).unwrap();
-        let outbox = Outbox::into(writer, "test").unwrap();
-        let (tell, told) = mpsc::channel();
+        let frame_writer = FrameWriter::start(writer, "test").unwrap();
+        let (tell, on_written) = mpsc::channel();
         let large = format!("\"{}\"", "x".repeat(900_000));
-        let parcel = Parcel::of(Frame::from(large.clone()));
-        outbox.push(parcel.then(move |fate| tell.send(fate).unwrap()));
+        let queued = QueuedFrame::of(Frame::from(large.clone()));
+        frame_writer.push(queued.then(move |result| tell.send(result).unwrap()));
         let mut read = vec![0; large.len() + 1];
         io::Read::read_exact(&mut reader, &mut read).unwrap();
-        assert_eq!(told.recv().unwrap(), Fate::Written);
+        assert_eq!(on_written.recv().unwrap(), WriteResult::Written);
         assert_eq!(read, (large + "\n").into_bytes());
     }
 }

@@ -17,17 +17,17 @@ const LARGE_AT_ONCE: usize = 16;
 const LARGE_OF_ONE: usize = 4;
 
 #[derive(Debug)]
-pub struct Incoming {
+pub struct MessageReader {
     large: LargeBodyPermits,
 }
 
-impl Default for Incoming {
+impl Default for MessageReader {
     fn default() -> Self {
-        Incoming { large: LargeBodyPermits::new(LARGE_AT_ONCE, LARGE_OF_ONE) }
+        MessageReader { large: LargeBodyPermits::new(LARGE_AT_ONCE, LARGE_OF_ONE) }
     }
 }
 
-impl Incoming {
+impl MessageReader {
     pub async fn read(&self, whose: &str, headers: &HeaderMap, body: Body) -> Result<Message, Box<Response>> {
         if let Some(why) = validate::body(headers) {
             return Err(Box::new(problem(StatusCode::UNSUPPORTED_MEDIA_TYPE, why)));

@@ -1,8 +1,8 @@
 //! The record of a task: its handle, for a repeat that wants a task, and beside it its end, for any other.
 
-use super::call::ToolCall;
-use super::classify::{Handle, TaskEra, handle_in};
-use super::render::REPLY_BYTES_MAX;
+use crate::mcp::call::ToolCall;
+use crate::mcp::classify::{TaskEra, TaskHandle, handle_in};
+use crate::mcp::render::REPLY_BYTES_MAX;
 use crate::wire::members::Members;
 use semel_gate::GivenReply;
 
@@ -20,7 +20,7 @@ pub fn with_end(handle: Vec<u8>, end: &[u8]) -> Vec<u8> {
 
 /// The part of a recorded task that a call is given.
 #[derive(Debug, PartialEq, Eq)]
-pub enum OnRecord {
+pub enum RecordedTask {
     /// The handle of the task of this id: its end is still to be asked for.
     Handle(String),
     /// Its end: nothing is left to be asked.
@@ -28,17 +28,17 @@ pub enum OnRecord {
 }
 
 /// `None`: the reply is not that of a task.
-pub fn on_record(reply: &GivenReply, call: &ToolCall) -> Option<OnRecord> {
+pub fn on_record(reply: &GivenReply, call: &ToolCall) -> Option<RecordedTask> {
     let GivenReply::Recorded(bytes) = reply else { return None };
     let whole = Members::parse(std::str::from_utf8(bytes).ok()?)?;
-    let Handle { id, era, .. } = handle_in(whole.get("result")?)?;
+    let TaskHandle { id, era, .. } = handle_in(whole.get("result")?)?;
     let wants_handle = match era {
         TaskEra::Result => call.wants_task,
         TaskEra::Inline => call.takes_tasks,
     };
     Some(match whole.get(END).filter(|_| !wants_handle) {
-        Some(end) => OnRecord::End(end.as_bytes().to_vec()),
-        None => OnRecord::Handle(id),
+        Some(end) => RecordedTask::End(end.as_bytes().to_vec()),
+        None => RecordedTask::Handle(id),
     })
 }
 
@@ -74,7 +74,7 @@ mod tests {
             on_record(&GivenReply::Recorded(kept), call)
         };
         let (the_handle, the_end) =
-            (Some(OnRecord::Handle("t".into())), Some(OnRecord::End(END_OF_IT.as_bytes().to_vec())));
+            (Some(RecordedTask::Handle("t".into())), Some(RecordedTask::End(END_OF_IT.as_bytes().to_vec())));
         for (handle, takes_it, takes_end) in
             [(OF_2025, &of_2025, [&plain, &of_2026]), (OF_2026, &of_2026, [&plain, &of_2025])]
         {

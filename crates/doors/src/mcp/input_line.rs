@@ -7,13 +7,12 @@ use std::io;
 /// How much of a giant's beginning, and of its end, is kept.
 const ENDS: usize = 4 * 1024;
 
-/// One read of a pipe at its largest, and as most of them are.
+/// One read of a pipe at its largest: as much as a pipe holds.
 const CHUNK: usize = 64 * 1024;
-const CHUNK_MIN: usize = 4 * 1024;
 
 /// One line of a pipe.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum InputLine {
     Text(Bytes),
     /// Longer than any message may be. It was skipped to its end; its first and last bytes may tell whose it was.
     TooLong(Bytes),
@@ -23,41 +22,40 @@ pub enum Line {
 
 /// Bytes that were read, until they make a line.
 #[derive(Debug)]
-pub struct Pieces {
+pub struct LineBuffer {
     buffer: BytesMut,
     /// How far the buffer is known to hold no newline.
     searched: usize,
     /// The ends of a giant that is being skipped.
     skipped: Option<Vec<u8>>,
     max: usize,
-    chunk: usize,
-    /// Where small reads go first: room in the buffer would have to be made anew for each.
-    small: Box<[u8; CHUNK_MIN]>,
+    /// Where a read goes first: room in the buffer would have to be made anew for each.
+    chunk: Box<[u8]>,
 }
 
-impl Default for Pieces {
+impl Default for LineBuffer {
     fn default() -> Self {
-        Pieces::bounded(MESSAGE_BYTES_MAX)
+        LineBuffer::bounded(MESSAGE_BYTES_MAX)
     }
 }
 
-impl Pieces {
+impl LineBuffer {
     fn bounded(max: usize) -> Self {
-        let (buffer, small) = (BytesMut::new(), Box::new([0; CHUNK_MIN]));
-        Pieces { buffer, searched: 0, skipped: None, max, chunk: CHUNK_MIN, small }
+        let (buffer, chunk) = (BytesMut::new(), vec![0; CHUNK].into());
+        LineBuffer { buffer, searched: 0, skipped: None, max, chunk }
     }
 
     /// The next line that is there as a whole, and is not blank.
-    pub fn take_line(&mut self) -> Option<Line> {
+    pub fn take_line(&mut self) -> Option<InputLine> {
         while let Some(at) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
             let line = self.buffer.split_to(self.searched + at + 1).freeze();
             self.searched = 0;
             if let Some(ends) = self.skipped.take() {
-                return Some(Line::TooLong(with_tail(ends, &line)));
+                return Some(InputLine::TooLong(with_tail(ends, &line)));
             }
             let line = line.slice(..line.trim_ascii_end().len());
             if !line.is_empty() {
-                return Some(Line::Text(line));
+                return Some(InputLine::Text(line));
             }
         }
         self.searched = self.buffer.len();
@@ -66,39 +64,28 @@ impl Pieces {
     }
 
     /// The rest, when nothing more will come.
-    pub fn take_rest(&mut self) -> Option<Line> {
+    pub fn take_rest(&mut self) -> Option<InputLine> {
         let rest = self.buffer.split().freeze();
         self.searched = 0;
         match (self.skipped.take(), rest.trim_ascii().is_empty()) {
-            (Some(ends), _) => Some(Line::TooLong(with_tail(ends, &rest))),
+            (Some(ends), _) => Some(InputLine::TooLong(with_tail(ends, &rest))),
             (None, true) => None,
-            (None, false) => Some(Line::Cut(rest)),
+            (None, false) => Some(InputLine::Cut(rest)),
         }
     }
 
     /// Reads once.
     pub fn fill(&mut self, mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> io::Result<usize> {
-        let mut into = |room: &mut [u8]| loop {
-            match read(room) {
+        loop {
+            match read(&mut self.chunk[..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                read => break read,
+                Err(error) => return Err(error),
+                Ok(count) => {
+                    self.buffer.extend_from_slice(&self.chunk[..count]);
+                    return Ok(count);
+                }
             }
-        };
-        let filled = self.buffer.len();
-        let read = match self.chunk {
-            CHUNK_MIN => into(&mut self.small[..]),
-            large => {
-                self.buffer.resize(filled + large, 0);
-                into(&mut self.buffer[filled..])
-            }
-        };
-        let count = read.as_ref().copied().unwrap_or(0);
-        match self.chunk {
-            CHUNK_MIN => self.buffer.extend_from_slice(&self.small[..count]),
-            _ => self.buffer.truncate(filled + count),
         }
-        self.chunk = if count == self.chunk { CHUNK } else { CHUNK_MIN };
-        read
     }
 
     /// Lets go of all but the ends of a line that has grown too long.
@@ -124,8 +111,8 @@ mod tests {
     use super::*;
 
     /// The bytes come a few at a time.
-    fn lines(bytes: &[u8], step: usize, max: usize) -> Vec<Line> {
-        let mut pieces = Pieces::bounded(max);
+    fn lines(bytes: &[u8], step: usize, max: usize) -> Vec<InputLine> {
+        let mut pieces = LineBuffer::bounded(max);
         let mut lines = Vec::new();
         for some in bytes.chunks(step) {
             let read = pieces.fill(|room| {
@@ -142,10 +129,10 @@ mod tests {
     #[test]
     fn lines_are_found_however_the_bytes_arrive() {
         for step in 1..20 {
-            let text = |text: &'static str| Line::Text(Bytes::from_static(text.as_bytes()));
+            let text = |text: &'static str| InputLine::Text(Bytes::from_static(text.as_bytes()));
             assert_eq!(
                 lines(b"{}\r\n\n  \n[1]\n\n{", step, 100),
-                [text("{}"), text("[1]"), Line::Cut(Bytes::from_static(b"{"))]
+                [text("{}"), text("[1]"), InputLine::Cut(Bytes::from_static(b"{"))]
             );
         }
     }
@@ -156,7 +143,8 @@ mod tests {
             let giant = [b"{\"id\":1,".to_vec(), vec![b'x'; 50_000], b"\"id\":2}".to_vec()].concat();
             let bytes = [giant, b"\nok\n".to_vec(), vec![b'y'; 300]].concat();
             let lines = lines(&bytes, step, 100);
-            let [Line::TooLong(ends), Line::Text(ok), Line::TooLong(_)] = lines.as_slice() else {
+            let [InputLine::TooLong(ends), InputLine::Text(ok), InputLine::TooLong(_)] = lines.as_slice()
+            else {
                 panic!("{lines:?}")
             };
             assert!(ends.starts_with(b"{\"id\":1,") && ends.trim_ascii_end().ends_with(b"\"id\":2}"));
