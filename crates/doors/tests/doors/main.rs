@@ -1,4 +1,7 @@
 //! The doors from outside, in process.
 
 mod golden;
+mod house;
+mod llm;
 mod pack_answers;
+mod proxy;

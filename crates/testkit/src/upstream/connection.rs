@@ -3,12 +3,12 @@
 use super::keys::{self, Known};
 use super::plan::{CASE, Fault, How, When, byte_at};
 use super::reply::Reply;
-use super::request::{Head, Request, Source};
 use super::respond::{self, Next};
 use super::service::{self, Change};
 use super::state::State;
 use super::wire::cut;
 use super::{Place, control};
+use crate::http::request::{Request, RequestHead, RequestReader};
 use serde_json::{Value, json};
 use std::io;
 use std::net::TcpStream;
@@ -17,7 +17,7 @@ use std::time::Duration;
 
 pub fn serve(stream: &TcpStream, state: &Arc<State>, place: Place) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut source = Source::new(stream);
+    let mut source = RequestReader::new(stream);
     while let Some(head) = source.head()? {
         let mut fault = fault_for(state, &head, place);
         let cut_at = fault.cut_request.zip(head.total()).map(|(told, total)| (byte_at(told, total), total));
@@ -45,7 +45,7 @@ pub fn serve(stream: &TcpStream, state: &Arc<State>, place: Place) -> io::Result
     Ok(())
 }
 
-fn fault_for(state: &State, head: &Head, place: Place) -> Fault {
+fn fault_for(state: &State, head: &RequestHead, place: Place) -> Fault {
     if head.path.starts_with("/__") || place == Place::Elsewhere {
         return Fault::default();
     }

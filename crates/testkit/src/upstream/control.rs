@@ -2,8 +2,8 @@
 
 use super::plan::Told;
 use super::reply::Reply;
-use super::request::Request;
 use super::state::State;
+use crate::http::request::Request;
 use serde_json::json;
 
 /// None if the request is for the world.

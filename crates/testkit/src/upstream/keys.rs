@@ -2,8 +2,8 @@
 
 use super::plan::Keys;
 use super::reply::Reply;
-use super::request::Request;
 use super::state::State;
+use crate::http::request::Request;
 use serde_json::json;
 
 #[derive(Debug)]

@@ -14,7 +14,6 @@ mod payments;
 mod plain;
 mod plan;
 mod reply;
-mod request;
 mod respond;
 mod service;
 mod state;

@@ -1,9 +1,9 @@
 //! Payments, in the shape of Stripe's first API: forms in, objects out.
 
 use super::reply::Reply;
-use super::request::{Request, pairs};
 use super::service::{Change, Performed, refused};
 use super::state::Inner;
+use crate::http::request::{Request, pairs};
 use serde_json::{Value, json};
 
 /// What can be made, as paths and as objects call it, and how its ids begin.

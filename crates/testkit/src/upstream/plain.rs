@@ -1,9 +1,9 @@
 //! Resources without any particular shape: JSON, forms, uploads, a queue, GraphQL.
 
 use super::reply::Reply;
-use super::request::Request;
 use super::service::{Change, Performed, refused};
 use super::state::Inner;
+use crate::http::request::Request;
 use serde_json::{Value, json};
 
 /// None if the path is nobody's.

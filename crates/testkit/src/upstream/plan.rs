@@ -1,6 +1,6 @@
 //! What goes wrong next, as told by `POST /__plan`.
 
-use super::request::Head;
+use crate::http::request::RequestHead;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -174,7 +174,7 @@ impl Plan {
         self.waiting.len()
     }
 
-    pub fn next(&mut self, head: &Head) -> Option<Fault> {
+    pub fn next(&mut self, head: &RequestHead) -> Option<Fault> {
         let is =
             |wanted: &Option<String>, found: Option<&str>| wanted.is_none() || wanted.as_deref() == found;
         let met = |fault: &Fault| {

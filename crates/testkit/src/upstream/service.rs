@@ -1,9 +1,9 @@
 //! Which part of the world a request is for, and what it would change there.
 
 use super::reply::Reply;
-use super::request::Request;
 use super::state::Inner;
 use super::{models, payments, plain};
+use crate::http::request::Request;
 use serde_json::{Value, json};
 
 /// What a request changes.

@@ -3,8 +3,8 @@
 
 use crate::scene::{Scene, say};
 use semel_ledger::failpoint;
-use semel_testkit::boundary::{Answered, Ask};
 use semel_testkit::history::{Saw, Standing};
+use semel_testkit::semel_process::{Answered, Ask};
 use semel_testkit::world;
 use std::os::unix::process::ExitStatusExt;
 
@@ -106,7 +106,7 @@ impl Case {
             Action::Abort => self.judge_death(&first, before),
             Action::Error => self.judge_error(&first, before),
         }
-        let standing = scene.boundary.standing(&ask).expect("semel starts");
+        let standing = scene.process.standing(&ask).expect("semel starts");
         let standing = standing.unwrap_or_else(|what| panic!("{self:?}: {what}"));
         if before == 1 {
             assert_ne!(standing, Standing::Free, "{self:?}: it happened, and the ledger would run it again");

@@ -1,6 +1,6 @@
 //! What the tests of the real binary share: the programs, a place of their own, a world.
 
-use semel_testkit::boundary::{Answered, Ask, Boundary};
+use semel_testkit::semel_process::{Answered, Ask, SemelProcess};
 use semel_testkit::world::World;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// A ledger and a world in a directory that goes with it.
 pub struct Scene {
     pub world: World,
-    pub boundary: Boundary,
+    pub process: SemelProcess,
     pub directory: TempDir,
 }
 
@@ -27,17 +27,17 @@ impl Scene {
     pub fn with_ledger_in(directory: TempDir, state: PathBuf) -> Scene {
         let world = World::start(Path::new(env!("CARGO_BIN_EXE_semel-world")), directory.path());
         let world = world.expect("the world starts");
-        let boundary = Boundary {
+        let process = SemelProcess {
             semel: semel().to_owned(),
             touch: PathBuf::from(env!("CARGO_BIN_EXE_semel-touch")),
             state,
             world: world.socket().to_owned(),
         };
-        Scene { world, boundary, directory }
+        Scene { world, process, directory }
     }
 
     pub fn call(&self, ask: &Ask<'_>) -> Answered {
-        self.boundary.call(ask).expect("semel starts")
+        self.process.call(ask).expect("semel starts")
     }
 
     /// How often the world changed under a key.

@@ -6,9 +6,9 @@
 use crate::scene::{Scene, Started, children, now, number, say, signal, sleep};
 use rustix::process::Signal;
 use semel_ledger::failpoint;
-use semel_testkit::boundary::{Answered, Ask, Boundary};
 use semel_testkit::history::{Call, Check, Saw, Standing, Violation, judge};
 use semel_testkit::random::{Random, digest};
+use semel_testkit::semel_process::{Answered, Ask, SemelProcess};
 use semel_testkit::world::body;
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -87,9 +87,9 @@ fn kills_while_a_ledger_is_founded_leave_one_that_works() {
     for round in 0..ROUNDS {
         let key = format!("round-{round}");
         let state = scene.directory.path().join(format!("state-{round}"));
-        let boundary = Boundary { state, ..scene.boundary.clone() };
+        let process = SemelProcess { state, ..scene.process.clone() };
         let ask = Ask { key: &key, json: true, wait: Some("5s"), ..Ask::default() };
-        let calls: Vec<Started> = (0..CALLERS).map(|_| Started::new(boundary.command(&ask))).collect();
+        let calls: Vec<Started> = (0..CALLERS).map(|_| Started::new(process.command(&ask))).collect();
         let mut seen = Vec::new();
         for call in calls {
             sleep(Duration::from_micros(random.below(LONGEST_MICROS / CALLERS)));
@@ -98,7 +98,7 @@ fn kills_while_a_ledger_is_founded_leave_one_that_works() {
             }
             seen.push(call.finish(true).saw);
         }
-        seen.push(boundary.call(&ask).expect("semel starts").saw);
+        seen.push(process.call(&ask).expect("semel starts").saw);
         let last = seen.last().expect("one was just made");
         let log = scene.world.log().expect("the world's log can be read");
         let truth = log.get(&key).map(|happened| Saw::Success { body: body(&happened[0].id) });
@@ -111,7 +111,7 @@ fn kills_while_a_ledger_is_founded_leave_one_that_works() {
         }
         let successful = |saw: &&Saw| matches!(saw, Saw::Success { .. });
         assert!(seen.iter().filter(successful).all(|saw| Some(saw) == truth.as_ref()), "{}", context());
-        assert_eq!(damage(&boundary), Vec::<String>::new(), "{}", context());
+        assert_eq!(damage(&process), Vec::<String>::new(), "{}", context());
     }
     say(format_args!(
         "founding: {ROUNDS} ledgers, {kills} kills; {successes} applied, {doubts} in doubt; seed {seed}"
@@ -300,7 +300,7 @@ impl Torture {
                 ends.iter().filter_map(|(key, last)| self.unfinished(key, last, log.contains_key(key))),
             );
         }
-        let damage = damage(&self.scene.boundary);
+        let damage = damage(&self.scene.process);
         Outcome { counts: self.count(&log, &standings), violations, damage }
     }
 
@@ -363,7 +363,7 @@ impl Torture {
         self.counts.calls.fetch_add(1, Ordering::Relaxed);
         let began = self.tick();
         let started = now();
-        let process = Started::new(self.scene.boundary.command(&ask));
+        let process = Started::new(self.scene.process.command(&ask));
         let kill = random.chance(80).then(|| {
             let kind = match random.below(10) {
                 0..5 => Kill::Wrapper,
@@ -414,7 +414,7 @@ impl Torture {
     fn re_execute(&self, key: &str) -> Saw {
         let moods = self.seed.to_string();
         let touch = self.touch(&moods);
-        let output = self.scene.boundary.bare(&Ask { touch: &touch, ..ask(key) }).output();
+        let output = self.scene.process.bare(&Ask { touch: &touch, ..ask(key) }).output();
         let output = output.expect("semel-touch starts");
         match output.status.success() {
             true => Saw::Success { body: String::from_utf8_lossy(&output.stdout).into_owned() },
@@ -489,7 +489,7 @@ impl Torture {
         let asked = self.for_all(&self.born(), |key| {
             let moods = self.seed.to_string();
             let touch = self.touch(&moods);
-            let standing = self.scene.boundary.standing(&Ask { touch: &touch, ..ask(key) });
+            let standing = self.scene.process.standing(&Ask { touch: &touch, ..ask(key) });
             standing
                 .expect("semel starts")
                 .unwrap_or_else(|what| panic!("{key} cannot be asked about: {what}"))
@@ -508,7 +508,7 @@ impl Torture {
             let ask = Ask { json: true, wait: Some("20s"), touch: &touch, ..ask(key) };
             for tries in 1.. {
                 let began = self.tick();
-                let last = self.scene.boundary.call(&ask).expect("semel starts");
+                let last = self.scene.process.call(&ask).expect("semel starts");
                 self.remember(key, began, last.saw.clone());
                 if !matches!(last.saw, Saw::NotApplied { .. }) || tries == TRIES {
                     return last;
@@ -611,9 +611,9 @@ fn is_running(process: u32) -> bool {
 }
 
 /// What `semel doctor --full` says about the ledger's integrity, unless all is well.
-fn damage(boundary: &Boundary) -> Vec<String> {
-    let mut doctor = Command::new(&boundary.semel);
-    doctor.args(["--json", "doctor", "--full"]).env("SEMEL_STATE_DIR", &boundary.state).current_dir("/");
+fn damage(process: &SemelProcess) -> Vec<String> {
+    let mut doctor = Command::new(&process.semel);
+    doctor.args(["--json", "doctor", "--full"]).env("SEMEL_STATE_DIR", &process.state).current_dir("/");
     let output = doctor.output().expect("semel starts");
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let items = document["items"].as_array().map_or(&[][..], Vec::as_slice);

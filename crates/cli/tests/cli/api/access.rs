@@ -1,8 +1,9 @@
 use super::client::{Client, assert_named, charge, token};
 use crate::home::Home;
-use crate::serve::served::{Answer, Served, TOKEN};
+use crate::serve::served::{Served, TOKEN};
 use semel_doors::api::{BASE, routes};
 use semel_ledger::tokens::Scope;
+use semel_testkit::http::Response;
 use serde_json::json;
 
 /// A path of the table with something in place of its parameters.
@@ -62,7 +63,7 @@ fn a_foreign_page_claims_nothing() {
 }
 
 /// What tells two refusals apart, if anything: all but the name that was asked for and the moment.
-fn without(answer: &Answer, name: &str) -> (u16, Vec<String>, String) {
+fn without(answer: &Response, name: &str) -> (u16, Vec<String>, String) {
     let lines = answer.head.lines().filter(|line| !line.starts_with("date: ")).map(str::to_owned);
     (answer.status, lines.collect(), answer.body.replace(name, "NAME"))
 }

@@ -1,8 +1,9 @@
 //! A client of the API.
 
 use crate::home::Home;
-use crate::serve::served::{Answer, Served};
+use crate::serve::served::Served;
 use semel_doors::api::{Route, routes};
+use semel_testkit::http::Response;
 use serde_json::{Value, json};
 
 /// Somebody with a token, at one server.
@@ -23,7 +24,7 @@ impl<'a> Client<'a> {
         Client { served, token: token.to_owned() }
     }
 
-    pub fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Answer {
+    pub fn ask(&self, method: &str, path: &str, headers: &str, body: &str) -> Response {
         let first = format!("{method} /api/v1{path} HTTP/1.1");
         let headers = format!("Authorization: Bearer {}\r\n{headers}", self.token);
         let answer = self.served.ask_raw(&first, &headers, body).answer();
@@ -33,15 +34,15 @@ impl<'a> Client<'a> {
         answer
     }
 
-    pub fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> Response {
         self.ask("GET", path, "", "")
     }
 
-    pub fn post(&self, path: &str, body: Value) -> Answer {
+    pub fn post(&self, path: &str, body: Value) -> Response {
         self.ask("POST", path, "Content-Type: application/json\r\n", &body.to_string())
     }
 
-    pub fn begin(&self, wish: Value) -> Answer {
+    pub fn begin(&self, wish: Value) -> Response {
         self.post("/begin", wish)
     }
 
@@ -52,7 +53,7 @@ impl<'a> Client<'a> {
         answer.json()
     }
 
-    pub fn settle(&self, claim: &Value, outcome: &str, reply: Value) -> Answer {
+    pub fn settle(&self, claim: &Value, outcome: &str, reply: Value) -> Response {
         self.post("/settle", json!({"claim": claim["claim"], "outcome": outcome, "reply": reply}))
     }
 }
@@ -66,7 +67,7 @@ fn is_of(route: &Route, method: &str, path: &str) -> bool {
 }
 
 /// Whatever a route answers, the OpenAPI document has said that it may.
-pub fn assert_named(route: &Route, answer: &Answer) {
+pub fn assert_named(route: &Route, answer: &Response) {
     let named = route.statuses().iter().any(|status| status.as_u16() == answer.status);
     assert!(named, "{route:?} does not name {}: {answer:?}", answer.status);
 }

@@ -15,7 +15,7 @@ fn serve(home: &Home, upstream: &Upstream, grace: &str) -> Served {
 }
 
 /// Begins so many charges that wait, and returns once all of them were sent.
-fn begin(home: &Home, served: &Served, upstream: &Upstream) -> Vec<crate::serve::served::Asked> {
+fn begin(home: &Home, served: &Served, upstream: &Upstream) -> Vec<semel_testkit::http::RawClient> {
     let headers = format!("Semel-Token: {TOKEN}\r\n{SESSION}");
     let asked = (0..CALLS).map(|n| {
         let message = calling(n, "charge", json!({"waits": true, "n": n}));
@@ -44,7 +44,7 @@ fn a_server_that_is_told_to_stop_leaves_nothing_claimed() {
     let headers = format!("Semel-Token: {TOKEN}\r\n{SESSION}");
     let message = calling(1, "charge", json!({"waits": true, "n": 7}));
     let held = again.ask_raw("POST /mcp/bank HTTP/1.1", &headers, &message.to_string()).answer();
-    assert_eq!((held.outcome(), upstream.effects()), (json!("held"), CALLS as usize));
+    assert_eq!((held.tool_outcome(), upstream.effects()), (json!("held"), CALLS as usize));
 }
 
 /// Some clients wait for ever on a stream that ends without an answer.
@@ -81,7 +81,7 @@ fn what_settles_within_the_grace_is_answered_and_done() {
     assert!(served.stop().success());
     releases.join().expect("it was told to stop");
     let answers = asked.into_iter().map(|asked| asked.answer());
-    assert!(answers.into_iter().all(|answer| answer.status == 200 && answer.outcome() == "ran"));
+    assert!(answers.into_iter().all(|answer| answer.status == 200 && answer.tool_outcome() == "ran"));
     let applied = home.json(["ledger", "list", "--state", "applied", "--limit", "500"]);
     assert_eq!(applied["items"].as_array().map(Vec::len), Some(CALLS as usize));
     assert_eq!(upstream.effects(), CALLS as usize);

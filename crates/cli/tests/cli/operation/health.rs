@@ -1,9 +1,10 @@
 use crate::home::Home;
-use crate::serve::served::{Answer, Asked, SESSION, Served, TOKEN, calling};
+use crate::serve::served::{SESSION, Served, TOKEN, calling};
 use crate::serve::upstream::Upstream;
+use semel_testkit::http::{RawClient, Response};
 use serde_json::json;
 
-fn get(served: &Served, path: &str) -> Answer {
+fn get(served: &Served, path: &str) -> Response {
     served.ask_raw(&format!("GET {path} HTTP/1.1"), "", "").answer()
 }
 
@@ -36,7 +37,7 @@ fn a_crowd_is_refused_and_the_server_is_alive_all_the_same() {
         let message = calling(n, "charge", json!({"waits": true, "n": n})).to_string();
         served.ask_raw("POST /mcp/bank HTTP/1.1", &format!("Semel-Token: {TOKEN}\r\n{SESSION}"), &message)
     };
-    let waiting: Vec<Asked> = (0..15).map(call).collect();
+    let waiting: Vec<RawClient> = (0..15).map(call).collect();
     home.wait_until("all are sent", || upstream.effects() == 15);
     let refused = call(15).answer();
     assert_eq!((refused.status, upstream.effects()), (503, 15), "{refused:?}");

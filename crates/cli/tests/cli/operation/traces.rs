@@ -1,11 +1,11 @@
 use crate::home::Home;
 use crate::llm;
-use crate::llm::model::Api;
 use crate::mcp::peers;
 use crate::proxy;
-use crate::proxy::api::Act;
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
 use crate::serve::upstream::Upstream;
+use semel_testkit::http::Act;
+use semel_testkit::http::ModelApi;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -109,15 +109,15 @@ fn a_generation_says_what_it_took_and_whoever_joined_it_points_to_it() {
     let collector = Collector::start(&home, 0);
     let mut stage = llm::stage::Stage::told_to(&collector.address);
     let body = llm::stage::streamed("waits");
-    let mut first = llm::stage::ask(&stage.served, Api::Responses, &traced("00f067aa0ba902b1"), &body);
+    let mut first = llm::stage::ask(&stage.served, ModelApi::Responses, &traced("00f067aa0ba902b1"), &body);
     first.head();
     first.chunk();
     let retry = format!("x-stainless-retry-count: 1\r\n{}", traced("00f067aa0ba902b2"));
-    let mut retry = llm::stage::ask(&stage.served, Api::Responses, &retry, &body);
+    let mut retry = llm::stage::ask(&stage.served, ModelApi::Responses, &retry, &body);
     retry.head();
     stage.model.release();
-    llm::stage::read_to_end(&mut first);
-    llm::stage::read_to_end(&mut retry);
+    first.chunks();
+    retry.chunks();
     assert!(stage.served.stop().success());
     assert_eq!(stage.model.asked(), 1);
     let spans = spans(&home);
@@ -141,7 +141,7 @@ fn a_retry_that_its_budget_refuses_has_a_span_that_points_to_what_failed() {
     let body = llm::stage::request("status-500");
     let statuses = parents
         .each_ref()
-        .map(|parent| llm::stage::ask(&stage.served, Api::Chat, &traced(parent), &body).answer().status);
+        .map(|parent| llm::stage::ask(&stage.served, ModelApi::Chat, &traced(parent), &body).answer().status);
     assert_eq!((statuses, stage.model.asked()), ([500, 500, 500, 503], 3));
     assert!(stage.served.stop().success());
     let spans = spans(&home);
@@ -169,7 +169,7 @@ fn each_request_that_joined_another_has_a_span_that_points_to_it() {
     };
     stage.api.next(Act::Hold);
     let first = ask("00f067aa0ba902b0");
-    stage.api.has_heard(1);
+    stage.api.wait_for_requests(1);
     let parents = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| format!("00f067aa0ba902b{n}"));
     let twins = parents.each_ref().map(|parent| ask(parent));
     stage.home.wait_until("all are under way", all_are_under_way);

@@ -1,25 +1,26 @@
 //! Two eras of the protocol over HTTP: what a client of either is told.
 
-use super::served::{Answer, Served};
+use super::served::Served;
 use super::stateless::{ask, serving};
 use super::upstream::{Speaks, Upstream};
 use crate::home::Home;
+use semel_testkit::http::Response;
 use serde_json::json;
 
-fn says(answer: &Answer, versions: [&str; 2]) {
+fn says(answer: &Response, versions: [&str; 2]) {
     let error = &answer.json()["error"];
     let message = error["message"].as_str().unwrap_or_default();
     assert!(versions.iter().all(|version| message.contains(version)), "{answer:?}");
     assert_eq!((answer.status, error["code"].as_i64()), (400, Some(-32022)), "{answer:?}");
 }
 
-fn initialize(served: &Served) -> Answer {
+fn initialize(served: &Served) -> Response {
     let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
     served.ask("POST", "", &hello.to_string()).answer()
 }
 
-fn charge(served: &Served) -> Answer {
+fn charge(served: &Served) -> Response {
     ask(served, 3, "tools/call", json!({"name": "charge", "arguments": {}})).answer()
 }
 
@@ -30,7 +31,7 @@ fn a_client_of_2025_before_a_stateless_remote_server_is_told_both_versions() {
     for _ in 0..2 {
         says(&initialize(&served), ["2025-06-18", "2026-07-28"]);
     }
-    assert_eq!(charge(&served).outcome(), "ran", "others are served");
+    assert_eq!(charge(&served).tool_outcome(), "ran", "others are served");
     assert_eq!(upstream.effects(), 1);
 }
 

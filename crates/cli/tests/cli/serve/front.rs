@@ -1,6 +1,7 @@
-use super::served::{Asked, Served, TOKEN};
+use super::served::{Served, TOKEN};
 use super::upstream::Upstream;
 use crate::home::Home;
+use semel_testkit::http::RawClient;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 
@@ -22,7 +23,7 @@ fn only_who_shows_the_token_under_a_known_name_is_let_in() {
     assert_eq!(allowed.status, 204);
     assert!(allowed.head.contains("access-control-allow-origin: http://localhost:6274"), "{allowed:?}");
     let unauthorized = served.ask_raw("GET /mcp/bank HTTP/1.1", "", "").answer();
-    assert!(unauthorized.head.contains("www-authenticate: bearer realm=\"semel\""), "{unauthorized:?}");
+    assert!(unauthorized.head.contains("www-authenticate: Bearer realm=\"semel\""), "{unauthorized:?}");
     assert_eq!(served.ask_raw("GET /healthz HTTP/1.1", "", "").answer().body, "ok\n");
     assert_eq!(served.ask_raw("GET /healthz HTTP/1.1", "Host: evil.example\r\n", "").answer().status, 403);
     for path in ["/", "/mcp", "/mcp/", "/mcp/other", "/mcp/bank/x", "/mcp/bank%2f..", "/api/v1"] {
@@ -203,7 +204,7 @@ fn large_messages_that_trickle_keep_others_waiting_for_seconds_alone() {
     // Which of them comes too late is not known.
     let mut trickling: Vec<_> =
         (0..5).map(|_| served.ask_raw("POST /mcp/bank HTTP/1.1", &headers, "{")).collect();
-    let answered = |asked: &[Asked]| asked.iter().position(Asked::is_answered);
+    let answered = |asked: &[RawClient]| asked.iter().position(RawClient::is_answered);
     home.wait_until("one is turned away", || answered(&trickling).is_some());
     let first = answered(&trickling).expect("it is still there");
     let crowded = trickling.swap_remove(first).answer();

@@ -14,10 +14,10 @@ fn a_repeated_charge_is_answered_from_the_record() {
     let (_home, upstream, served) = bank();
     let first = served.call("charge", json!({"amount": 1}));
     let again = served.call("charge", json!({"amount": 1}));
-    assert_eq!((first.outcome(), again.outcome()), ("ran".into(), "replayed".into()));
+    assert_eq!((first.tool_outcome(), again.tool_outcome()), ("ran".into(), "replayed".into()));
     assert_eq!(first.json()["id"], 1);
     assert_eq!(upstream.effects(), 1);
-    assert_eq!(served.call("charge", json!({"amount": 2})).outcome(), "ran");
+    assert_eq!(served.call("charge", json!({"amount": 2})).tool_outcome(), "ran");
     assert_eq!(upstream.effects(), 2);
 }
 
@@ -81,7 +81,7 @@ fn a_client_that_leaves_does_not_stop_what_was_sent_and_gets_it_when_it_comes_ag
     upstream.release();
     wait(|| home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(1));
     let again = served.call("charge", json!({"amount": 1, "waits": true}));
-    assert_eq!((again.outcome(), upstream.effects()), ("replayed".into(), 1));
+    assert_eq!((again.tool_outcome(), upstream.effects()), ("replayed".into(), 1));
 }
 
 /// The server ends its stream behind a priming event; semel takes it up again, and the client's own stays open.
@@ -106,7 +106,7 @@ fn a_polled_call_whose_client_leaves_is_settled_all_the_same() {
     upstream.release();
     wait(|| home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(1));
     let again = served.call("charge_polled", json!({"amount": 1}));
-    assert_eq!((again.outcome(), upstream.effects()), ("replayed".into(), 1));
+    assert_eq!((again.tool_outcome(), upstream.effects()), ("replayed".into(), 1));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_refusal_before_the_server_reaches_the_client_as_it_is() {
     let (home, upstream, served) = bank();
     let refused = served.call("charge_refused", json!({}));
     assert_eq!((refused.status, refused.body.as_str()), (401, "who are you?"));
-    assert!(refused.head.contains("www-authenticate: bearer resource_metadata="), "{refused:?}");
+    assert!(refused.head.contains("www-authenticate: Bearer resource_metadata="), "{refused:?}");
     assert_eq!(upstream.effects(), 0);
     let listed = home.json(["ledger", "list"]);
     assert_eq!(listed["items"][0]["state"], "not_applied", "{listed}");
@@ -134,7 +134,7 @@ fn an_error_with_a_status_that_leaves_it_open_is_in_doubt_whatever_it_says() {
             let (_home, upstream, served) = bank();
             let arguments = json!({"fails": status, "says": says});
             let first = served.call(tool, arguments.clone());
-            let code = |answer: &super::served::Answer| {
+            let code = |answer: &semel_testkit::http::Response| {
                 answer.json()["result"]["_meta"]["dev.semel/receipt"]["code"].clone()
             };
             match status {
@@ -180,7 +180,7 @@ fn the_same_call_for_two_accounts_is_two_effects() {
     let message = calling(1, "charge", json!({"amount": 1})).to_string();
     let call = |of: &str| {
         let headers = format!("{SESSION}Authorization: Bearer {of}\r\n");
-        served.ask("POST", &headers, &message).answer().outcome()
+        served.ask("POST", &headers, &message).answer().tool_outcome()
     };
     assert_eq!([call("ann"), call("bob"), call("ann"), call("bob")], ["ran", "ran", "replayed", "replayed"]);
     assert_eq!(upstream.effects(), 2);
@@ -197,8 +197,8 @@ fn what_a_server_lists_to_one_takes_no_protection_from_another() {
     let tweak = calling(1, "tweak", json!({}));
     ask("ada", &list);
     ask("xenia", &list);
-    assert_eq!(ask("xenia", &tweak).outcome(), serde_json::Value::Null, "to her it is a read");
-    assert_eq!(ask("ada", &tweak).outcome(), "ran", "to her it is not");
+    assert_eq!(ask("xenia", &tweak).tool_outcome(), serde_json::Value::Null, "to her it is a read");
+    assert_eq!(ask("ada", &tweak).tool_outcome(), "ran", "to her it is not");
     assert_eq!(upstream.effects(), 2);
 }
 

@@ -1,12 +1,13 @@
 //! A remote server that reads its tools' arguments in headers too, and refuses a call whose headers and body disagree.
 
-use super::served::{Answer, Served};
+use super::served::Served;
 use super::stateless::ask_saying;
 use super::upstream::Upstream;
 use crate::home::Home;
 use crate::mcp::door::stage::stateless;
 use crate::mcp::line::Line;
 use crate::mcp::receipt;
+use semel_testkit::http::Response;
 use serde_json::{Value, json};
 
 /// Its key goes into an argument that is mirrored, and the tool that is asked before has another one.
@@ -41,16 +42,16 @@ fn over_http_what_semel_puts_into_a_call_is_mirrored_too() {
     let (home, upstream) = (Home::new(), Upstream::start());
     let policy = format!("[mcp.bank]\nurl = \"{}\"\n{RULE}", upstream.url());
     let served = Served::start(&home, &policy);
-    let charge = |arguments: Value, headers: &str| -> Answer {
+    let charge = |arguments: Value, headers: &str| -> Response {
         let params = json!({"name": "charge_marked", "arguments": arguments});
         ask_saying(&served, "tools/call", params, headers).answer()
     };
     let region = "Mcp-Param-Region: eu\r\n";
     let plain = charge(json!({"amount": 1, "region": "eu", "semel_again": "one more"}), region);
-    assert_eq!(plain.outcome(), "ran", "{plain:?}");
+    assert_eq!(plain.tool_outcome(), "ran", "{plain:?}");
     let own = format!("{region}Mcp-Param-Request: mine\r\n");
     let overwritten = charge(json!({"amount": 2, "region": "eu", "request_id": "mine"}), &own);
-    assert_eq!(overwritten.outcome(), "ran", "{overwritten:?}");
+    assert_eq!(overwritten.tool_outcome(), "ran", "{overwritten:?}");
     charged_by_key(&upstream);
     // What the client itself says in two ways is refused, as without semel.
     let other = charge(json!({"amount": 3, "region": "eu"}), "Mcp-Param-Region: us\r\n");

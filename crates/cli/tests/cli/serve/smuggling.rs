@@ -83,7 +83,7 @@ fn a_run_that_a_request_names_is_that_requests_run() {
         served
             .ask("POST", &headers, &calling(1, "create_order", json!({"order": "1"})).to_string())
             .answer()
-            .outcome()
+            .tool_outcome()
     };
     assert_eq!((order("r1"), order("r2"), order("r1")), ("ran".into(), "ran".into(), "replayed".into()));
     home.semel(["cancel", "r9"]);

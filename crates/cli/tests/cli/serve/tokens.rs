@@ -5,7 +5,7 @@ use super::upstream::Upstream;
 use crate::api::client::Client;
 use crate::home::Home;
 use crate::proxy;
-use crate::proxy::api::Act;
+use semel_testkit::http::Act;
 use serde_json::json;
 
 fn token(home: &Home, more: &[&str]) -> (String, String) {
@@ -88,12 +88,12 @@ fn the_same_key_of_two_tenants_or_two_principals_is_two_effects() {
         served.ask_raw("POST /mcp/bank HTTP/1.1", &headers, &message.to_string()).answer()
     };
     let first = call(&acme);
-    assert_eq!(first.outcome(), "ran");
+    assert_eq!(first.tool_outcome(), "ran");
     for (token, outcome, effects) in
         [(&acme, "replayed", 1), (&other, "ran", 2), (&nightly, "ran", 3), (&renewed, "replayed", 3)]
     {
         let answer = call(token);
-        assert_eq!((answer.outcome(), upstream.effects()), (json!(outcome), effects));
+        assert_eq!((answer.tool_outcome(), upstream.effects()), (json!(outcome), effects));
         let same = answer.json()["result"]["content"][0] == first.json()["result"]["content"][0];
         assert_eq!(same, outcome == "replayed", "no answer crosses: {answer:?}");
     }
@@ -150,7 +150,7 @@ fn what_waits_for_its_turn_is_not_sent_for_a_token_that_was_revoked_meanwhile() 
     let bob = token(&stage.home, &["--scope", "agent", "--name", "bob"]);
     stage.api.next(Act::Hold);
     let first = stage.ask("POST", "/charges", proxy::stage::JSON, r#"{"account":7,"n":1}"#);
-    stage.api.has_heard(1);
+    stage.api.wait_for_requests(1);
     let headers = format!("Semel-Token: {}\r\n{}", bob.0, proxy::stage::JSON);
     let waits = stage.served.ask_raw("POST /p/api/charges HTTP/1.1", &headers, r#"{"account":7,"n":2}"#);
     wait_for_requests(&stage.home, &stage.served, 3);
@@ -160,7 +160,7 @@ fn what_waits_for_its_turn_is_not_sent_for_a_token_that_was_revoked_meanwhile() 
     let refused = waits.answer();
     assert_eq!((refused.status, &refused.json()["code"]), (502, &json!("not_started")), "{refused:?}");
     assert!(refused.json()["what_happened"].to_string().contains("revoked"), "{refused:?}");
-    assert_eq!((stage.api.heard().len(), stage.api.effects()), (1, 1));
+    assert_eq!((stage.api.requests().len(), stage.api.effects()), (1, 1));
 
     let (home, upstream) = (Home::new(), Upstream::start());
     let policy =

@@ -1,8 +1,8 @@
 //! `POST /v1/responses`
 
 use super::{ANSWER_TOKENS, Call, PROMPT_TOKENS, event, words};
+use crate::http::request::Request;
 use crate::upstream::reply::Reply;
-use crate::upstream::request::Request;
 use crate::upstream::service::{Change, Performed, refused};
 use serde_json::{Value, json};
 
