@@ -18,7 +18,7 @@ pub struct SemelProcess {
 
 /// One call, before it is made.
 #[derive(Debug, Clone, Default)]
-pub struct Ask<'a> {
+pub struct RunCall<'a> {
     pub key: &'a str,
     /// Asks the world about a doubt; its "no" counts after this span.
     pub probe_quiet: Option<&'a str>,
@@ -33,21 +33,21 @@ pub struct Ask<'a> {
 
 impl SemelProcess {
     /// The command line, ready to be started. Output is piped, input is empty.
-    pub fn command(&self, ask: &Ask<'_>) -> Command {
+    pub fn command(&self, ask: &RunCall<'_>) -> Command {
         let mut command = self.semel_run(ask);
         command.arg(&self.touch).args(self.touch_arguments(ask));
         command
     }
 
     /// The same around a shell, for commands that do more than touch the world. `"$@"` is the call that touches it.
-    pub fn shell(&self, ask: &Ask<'_>, script: &str) -> Command {
+    pub fn shell(&self, ask: &RunCall<'_>, script: &str) -> Command {
         let mut command = self.semel_run(ask);
         command.args(["sh", "-c", script, "sh"]).arg(&self.touch).args(self.touch_arguments(ask));
         command
     }
 
     /// The command without semel.
-    pub fn bare(&self, ask: &Ask<'_>) -> Command {
+    pub fn bare(&self, ask: &RunCall<'_>) -> Command {
         let mut command = Command::new(&self.touch);
         command
             .args(self.touch_arguments(ask))
@@ -66,7 +66,7 @@ impl SemelProcess {
         command
     }
 
-    fn semel_run(&self, ask: &Ask<'_>) -> Command {
+    fn semel_run(&self, ask: &RunCall<'_>) -> Command {
         let mut command = self.semel();
         if let Some(failpoints) = ask.failpoints {
             command.env("SEMEL_FAILPOINTS", failpoints);
@@ -95,19 +95,19 @@ impl SemelProcess {
         command
     }
 
-    fn touch_arguments(&self, ask: &Ask<'_>) -> Vec<String> {
+    fn touch_arguments(&self, ask: &RunCall<'_>) -> Vec<String> {
         let own = ["--world", &self.world.display().to_string(), "--key", ask.key].map(str::to_owned);
         own.into_iter().chain(ask.touch.iter().map(|word| (*word).to_owned())).collect()
     }
 
     /// Makes a call and reads its answer.
-    pub fn call(&self, ask: &Ask<'_>) -> std::io::Result<Answered> {
-        Ok(Answered::of(self.command(ask).output()?, ask.json))
+    pub fn call(&self, ask: &RunCall<'_>) -> std::io::Result<ProcessAnswer> {
+        Ok(ProcessAnswer::of(self.command(ask).output()?, ask.json))
     }
 
     /// What the ledger says about a key. Asks by a dry run: it sends nothing and writes nothing.
-    pub fn standing(&self, ask: &Ask<'_>) -> std::io::Result<Result<Standing, String>> {
-        let ask = Ask { dry_run: true, json: true, probe_quiet: None, ..ask.clone() };
+    pub fn standing(&self, ask: &RunCall<'_>) -> std::io::Result<Result<Standing, String>> {
+        let ask = RunCall { dry_run: true, json: true, probe_quiet: None, ..ask.clone() };
         let output = self.command(&ask).output()?;
         let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
         Ok(match document["would"].as_str() {
@@ -126,7 +126,7 @@ impl SemelProcess {
 
 /// An answer, as far as it can be told from outside.
 #[derive(Debug, Clone)]
-pub struct Answered {
+pub struct ProcessAnswer {
     pub status: ExitStatus,
     pub saw: Saw,
     /// The answer object, where one was printed.
@@ -134,8 +134,8 @@ pub struct Answered {
     pub stderr: String,
 }
 
-impl Answered {
-    pub fn of(output: Output, json: bool) -> Answered {
+impl ProcessAnswer {
+    pub fn of(output: Output, json: bool) -> ProcessAnswer {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
         let object: Value = match json {
@@ -146,7 +146,7 @@ impl Answered {
             }
         };
         let saw = read(output.status, &object, json, stdout, &stderr);
-        Answered { status: output.status, saw, object, stderr }
+        ProcessAnswer { status: output.status, saw, object, stderr }
     }
 
     pub fn code(&self) -> Option<i32> {

@@ -17,15 +17,12 @@ use std::time::Duration;
 /// Where the tests of the packs find what the servers said.
 const FIXTURE: &str = "crates/core/tests/fixtures/pack-servers.txt";
 
-/// Set for the tests by `cargo xtask test`, so that a missing installation is a failure there and nowhere else.
-pub const VARIABLE: &str = "SEMEL_PACK_SERVERS";
-
 /// Starting one of them takes seconds on a busy machine; one that has not answered by then will not.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server as its pack names it.
 #[derive(serde::Deserialize)]
-struct Server {
+struct PackServer {
     #[serde(skip)]
     pack: String,
     package: String,
@@ -39,7 +36,7 @@ struct Server {
 }
 
 /// `[[server.tested]]` of every pack, by pack.
-fn servers() -> Result<Vec<Server>> {
+fn servers() -> Result<Vec<PackServer>> {
     let mut files: Vec<PathBuf> = std::fs::read_dir(project::root().join("packs"))?
         .map(|entry| Ok(entry?.path()))
         .collect::<Result<_>>()?;
@@ -50,8 +47,8 @@ fn servers() -> Result<Vec<Server>> {
         let document: toml::Table = std::fs::read_to_string(&file)?.parse()?;
         let tested = document.get("server").and_then(|server| server.get("tested"));
         for tested in tested.and_then(toml::Value::as_array).into_iter().flatten() {
-            let server: Server = tested.clone().try_into()?;
-            servers.push(Server { pack: pack.clone(), ..server });
+            let server: PackServer = tested.clone().try_into()?;
+            servers.push(PackServer { pack: pack.clone(), ..server });
         }
     }
     Ok(servers)
@@ -73,20 +70,32 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
 
 /// Installs what is not there yet. No script of a package is run.
 pub fn install() -> Result<PathBuf> {
-    let directory = project::target().join("peers/packs");
-    let wanted: Vec<String> =
-        servers()?.iter().map(|server| format!("{}@{}", server.package, server.version)).collect();
-    let mark = directory.join("installed.txt");
-    let wanted_text = wanted.join("\n");
-    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted_text) {
+    let (directory, wanted) = (directory(), wanted()?);
+    if is_installed()? {
         return Ok(directory);
     }
     std::fs::create_dir_all(&directory)?;
     std::fs::write(directory.join("package.json"), "{\"private\": true}\n")?;
     peers::install_with_npm(&wanted, &directory)?;
     // Written last: a broken installation is made again.
-    std::fs::write(mark, wanted_text)?;
+    std::fs::write(directory.join(MARK), wanted.join("\n"))?;
     Ok(directory)
+}
+
+/// Names the packages of a whole installation.
+const MARK: &str = "installed.txt";
+
+fn directory() -> PathBuf {
+    project::target().join("peers/packs")
+}
+
+fn wanted() -> Result<Vec<String>> {
+    Ok(servers()?.iter().map(|server| format!("{}@{}", server.package, server.version)).collect())
+}
+
+fn is_installed() -> Result<bool> {
+    let wanted = wanted()?.join("\n");
+    Ok(std::fs::read_to_string(directory().join(MARK)).is_ok_and(|installed| installed == wanted))
 }
 
 fn ask_all(directory: &Path) -> Result<String> {
@@ -95,7 +104,7 @@ fn ask_all(directory: &Path) -> Result<String> {
          # tool, hints (r read-only, i idempotent, d destructive; + true, - false), arguments (* required)\n",
     );
     for server in &servers()? {
-        let Server { pack, package, version, .. } = server;
+        let PackServer { pack, package, version, .. } = server;
         let mut tools = ask(directory, server).map_err(|error| format!("{package}: {error}"))?;
         tools.sort_by_key(|tool| tool["name"].as_str().unwrap_or_default().to_owned());
         writeln!(text, "\n[{pack}] {package} {version}")?;
@@ -130,7 +139,7 @@ fn facts(tool: &Value) -> String {
 }
 
 /// Starts a server and asks for its tools, page by page.
-fn ask(directory: &Path, server: &Server) -> Result<Vec<Value>> {
+fn ask(directory: &Path, server: &PackServer) -> Result<Vec<Value>> {
     let mut child = Command::new(directory.join("node_modules/.bin").join(&server.program))
         .args(&server.arguments)
         .envs(&server.environment)
@@ -199,15 +208,8 @@ mod tests {
 
     #[test]
     fn the_servers_still_say_what_the_tests_of_the_packs_know_of_them() {
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "the task that runs the tests says where the servers are"
-        )]
-        let Some(directory) = std::env::var_os(VARIABLE) else {
-            println!("not asked: `cargo xtask test` installs the servers and sets {VARIABLE}");
-            return;
-        };
-        let said = ask_all(Path::new(&directory)).expect("every server answers");
+        assert!(is_installed().expect("the packs can be read"), "`cargo xtask packs` installs the servers");
+        let said = ask_all(&directory()).expect("every server answers");
         let known = std::fs::read_to_string(project::root().join(FIXTURE)).expect("the fixture is there");
         assert!(known == said, "{FIXTURE} no longer holds: cargo xtask packs --write\n{said}");
     }

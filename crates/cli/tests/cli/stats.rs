@@ -4,8 +4,7 @@ use crate::api::client::{Client, charge};
 use crate::home::Home;
 use crate::llm::stage::{Stage, request};
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
-use crate::serve::upstream::Upstream;
-use semel_testkit::http::ModelApi;
+use semel_testkit::http::{FakeMcpServer, ModelApi};
 use serde_json::{Value, json};
 
 fn stats(home: &Home) -> Value {
@@ -45,7 +44,7 @@ fn what_commands_asked_and_did_adds_up() {
 #[test]
 fn servers_count_for_their_tenants_and_write_it_down_at_the_latest_when_they_end() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let mut served = Served::before(&home, &upstream.url());
     for _ in 0..3 {
         served.call("charge", json!({"amount": 1}));

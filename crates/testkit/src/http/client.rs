@@ -183,6 +183,22 @@ impl RawClient {
         self.body(head)
     }
 
+    /// What came of a response before the connection broke; status 0 if not even its head did.
+    pub fn answer_so_far(mut self) -> Response {
+        let Some(head) = self.head_if_any() else {
+            return Response { status: 0, head: String::new(), body: String::new() };
+        };
+        let mut response = Response::with_head(head);
+        if response.header("transfer-encoding").is_none() {
+            response.body = self.rest();
+            return response;
+        }
+        while let Some(chunk) = self.chunk_if_any().filter(|chunk| !chunk.is_empty()) {
+            response.body.push_str(&chunk);
+        }
+        response
+    }
+
     /// The response whose head was read already.
     pub fn answer_after(mut self, head: String) -> Response {
         self.body(head).expect("a whole body before the end of the connection")
@@ -190,8 +206,7 @@ impl RawClient {
 
     /// Without a length, a response that closes the connection ends with it.
     fn body(&mut self, head: String) -> Option<Response> {
-        let status = head.get(9..12).and_then(|status| status.parse().ok()).expect("a status");
-        let mut response = Response { status, head, body: String::new() };
+        let mut response = Response::with_head(head);
         if self.is_head {
             return Some(response);
         }
@@ -220,6 +235,11 @@ impl RawClient {
 }
 
 impl Response {
+    fn with_head(head: String) -> Response {
+        let status = head.get(9..12).and_then(|status| status.parse().ok()).expect("a status");
+        Response { status, head, body: String::new() }
+    }
+
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines().filter_map(|line| line.split_once(": "));
         lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
@@ -231,6 +251,21 @@ impl Response {
         let last = || self.body.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
         let text = is_stream.then(last).flatten().unwrap_or(&self.body);
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The answer to a JSON-RPC request, be it a document or an event of a stream.
+    pub fn rpc_answer(&self) -> Value {
+        let events = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
+        let documents = events.chain([self.body.as_str()]);
+        let mut documents = documents.filter_map(|text| serde_json::from_str(text).ok());
+        let answers = |message: &Value| message.get("result").is_some() || message.get("error").is_some();
+        documents.find(answers).unwrap_or_else(|| panic!("no answer in {self:?}"))
+    }
+
+    pub fn tool_result(&self) -> Value {
+        let mut answer = self.rpc_answer();
+        assert!(answer.get("result").is_some(), "{answer}");
+        answer["result"].take()
     }
 
     /// The outcome in the receipt of a tool call.

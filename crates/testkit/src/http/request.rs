@@ -166,6 +166,11 @@ impl Request {
         self.head.text.lines().next().unwrap_or_default()
     }
 
+    /// Method and target, as in `GET /charges?order=1`.
+    pub fn what(&self) -> String {
+        self.line().split(' ').take(2).collect::<Vec<_>>().join(" ")
+    }
+
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The API's part in one write.
 #[derive(Debug, Clone)]
-pub enum Act {
+pub enum ApiAct {
     /// Changes the world, and says so: the usual.
     Create,
     /// This status, these headers and this body, without changing anything.
@@ -38,7 +38,7 @@ pub struct ScriptedApi {
 
 #[derive(Debug, Default)]
 struct Script {
-    acts: VecDeque<Act>,
+    acts: VecDeque<ApiAct>,
     pages: HashMap<String, String>,
 }
 
@@ -57,7 +57,7 @@ impl ScriptedApi {
         let server = FakeServer::start(move |exchange| match exchange.request.head.method.as_str() {
             "GET" | "HEAD" | "OPTIONS" => show(exchange, &lock(&reads).pages),
             _ => {
-                let act = lock(&reads).acts.pop_front().unwrap_or(Act::Create);
+                let act = lock(&reads).acts.pop_front().unwrap_or(ApiAct::Create);
                 perform(exchange, act)
             }
         });
@@ -65,7 +65,7 @@ impl ScriptedApi {
     }
 
     /// For the next writes, one after another.
-    pub fn next(&self, act: Act) {
+    pub fn next(&self, act: ApiAct) {
         lock(&self.script).acts.push_back(act);
     }
 
@@ -97,35 +97,35 @@ fn show(exchange: &mut Exchange<'_>, pages: &HashMap<String, String>) -> Option<
     }
 }
 
-fn perform(exchange: &mut Exchange<'_>, act: Act) -> Option<()> {
+fn perform(exchange: &mut Exchange<'_>, act: ApiAct) -> Option<()> {
     let effects = match act {
-        Act::Refuse(..) | Act::Hold => 0,
+        ApiAct::Refuse(..) | ApiAct::Hold => 0,
         _ => exchange.server.count_effect(),
     };
     match act {
-        Act::Create => exchange.reply(
+        ApiAct::Create => exchange.reply(
             201,
             "X-Own: 1\r\nSet-Cookie: session=s3cr3t\r\nRequest-Id: req_1\r\nLocation: /charges/1\r\n",
             &format!("{{ \"id\" : \"ch_{effects}\",  \"amount\": 1.0 }}"),
         ),
-        Act::Refuse(status, headers, body) => exchange.reply(status, headers, body),
-        Act::Answer(status, headers, body) => exchange.reply(status, headers, &body),
-        Act::Raw(text) => exchange.write(&text).and(None),
-        Act::Vanish => None,
-        Act::Cut => {
+        ApiAct::Refuse(status, headers, body) => exchange.reply(status, headers, body),
+        ApiAct::Answer(status, headers, body) => exchange.reply(status, headers, &body),
+        ApiAct::Raw(text) => exchange.write(&text).and(None),
+        ApiAct::Vanish => None,
+        ApiAct::Cut => {
             let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n";
             exchange.write(&format!("{head}{{\"id\":")).and(None)
         }
-        Act::Hold => {
+        ApiAct::Hold => {
             exchange.wait_for_release();
             exchange.server.count_effect();
             exchange.reply(201, "", "{\"id\":\"held\"}")
         }
-        Act::HoldAndVanish => {
+        ApiAct::HoldAndVanish => {
             exchange.wait_for_release();
             None
         }
-        Act::Large(bytes) => {
+        ApiAct::Large(bytes) => {
             exchange.write("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")?;
             let mut left = bytes;
             while left > 0 {
@@ -135,7 +135,7 @@ fn perform(exchange: &mut Exchange<'_>, act: Act) -> Option<()> {
             }
             exchange.chunk("")
         }
-        Act::LargeHalfHeld(bytes) => {
+        ApiAct::LargeHalfHeld(bytes) => {
             let half = "x".repeat(bytes / 2);
             exchange.write(&format!("HTTP/1.1 200 OK\r\nContent-Length: {bytes}\r\n\r\n{half}"))?;
             exchange.wait_for_release();

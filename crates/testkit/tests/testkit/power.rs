@@ -17,8 +17,8 @@ use semel_ledger::sqlite::{OpenOptions, SqliteStore};
 use semel_ledger::store::{By, PAGE_ROWS_MAX, Store};
 use semel_testkit::history::{Saw, Standing};
 use semel_testkit::random::Random;
-use semel_testkit::semel_process::{Ask, SemelProcess};
-use semel_testkit::world::Log;
+use semel_testkit::semel_process::{RunCall, SemelProcess};
+use semel_testkit::world::WorldLog;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -136,7 +136,7 @@ fn judge(
     copy: &SemelProcess,
     scene: &Scene,
     acknowledged: &BTreeMap<u64, Saw>,
-    log: &Log,
+    log: &WorldLog,
     random: &mut Random,
 ) -> Tally {
     let mut tally = Tally::default();
@@ -210,13 +210,13 @@ fn name(number: u64) -> String {
     format!("key-{number}")
 }
 
-fn asked(key: &str) -> Ask<'_> {
-    Ask {
+fn asked(key: &str) -> RunCall<'_> {
+    RunCall {
         key,
         json: true,
         wait: Some("0s"),
         touch: &["--delay-ms", "5", "--life-ms", "60000"],
-        ..Ask::default()
+        ..RunCall::default()
     }
 }
 

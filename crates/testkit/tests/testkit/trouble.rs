@@ -3,15 +3,15 @@
 use crate::scene::{Mounted, Scene, Started, children, now, private_directory, say, signal, sleep, until};
 use rustix::process::Signal;
 use semel_testkit::history::{Saw, Standing};
-use semel_testkit::semel_process::{Answered, Ask};
+use semel_testkit::semel_process::{ProcessAnswer, RunCall};
 use semel_testkit::world;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-fn asked(key: &str) -> Ask<'_> {
-    Ask { key, json: true, wait: Some("5s"), ..Ask::default() }
+fn asked(key: &str) -> RunCall<'_> {
+    RunCall { key, json: true, wait: Some("5s"), ..RunCall::default() }
 }
 
 /// A scene whose ledger lies on a small filesystem of its own.
@@ -42,7 +42,7 @@ fn body_of(scene: &Scene, key: &str) -> Saw {
     Saw::Success { body: world::body(&log[key][0].id) }
 }
 
-fn assert_nothing_ran(scene: &Scene, key: &str, answered: &Answered) {
+fn assert_nothing_ran(scene: &Scene, key: &str, answered: &ProcessAnswer) {
     assert!(matches!(answered.saw, Saw::Unavailable { .. }), "{answered:?}");
     assert_eq!((answered.code(), scene.changes(key)), (Some(125), 0), "{answered:?}");
 }
@@ -79,7 +79,7 @@ fn a_disk_that_is_full_at_the_settlement_leaves_a_doubt_and_loses_nothing() {
     // The command itself takes the room that its settlement needs.
     let script = format!("{FILL} > {}/filler 2>/dev/null; exec \"$@\"", scene.process.state.display());
     let call =
-        || Answered::of(scene.process.shell(&asked("k"), &script).output().expect("semel starts"), true);
+        || ProcessAnswer::of(scene.process.shell(&asked("k"), &script).output().expect("semel starts"), true);
     let first = call();
     assert_eq!((&first.saw, first.code(), scene.changes("k")), (&Saw::InDoubt, Some(121), 1), "{first:?}");
     // Even with the disk still full it is not taken for unseen.
@@ -205,7 +205,7 @@ fn a_hundred_megabytes_of_output_fit_into_little_memory() {
     const OUTPUT: &str = "100000000";
     for json in [false, true] {
         let scene = Scene::new();
-        let ask = Ask { touch: &["--output-bytes", OUTPUT], json, ..asked("k") };
+        let ask = RunCall { touch: &["--output-bytes", OUTPUT], json, ..asked("k") };
         let mut command = scene.process.command(&ask);
         let passed = scene.directory.path().join("passed");
         command.stdout(fs::File::create(&passed).expect("there is room"));
@@ -226,7 +226,7 @@ fn a_hundred_megabytes_of_output_fit_into_little_memory() {
             let length = fs::metadata(&passed).expect("it was passed on").len();
             assert!(length > 100_000_000, "only {length} bytes were passed on");
         }
-        let replayed = scene.call(&Ask { json: true, ..ask });
+        let replayed = scene.call(&RunCall { json: true, ..ask });
         assert_eq!((replayed.code(), scene.changes("k")), (Some(0), 1), "{replayed:?}");
         let reason = replayed.object["reason"].as_str().unwrap_or_default();
         assert!(reason.contains("was not kept"), "{replayed:?}");
@@ -244,13 +244,13 @@ fn peak_kib(process: u32) -> Option<u64> {
 #[test]
 fn a_paused_owner_is_doubted_and_its_late_success_resolves_the_doubt() {
     let scene = Scene::new();
-    let ask = Ask { timeout: Some("1s"), touch: &["--linger-ms", "300"], ..asked("k") };
+    let ask = RunCall { timeout: Some("1s"), touch: &["--linger-ms", "300"], ..asked("k") };
     let owner = Started::new(scene.process.command(&ask));
     until("the world has changed", || scene.changes("k") == 1);
     assert!(signal(owner.id(), Signal::STOP), "the owner ended too early");
-    let early = scene.call(&Ask { wait: Some("0s"), ..ask.clone() });
+    let early = scene.call(&RunCall { wait: Some("0s"), ..ask.clone() });
     assert!(matches!(early.saw, Saw::InFlight | Saw::InDoubt), "{early:?}");
-    let late = scene.call(&Ask { wait: Some("5s"), ..ask.clone() });
+    let late = scene.call(&RunCall { wait: Some("5s"), ..ask.clone() });
     assert_eq!((&late.saw, late.code(), scene.changes("k")), (&Saw::InDoubt, Some(121), 1), "{late:?}");
     assert!(signal(owner.id(), Signal::CONT), "the owner is gone");
     let own = owner.finish(true);
@@ -263,7 +263,7 @@ fn a_paused_owner_is_doubted_and_its_late_success_resolves_the_doubt() {
 fn a_paused_owner_keeps_a_probe_from_believing_that_nothing_happened() {
     let scene = Scene::new();
     // It naps before it touches the world, so that the probe finds nothing while the command can still act.
-    let ask = Ask {
+    let ask = RunCall {
         timeout: Some("1s"),
         probe_quiet: Some("100ms"),
         touch: &["--nap-ms", "400"],
@@ -289,7 +289,7 @@ fn a_paused_owner_keeps_a_probe_from_believing_that_nothing_happened() {
 #[test]
 fn a_refusal_that_comes_after_the_deadline_does_not_leave_a_lasting_doubt() {
     let scene = Scene::new();
-    let ask = Ask {
+    let ask = RunCall {
         timeout: Some("1s"),
         probe_quiet: Some("100ms"),
         touch: &["--mode", "refuse", "--nap-ms", "300"],
@@ -299,11 +299,11 @@ fn a_refusal_that_comes_after_the_deadline_does_not_leave_a_lasting_doubt() {
     until("the command has started", || !children(owner.id()).is_empty());
     assert!(signal(owner.id(), Signal::STOP), "the owner ended too early");
     sleep(Duration::from_millis(1_200));
-    let held = scene.call(&Ask { wait: Some("0s"), ..ask.clone() });
+    let held = scene.call(&RunCall { wait: Some("0s"), ..ask.clone() });
     assert_eq!(held.saw, Saw::InDoubt, "{held:?}");
     assert!(signal(owner.id(), Signal::CONT), "the owner is gone");
     owner.finish(true);
-    let later = scene.call(&Ask { wait: Some("20s"), ..ask });
+    let later = scene.call(&RunCall { wait: Some("20s"), ..ask });
     assert_eq!((&later.saw, scene.changes("k")), (&Saw::NotApplied { attempt: Some(2) }, 0), "{later:?}");
 }
 
@@ -321,14 +321,14 @@ fn sigterm_reaches_the_command_and_its_end_is_settled() {
     let answered = started.finish(true);
     assert_eq!((&answered.saw, scene.changes("k")), (&body_of(&scene, "k"), 1), "{answered:?}");
     let mut again = scene.process.shell(&ask, script);
-    let replayed = Answered::of(again.output().expect("semel starts"), true);
+    let replayed = ProcessAnswer::of(again.output().expect("semel starts"), true);
     assert_eq!((replayed.saw, scene.changes("k")), (answered.saw, 1));
 }
 
 #[test]
 fn a_command_that_dies_of_a_forwarded_sigterm_is_settled_as_a_doubt() {
     let scene = Scene::new();
-    let ask = Ask { touch: &["--linger-ms", "20000"], ..asked("k") };
+    let ask = RunCall { touch: &["--linger-ms", "20000"], ..asked("k") };
     let started = Started::new(scene.process.command(&ask));
     until("the world has changed", || scene.changes("k") == 1);
     assert!(signal(started.id(), Signal::TERM), "it ended too early");
@@ -342,11 +342,11 @@ fn a_command_that_dies_of_a_forwarded_sigterm_is_settled_as_a_doubt() {
 #[test]
 fn a_lost_answer_is_held_and_a_probe_finds_it() {
     let scene = Scene::new();
-    let ask = Ask { touch: &["--mode", "lose"], ..asked("k") };
+    let ask = RunCall { touch: &["--mode", "lose"], ..asked("k") };
     let lost = scene.call(&ask);
     assert_eq!((&lost.saw, lost.code(), scene.changes("k")), (&Saw::InDoubt, Some(121), 1), "{lost:?}");
     assert_eq!((scene.call(&ask).saw, scene.changes("k")), (Saw::InDoubt, 1));
-    let found = scene.call(&Ask { probe_quiet: Some("100ms"), ..ask });
+    let found = scene.call(&RunCall { probe_quiet: Some("100ms"), ..ask });
     assert_eq!((&found.saw, scene.changes("k")), (&body_of(&scene, "k"), 1), "{found:?}");
     assert_eq!(scene.world.count("k").expect("the world answers"), 1);
 }
@@ -354,7 +354,7 @@ fn a_lost_answer_is_held_and_a_probe_finds_it() {
 #[test]
 fn a_refusal_changes_nothing_and_may_be_tried_again() {
     let scene = Scene::new();
-    let refused = scene.call(&Ask { touch: &["--mode", "refuse"], ..asked("k") });
+    let refused = scene.call(&RunCall { touch: &["--mode", "refuse"], ..asked("k") });
     assert_eq!(
         (&refused.saw, refused.code()),
         (&Saw::NotApplied { attempt: Some(1) }, Some(3)),
@@ -367,9 +367,9 @@ fn a_refusal_changes_nothing_and_may_be_tried_again() {
 #[test]
 fn a_hundred_callers_of_one_key_make_one_change() {
     let scene = Scene::new();
-    let ask = Ask { wait: Some("60s"), touch: &["--delay-ms", "200"], ..asked("k") };
+    let ask = RunCall { wait: Some("60s"), touch: &["--delay-ms", "200"], ..asked("k") };
     let callers: Vec<Started> = (0..100).map(|_| Started::new(scene.process.command(&ask))).collect();
-    let answers: Vec<Answered> = callers.into_iter().map(|caller| caller.finish(true)).collect();
+    let answers: Vec<ProcessAnswer> = callers.into_iter().map(|caller| caller.finish(true)).collect();
     let truth = body_of(&scene, "k");
     assert!(answers.iter().all(|answered| answered.saw == truth), "{answers:?}");
     let ran = answers.iter().filter(|answered| answered.object["outcome"] == "ran").count();
@@ -380,9 +380,9 @@ fn a_hundred_callers_of_one_key_make_one_change() {
 fn a_reused_key_for_something_else_never_runs() {
     let scene = Scene::new();
     scene.call(&asked("k"));
-    let drifted = scene.call(&Ask { touch: &["--delay-ms", "1"], ..asked("k") });
+    let drifted = scene.call(&RunCall { touch: &["--delay-ms", "1"], ..asked("k") });
     assert_eq!((drifted.code(), scene.changes("k")), (Some(123), 1), "{drifted:?}");
-    let doubtful = Ask { touch: &["--mode", "lose"], ..asked("d") };
+    let doubtful = RunCall { touch: &["--mode", "lose"], ..asked("d") };
     assert_eq!(scene.call(&doubtful).saw, Saw::InDoubt);
     let drifted = scene.call(&asked("d"));
     assert_eq!((drifted.code(), scene.changes("d")), (Some(123), 1), "{drifted:?}");

@@ -2,9 +2,8 @@
 
 use super::client::{Client, charge, token};
 use crate::home::Home;
-use crate::probes::api::{Api, Says};
 use crate::serve::served::Served;
-use semel_testkit::http::Response;
+use semel_testkit::http::{Response, RouteReply, RoutedApi};
 use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -148,7 +147,7 @@ fn a_rule_with_a_condition_holds_to_the_end() {
     assert_eq!(replayed["effect"], "sent", "{replayed}");
 }
 
-fn confirmed_by(bank: &Api, within: &str) -> String {
+fn confirmed_by(bank: &RoutedApi, within: &str) -> String {
     format!(
         "[[rule]]\nmatch = \"fn:charge\"\nclass = \"consequential\"\n\
          [rule.confirm]\nhttp = \"GET {}/charges/1\"\nok = \"status == 200\"\nwithin = \"{within}\"\n",
@@ -158,8 +157,8 @@ fn confirmed_by(bank: &Api, within: &str) -> String {
 
 #[test]
 fn a_success_that_was_disproved_is_not_brought_back_by_the_same_settlement() {
-    let (home, bank) = (Home::new(), Api::start());
-    bank.tell("GET /charges/1", [Says::json(404, "{}")]);
+    let (home, bank) = (Home::new(), RoutedApi::start());
+    bank.tell("GET /charges/1", [RouteReply::json(404, "{}")]);
     let served = Served::start(&home, &confirmed_by(&bank, "1s"));
     let client = Client::new(&served, &agent(&home));
     let claim = client.claim(charge("ann"));
@@ -174,15 +173,15 @@ fn a_success_that_was_disproved_is_not_brought_back_by_the_same_settlement() {
 /// Whoever asked for its truth has gone with its process; whoever wants it again asks anew.
 #[test]
 fn a_success_is_asked_about_again_after_a_restart() {
-    let (home, bank) = (Home::new(), Api::start());
-    bank.tell("GET /charges/1", [Says::json(404, "{}")]);
+    let (home, bank) = (Home::new(), RoutedApi::start());
+    bank.tell("GET /charges/1", [RouteReply::json(404, "{}")]);
     let mut served = Served::start(&home, &confirmed_by(&bank, "1h"));
     let token = agent(&home);
     let client = Client::new(&served, &token);
     let claim = client.claim(charge("ann"));
     client.settle(&claim, "applied", json!({"id": "ch_1"}));
     served.kill();
-    bank.tell("GET /charges/1", [Says::json(200, "{}")]);
+    bank.tell("GET /charges/1", [RouteReply::json(200, "{}")]);
     let served = Served::again(&home);
     let client = Client::new(&served, &token);
     assert_eq!(client.begin(charge("ann")).json()["outcome"], "replayed");
@@ -221,8 +220,8 @@ fn a_key_that_joins_is_the_same_request_after_the_window_whatever_the_id_of_the_
 /// The client brings its arguments with each begin, so semel can ask what the rule asks.
 #[test]
 fn a_doubt_is_cleared_by_the_probe_of_its_rule() {
-    let (home, bank) = (Home::new(), Api::start());
-    bank.tell("GET /charges", [Says::json(200, r#"{"id": "ch_9", "token": "t0p", "iban": "DE00"}"#)]);
+    let (home, bank) = (Home::new(), RoutedApi::start());
+    bank.tell("GET /charges", [RouteReply::json(200, r#"{"id": "ch_9", "token": "t0p", "iban": "DE00"}"#)]);
     let rule = format!(
         "[[rule]]\nmatch = \"fn:charge\"\nclass = \"consequential\"\nsecret = [\"reply.iban\"]\n\
          [rule.probe]\nhttp = \"GET {}/charges?customer={{args.customer}}\"\nfound = \"status == 200\"\nreply = \"resp\"\n",
@@ -236,7 +235,7 @@ fn a_doubt_is_cleared_by_the_probe_of_its_rule() {
     assert_eq!((&answer["outcome"], &answer["evidence"]), (&json!("replayed"), &json!("probed")), "{answer}");
     let kept = json!({"id": "ch_9", "token": "[redacted]", "iban": "[redacted]"});
     assert_eq!(answer["data"], kept, "what its rule calls secret is not written");
-    assert_eq!(bank.heard().last().expect("it was asked").what(), "GET /charges?customer=ann");
+    assert_eq!(bank.requests().last().expect("it was asked").what(), "GET /charges?customer=ann");
 }
 
 /// They wait for just that. And one holder's crowd leaves room for the others.

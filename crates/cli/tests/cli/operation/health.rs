@@ -1,7 +1,6 @@
 use crate::home::Home;
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
-use crate::serve::upstream::Upstream;
-use semel_testkit::http::{RawClient, Response};
+use semel_testkit::http::{FakeMcpServer, RawClient, Response};
 use serde_json::json;
 
 fn get(served: &Served, path: &str) -> Response {
@@ -30,7 +29,7 @@ fn a_server_is_ready_only_while_its_ledger_takes_durable_writes() {
 #[test]
 fn a_crowd_is_refused_and_the_server_is_alive_all_the_same() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     // Room for sixteen connections, of which one is there to be refused.
     let served = Served::start_with_files(&home, &format!("[mcp.bank]\nurl = \"{}\"\n", upstream.url()), 160);
     let call = |n: u64| {

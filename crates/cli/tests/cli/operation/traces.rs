@@ -3,9 +3,8 @@ use crate::llm;
 use crate::mcp::peers;
 use crate::proxy;
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
-use crate::serve::upstream::Upstream;
-use semel_testkit::http::Act;
 use semel_testkit::http::ModelApi;
+use semel_testkit::http::{ApiAct, FakeMcpServer};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -58,7 +57,7 @@ fn call(served: &Served, parent: &str) {
 #[test]
 fn an_attempt_has_a_span_and_every_collapsed_repeat_one_that_points_to_it() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let collector = Collector::start(&home, 1);
     let policy =
         format!("[mcp.bank]\nurl = \"{}\"\n[serve]\notlp = \"{}\"\n", upstream.url(), collector.address);
@@ -167,7 +166,7 @@ fn each_request_that_joined_another_has_a_span_that_points_to_it() {
         let text = stage.served.ask_raw("GET /metrics HTTP/1.1", &headers, "").answer().body;
         text.contains("semel_calls_in_flight 9\n")
     };
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let first = ask("00f067aa0ba902b0");
     stage.api.wait_for_requests(1);
     let parents = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| format!("00f067aa0ba902b{n}"));
@@ -241,7 +240,7 @@ fn a_collector_that_is_away_or_hangs_keeps_nobody_waiting_and_what_was_lost_is_t
     let hanging = format!("http://{}", hangs.local_addr().expect("its address"));
     for collector in ["http://127.0.0.1:9", &hanging] {
         let home = Home::new();
-        let upstream = Upstream::start();
+        let upstream = FakeMcpServer::start();
         let policy = format!("[mcp.bank]\nurl = \"{}\"\n[serve]\notlp = \"{collector}\"\n", upstream.url());
         let mut served = Served::start(&home, &policy);
         let headers = format!("Semel-Token: {TOKEN}\r\n{SESSION}");

@@ -3,14 +3,14 @@
 use super::stage::{JSON, Stage, became};
 use crate::home::Home;
 use crate::serve::served::TOKEN;
-use semel_testkit::http::{Act, RawClient};
+use semel_testkit::http::{ApiAct, RawClient};
 use semel_testkit::wait_until;
 
 const LARGE: usize = 3_000_000;
 
 #[test]
 fn the_end_of_an_answer_that_cannot_be_settled_is_never_sent() {
-    for (act, length) in [(Act::Large(LARGE), None), (Act::LargeHalfHeld(LARGE), Some(LARGE))] {
+    for (act, length) in [(ApiAct::Large(LARGE), None), (ApiAct::LargeHalfHeld(LARGE), Some(LARGE))] {
         let mut stage = Stage::plain();
         stage.restart_failing("gate.after_send=error");
         stage.api.release();
@@ -42,7 +42,7 @@ fn a_lost_request_is_not_sent_again_under_another_key() {
         ("Idempotency-Key: k\r\n", "X-Key: k\r\n"),
     ] {
         let mut stage = Stage::with(inject);
-        stage.api.next(Act::Hold);
+        stage.api.next(ApiAct::Hold);
         let lost = stage.ask("POST", "/charges", &format!("{JSON}{first}"), "{}");
         stage.api.wait_for_requests(1);
         stage.crash();
@@ -65,9 +65,9 @@ fn what_was_refused_is_tried_again_under_another_key_and_what_was_lost_under_the
         "[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\n\
          inject = { header = \"Idempotency-Key\", valid_for = \"24h\" }\n",
     );
-    stage.api.next(Act::Refuse(402, "", r#"{"error":{"message":"declined"}}"#));
+    stage.api.next(ApiAct::Refuse(402, "", r#"{"error":{"message":"declined"}}"#));
     assert_eq!(stage.send("POST", "/charges", JSON, "{}").status, 402);
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let lost = stage.ask("POST", "/charges", JSON, "{}");
     stage.api.wait_for_requests(2);
     stage.crash();
@@ -98,7 +98,7 @@ fn a_mark_that_could_not_be_written_is_written_later() {
 #[test]
 fn semel_that_was_killed_in_the_middle_leaves_a_doubt_and_not_a_second_effect() {
     let mut stage = Stage::plain();
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let asked = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), "{}");
     stage.api.wait_for_requests(1);
     stage.crash();

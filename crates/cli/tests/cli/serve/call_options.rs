@@ -2,8 +2,8 @@
 
 use super::served::{SESSION, Served, calling};
 use super::stateless::{ask_saying, section};
-use super::upstream::Upstream;
 use crate::home::Home;
+use semel_testkit::http::FakeMcpServer;
 use serde_json::json;
 
 /// Who misspells a dry run must not get the effect.
@@ -12,7 +12,7 @@ const ODD: [&str; 5] =
 
 #[test]
 fn a_dry_run_that_a_header_asks_for_sends_nothing_to_a_remote_server() {
-    let (home, upstream) = (Home::new(), Upstream::start());
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     let served = Served::before(&home, &upstream.url());
     let charge = |headers: &str| {
         let message = calling(1, "charge", json!({"amount": 1})).to_string();
@@ -28,7 +28,7 @@ fn a_dry_run_that_a_header_asks_for_sends_nothing_to_a_remote_server() {
     assert_eq!(charge("Semel-Again: the second month\r\n").tool_outcome(), "ran");
     assert_eq!(charge("Semel-Again: the second month\r\n").tool_outcome(), "replayed");
     assert_eq!(upstream.effects(), 2);
-    let heard = upstream.heard();
+    let heard = upstream.requests();
     assert!(heard.iter().all(|heard| heard.header("semel-again").is_none()), "it is said to semel alone");
 }
 

@@ -1,12 +1,17 @@
 use super::served::{SESSION, Served, calling};
-use super::upstream::Upstream;
 use crate::home::Home;
+use semel_testkit::http::FakeMcpServer;
+use semel_testkit::wait_until;
 use serde_json::json;
 
-fn bank() -> (Home, Upstream, Served) {
-    let (home, upstream) = (Home::new(), Upstream::start());
+fn bank() -> (Home, FakeMcpServer, Served) {
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     let served = Served::before(&home, &upstream.url());
     (home, upstream, served)
+}
+
+fn is_applied(home: &Home) -> bool {
+    home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(1)
 }
 
 #[test]
@@ -76,10 +81,10 @@ fn a_client_that_leaves_does_not_stop_what_was_sent_and_gets_it_when_it_comes_ag
     let (home, upstream, served) = bank();
     let message = calling(1, "charge", json!({"amount": 1, "waits": true}));
     let asked = served.ask("POST", SESSION, &message.to_string());
-    wait(|| upstream.effects() == 1);
+    wait_until("it is with the server", || upstream.effects() == 1);
     drop(asked);
     upstream.release();
-    wait(|| home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(1));
+    wait_until("it is settled", || is_applied(&home));
     let again = served.call("charge", json!({"amount": 1, "waits": true}));
     assert_eq!((again.tool_outcome(), upstream.effects()), ("replayed".into(), 1));
 }
@@ -104,7 +109,7 @@ fn a_polled_call_whose_client_leaves_is_settled_all_the_same() {
     home.wait_until("it is with the server", || upstream.effects() == 1);
     drop(asked);
     upstream.release();
-    wait(|| home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(1));
+    wait_until("it is settled", || is_applied(&home));
     let again = served.call("charge_polled", json!({"amount": 1}));
     assert_eq!((again.tool_outcome(), upstream.effects()), ("replayed".into(), 1));
 }
@@ -207,7 +212,7 @@ fn a_server_that_is_told_to_stop_lets_calls_settle() {
     let (home, upstream, mut served) = bank();
     let message = calling(1, "charge", json!({"amount": 1, "waits": true}));
     let asked = served.ask("POST", SESSION, &message.to_string());
-    wait(|| upstream.effects() == 1);
+    wait_until("it is with the server", || upstream.effects() == 1);
     let releasing = upstream.clone();
     let release = std::thread::spawn(move || {
         std::thread::park_timeout(std::time::Duration::from_millis(200));
@@ -229,15 +234,5 @@ fn a_run_that_was_cancelled_starts_nothing() {
     let answer = served.ask("POST", &format!("{SESSION}Semel-Run-Id: nightly\r\n"), &message).answer();
     assert_eq!(answer.json()["result"]["_meta"]["dev.semel/receipt"]["code"], "cancelled", "{answer:?}");
     assert_eq!(upstream.effects(), 0);
-    assert!(upstream.heard().iter().all(|heard| heard.header("semel-run-id").is_none()));
-}
-
-fn wait(mut so: impl FnMut() -> bool) {
-    for _ in 0..3_000 {
-        if so() {
-            return;
-        }
-        std::thread::park_timeout(std::time::Duration::from_millis(10));
-    }
-    panic!("it did not come to pass");
+    assert!(upstream.requests().iter().all(|heard| heard.header("semel-run-id").is_none()));
 }

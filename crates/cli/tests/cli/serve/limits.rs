@@ -2,9 +2,8 @@
 
 use super::served::{SESSION, Served};
 use super::stateless::{ask, serving, told};
-use super::upstream::Upstream;
 use crate::home::Home;
-use semel_testkit::http::{RawClient, Response};
+use semel_testkit::http::{FakeMcpServer, RawClient, Response};
 use serde_json::{Value, json};
 
 /// So much that four calls of it find room, and no fifth.
@@ -50,7 +49,7 @@ fn calls_without_a_session_have_room_together_before_a_server_on_pipes() {
 #[test]
 fn calls_without_a_session_have_room_together_before_a_remote_server() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let served = Served::before(&home, &upstream.url());
     let large = "x".repeat(LARGE);
     let without = |order, large: &str| ask(&served, order, "tools/call", call("charge", order, large));

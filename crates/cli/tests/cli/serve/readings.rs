@@ -2,11 +2,10 @@
 
 use super::served::Served;
 use super::stateless::{ask, told};
-use super::upstream::Upstream;
 use crate::home::Home;
 use crate::mcp::door::stage::listing;
-use semel_testkit::http::Response;
-use serde_json::{Value, json};
+use semel_testkit::http::{FakeMcpServer, Response};
+use serde_json::json;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
@@ -83,7 +82,7 @@ fn what_stands_beside_an_edited_result_of_a_server_on_stdio_stays() {
 #[test]
 fn what_stands_beside_an_edited_result_of_a_remote_server_stays() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let served = Served::before(&home, &upstream.url());
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
     let hello = served.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
@@ -95,7 +94,7 @@ fn what_stands_beside_an_edited_result_of_a_remote_server_stays() {
     let mut call = super::served::calling(3, "charge", json!({"amount": 1}));
     call["trace"] = "t-2".into();
     assert_eq!(served.post(&call).tool_outcome(), "ran");
-    let charged = upstream.heard().pop().expect("a charge");
-    let charged: Value = serde_json::from_str(&charged.body).expect("JSON");
+    let charged = upstream.requests().pop().expect("a charge");
+    let charged = charged.json();
     assert_eq!((&charged["trace"], upstream.effects()), (&json!("t-2"), 1), "{charged}");
 }

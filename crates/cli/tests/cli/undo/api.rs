@@ -3,8 +3,8 @@
 use super::id;
 use crate::api::client::{Client, charge, token};
 use crate::home::Home;
-use crate::probes::api::{Api, Says};
 use crate::serve::served::{Served, TOKEN};
+use semel_testkit::http::{RouteReply, RoutedApi};
 use serde_json::{Value, json};
 
 fn why() -> Value {
@@ -13,8 +13,8 @@ fn why() -> Value {
 
 #[test]
 fn what_a_client_did_itself_is_taken_back_once() {
-    let (home, bank) = (Home::new(), Api::start());
-    bank.tell("DELETE /charges/ch_7", [Says::json(200, "{}")]);
+    let (home, bank) = (Home::new(), RoutedApi::start());
+    bank.tell("DELETE /charges/ch_7", [RouteReply::json(200, "{}")]);
     let policy = format!(
         "[[rule]]\nmatch = \"fn:charge\"\nclass = \"consequential\"\n\
          [rule.undo]\nhttp = \"DELETE {}/charges/{{reply.id}}\"\n",

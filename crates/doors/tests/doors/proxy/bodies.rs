@@ -2,7 +2,7 @@
 
 use super::stage::{JSON, Stage, became};
 use crate::house::TOKEN;
-use semel_testkit::http::Act;
+use semel_testkit::http::ApiAct;
 use semel_testkit::wait_until;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -12,7 +12,7 @@ const LARGE: usize = 3_000_000;
 #[test]
 fn a_large_answer_goes_through_and_is_not_kept() {
     let stage = Stage::plain();
-    stage.api.next(Act::Large(LARGE));
+    stage.api.next(ApiAct::Large(LARGE));
     let first = stage.charge("k", "{}");
     assert_eq!((first.status, first.body.len()), (200, LARGE));
     assert_eq!(first.header("semel-outcome"), Some("ran"));
@@ -37,7 +37,7 @@ fn a_large_question_keeps_its_place_until_it_is_answered() {
     let question = format!(r#"{{"about":"{}"}}"#, "x".repeat(LARGE));
     let asked: Vec<_> = (0..LARGE_OF_ONE)
         .map(|_| {
-            stage.api.next(Act::Hold);
+            stage.api.next(ApiAct::Hold);
             stage.ask("POST", "/search", JSON, &question)
         })
         .collect();
@@ -63,7 +63,7 @@ fn a_large_answer_that_a_rule_reads_goes_through_too() {
     let many = format!(r#"{{"ok":true,"all":[{}1]}}"#, "1,".repeat(LARGE / 2));
     for answer in [padded(true, LARGE), padded(true, 17 << 20), many] {
         let stage = Stage::with(READS_ANSWERS);
-        stage.api.next(Act::Answer(200, JSON, answer.clone()));
+        stage.api.next(ApiAct::Answer(200, JSON, answer.clone()));
         let first = stage.send("POST", "/charges", JSON, "{}");
         assert_eq!((first.status, first.body == answer), (200, true), "{} bytes", answer.len());
         assert_eq!(first.header("semel-outcome"), Some("ran"));
@@ -76,10 +76,10 @@ fn a_large_answer_that_a_rule_reads_goes_through_too() {
 fn a_large_answer_that_refuses_is_a_refusal() {
     let stage = Stage::with(READS_ANSWERS);
     let refusal: &'static str = padded(false, LARGE).leak();
-    stage.api.next(Act::Refuse(200, JSON, refusal));
+    stage.api.next(ApiAct::Refuse(200, JSON, refusal));
     let first = stage.send("POST", "/charges", JSON, "{}");
     assert_eq!((first.status, first.body == refusal), (200, true));
-    stage.api.next(Act::Answer(200, JSON, padded(true, 1)));
+    stage.api.next(ApiAct::Answer(200, JSON, padded(true, 1)));
     assert_eq!(became(&stage.send("POST", "/charges", JSON, "{}")).1, "ran");
     assert_eq!(stage.api.effects(), 1);
 }
@@ -92,10 +92,10 @@ fn a_refusal_of_any_size_counts_by_its_status() {
         for status in [400, 403, 422] {
             let stage = Stage::with(rule);
             let refusal: &'static str = padded(false, 17 << 20).leak();
-            stage.api.next(Act::Refuse(status, JSON, refusal));
+            stage.api.next(ApiAct::Refuse(status, JSON, refusal));
             let first = stage.send("POST", "/charges", JSON, "{}");
             assert_eq!((first.status, first.body == refusal), (status, true));
-            stage.api.next(Act::Answer(200, JSON, padded(true, 1)));
+            stage.api.next(ApiAct::Answer(200, JSON, padded(true, 1)));
             assert_eq!(became(&stage.send("POST", "/charges", JSON, "{}")).1, "ran", "{status}");
             assert_eq!(stage.api.effects(), 1);
         }
@@ -105,7 +105,7 @@ fn a_refusal_of_any_size_counts_by_its_status() {
 #[test]
 fn a_client_that_goes_away_in_the_middle_of_a_large_answer_stops_nothing() {
     let stage = Stage::plain();
-    stage.api.next(Act::LargeHalfHeld(LARGE));
+    stage.api.next(ApiAct::LargeHalfHeld(LARGE));
     let mut asked = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), "{}");
     let head = asked.head();
     assert!(head.starts_with("HTTP/1.1 200") && head.contains("content-length: 3000000"), "{head}");
@@ -121,7 +121,7 @@ fn a_client_that_goes_away_in_the_middle_of_a_large_answer_stops_nothing() {
 fn a_large_answer_that_breaks_off_is_a_doubt() {
     let stage = Stage::plain();
     let start = "HTTP/1.1 200 OK\r\nContent-Length: 9000000\r\n\r\n";
-    stage.api.next(Act::Raw(format!("{start}{}", "x".repeat(LARGE))));
+    stage.api.next(ApiAct::Raw(format!("{start}{}", "x".repeat(LARGE))));
     let mut asked = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), "{}");
     assert!(asked.head().starts_with("HTTP/1.1 200"));
     drop(asked);
@@ -169,7 +169,7 @@ fn a_client_that_leaves_after_sending_stops_nothing() {
     let large = format!("{{\"note\": \"{}\"}}", "x".repeat(300 * 1024));
     for body in ["{}", &large] {
         let stage = Stage::plain();
-        stage.api.next(Act::Hold);
+        stage.api.next(ApiAct::Hold);
         let asked = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), body);
         stage.api.wait_for_requests(1);
         drop(asked);
@@ -184,7 +184,7 @@ fn a_client_that_leaves_after_sending_stops_nothing() {
 #[test]
 fn a_client_that_left_with_a_stray_byte_has_not_got_its_answer() {
     let stage = Stage::plain();
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let asked = stage.ask("POST", "/notes", &format!("{JSON}Content-Length: 2\r\n"), "{}x");
     stage.api.wait_for_requests(1);
     drop(asked);
@@ -200,9 +200,9 @@ fn a_client_that_left_with_a_stray_byte_has_not_got_its_answer() {
 fn an_answer_that_ends_with_its_connection_is_whole_only_if_it_can_be_read() {
     let stage = Stage::plain();
     let head = "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n";
-    stage.api.next(Act::Raw(format!("{head}{{\"id\":1}}")));
+    stage.api.next(ApiAct::Raw(format!("{head}{{\"id\":1}}")));
     assert_eq!(stage.charge("whole", "{}").body, "{\"id\":1}");
-    stage.api.next(Act::Raw(format!("{head}{{\"id\":")));
+    stage.api.next(ApiAct::Raw(format!("{head}{{\"id\":")));
     assert_eq!(became(&stage.charge("cut", "{}")).2, "in_doubt");
     assert_eq!(became(&stage.charge("whole", "{}")).1, "replayed");
 }
@@ -212,7 +212,7 @@ fn a_connection_that_closed_while_it_was_idle_leaves_no_doubt() {
     let stage = Stage::plain();
     for i in 1..=20 {
         // The API closes after each of these answers without a word of warning.
-        stage.api.next(Act::Raw("HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}".into()));
+        stage.api.next(ApiAct::Raw("HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}".into()));
         assert_eq!(stage.charge(&format!("key-{i}"), "{}").status, 201, "{i}");
         stage.api.wait_for_closed(i);
     }

@@ -1,14 +1,14 @@
 use super::stage::{JSON, Stage, ask, became};
 use crate::house::Home;
 use crate::house::{House, TOKEN};
-use semel_testkit::http::Act;
+use semel_testkit::http::ApiAct;
 use serde_json::json;
 use std::io::Read;
 use std::net::TcpListener;
 
 #[test]
 fn an_answer_that_was_lost_is_a_doubt_and_nothing_is_sent_again() {
-    for act in [Act::Vanish, Act::Cut] {
+    for act in [ApiAct::Vanish, ApiAct::Cut] {
         let mut stage = Stage::plain();
         stage.api.next(act.clone());
         let lost = stage.charge("k", "{}");
@@ -31,7 +31,7 @@ fn an_answer_that_was_lost_is_a_doubt_and_nothing_is_sent_again() {
 #[test]
 fn a_doubt_says_what_to_do_where_it_is_read_and_is_resolved_with_its_answer() {
     let stage = Stage::plain();
-    stage.api.next(Act::Vanish);
+    stage.api.next(ApiAct::Vanish);
     let lost = stage.charge("k", "{}").json();
     let id = lost["effect_id"].as_str().expect("an effect");
     let message = lost["error"]["message"].as_str().expect("a message");
@@ -57,13 +57,13 @@ fn server_errors_and_other_redirects_do_not_tell() {
     for status in [500, 502, 503, 504, 408, 409, 425, 302, 303] {
         // Each is another charge, so that none looks like one in doubt.
         let (key, body) = (format!("k-{status}"), format!("{{\"order\":{status}}}"));
-        stage.api.next(Act::Refuse(status, "Location: http://127.0.0.1:9/\r\n", "{\"error\":\"odd\"}"));
+        stage.api.next(ApiAct::Refuse(status, "Location: http://127.0.0.1:9/\r\n", "{\"error\":\"odd\"}"));
         let unclear = stage.charge(&key, &body);
         assert_eq!(became(&unclear), (423, "ran".into(), "in_doubt".into()), "{status}");
         assert_eq!(unclear.json()["data"]["status"], status);
         assert_eq!(stage.charge(&key, &body).status, 423);
     }
-    stage.api.next(Act::Refuse(307, "Location: http://127.0.0.1:9/\r\n", ""));
+    stage.api.next(ApiAct::Refuse(307, "Location: http://127.0.0.1:9/\r\n", ""));
     // Many clients would follow it by themselves, past semel.
     let elsewhere = stage.charge("k-307", "{}");
     assert_eq!((elsewhere.status, elsewhere.header("location")), (307, None));
@@ -98,8 +98,8 @@ fn a_doubt_that_waits_for_its_upstream_is_not_for_an_sdk() {
 #[test]
 fn what_may_be_sent_again_is_and_has_one_key_for_the_upstream() {
     let stage = Stage::with(KEYED);
-    stage.api.next(Act::Refuse(500, "", "oops"));
-    stage.api.next(Act::Vanish);
+    stage.api.next(ApiAct::Refuse(500, "", "oops"));
+    stage.api.next(ApiAct::Vanish);
     let answer = stage.send("POST", "/charges", JSON, r#"{"amount":1}"#);
     assert_eq!(became(&answer), (201, "ran".into(), String::new()));
     assert_eq!(answer.header("semel-attempt"), Some("3"));
@@ -142,7 +142,7 @@ fn a_cancelled_run_sends_nothing_more() {
 #[test]
 fn what_was_only_accepted_is_said_to_be_only_accepted() {
     let stage = Stage::plain();
-    stage.api.next(Act::Answer(202, "", "{\"status\":\"queued\"}".into()));
+    stage.api.next(ApiAct::Answer(202, "", "{\"status\":\"queued\"}".into()));
     let accepted = stage.charge("k", "{}");
     assert_eq!(became(&accepted), (202, "ran".into(), String::new()));
     assert_eq!(accepted.header("semel-evidence"), Some("accepted"));
@@ -157,7 +157,7 @@ fn what_was_only_accepted_is_said_to_be_only_accepted() {
 fn a_put_that_was_lost_in_an_outage_is_sent_for_whoever_wants_it_again() {
     let stage = Stage::plain();
     for _ in 0..3 {
-        stage.api.next(Act::Refuse(503, "", "{}"));
+        stage.api.next(ApiAct::Refuse(503, "", "{}"));
     }
     assert_eq!(stage.send("PUT", "/light", JSON, r#"{"on":true}"#).status, 423);
     assert_eq!(became(&stage.send("PUT", "/light", JSON, r#"{"on":false}"#)).1, "ran");

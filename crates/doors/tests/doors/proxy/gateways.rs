@@ -1,7 +1,7 @@
 //! APIs that a preset knows, behind a gateway that has them below a path of its own.
 
 use super::stage::{FORM, JSON, Stage, ask_of, became};
-use semel_testkit::http::Act;
+use semel_testkit::http::ApiAct;
 use serde_json::json;
 
 const CHARGE: &str = "amount=2000&currency=usd&customer=cus_1";
@@ -44,7 +44,7 @@ fn a_name_is_looked_up_and_deleted_where_the_cluster_is() {
     let pods = "/api/v1/namespaces/n/pods";
     let pod = r#"{"metadata": {"name": "p", "creationTimestamp": "2999-01-01T00:00:00Z"}}"#;
     stage.api.shows("/k8s/c1/api/v1/namespaces/n/pods/p", pod);
-    stage.api.next(Act::Vanish);
+    stage.api.next(ApiAct::Vanish);
     let created = stage.send("POST", pods, JSON, POD);
     assert_eq!(became(&created).1, "ran", "{created:?}");
     assert_eq!(created.header("semel-evidence"), Some("probed"));
@@ -93,7 +93,7 @@ fn what_was_lost_is_asked_for_below_the_path_of_its_own_account() {
     for name in ["one", "two"] {
         let pods = format!("/{name}/api/v1/namespaces/n/pods");
         stage.api.shows(&format!("{pods}/p"), pod);
-        stage.api.next(Act::Vanish);
+        stage.api.next(ApiAct::Vanish);
         let line = ("POST", "/api/v1/namespaces/n/pods");
         let created = ask_of(&stage.house, name, line, JSON, POD).answer();
         assert_eq!(created.header("semel-evidence"), Some("probed"), "{created:?}");

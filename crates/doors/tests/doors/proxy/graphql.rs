@@ -3,7 +3,7 @@
 
 use super::stage::{JSON, Stage, became, post};
 use semel_core::digest::Digest;
-use semel_testkit::http::Act;
+use semel_testkit::http::ApiAct;
 use semel_testkit::http::Response;
 
 const CONSEQUENTIAL: &str = "[[rule]]\nmatch = \"http:POST bank/graphql\"\nclass = \"consequential\"\n";
@@ -58,7 +58,7 @@ fn a_status_that_refuses_is_not_believed_where_something_was_done_in_whatever_fo
         .into_iter()
         .enumerate()
         {
-            stage.api.next(Act::Answer(400, JSON, answer.to_owned()));
+            stage.api.next(ApiAct::Answer(400, JSON, answer.to_owned()));
             let statuses = [(); 3].map(|()| stage.send("POST", "/graphql", kind, &body).status);
             assert_eq!(statuses, [423; 3], "{rule}{body}");
             assert_eq!(stage.api.effects(), count + 1, "{rule}{body}");
@@ -72,11 +72,11 @@ fn several_operations_are_refused_if_each_of_them_was() {
     let batch = format!(r#"[{{"query":"{PAY}","variables":{{"order":"1"}}}},{{"query":"{{ me }}"}}]"#);
     for status in [200, 400] {
         let refused = r#"[{"errors":[{"message":"no such order"}]},{"data":{"me":{"id":1}}}]"#;
-        stage.api.next(Act::Refuse(status, JSON, refused));
+        stage.api.next(ApiAct::Refuse(status, JSON, refused));
         let answer = send(&stage, "", &batch);
         assert_eq!((answer.status, answer.header("semel-effect")), (status, Some("none")));
     }
-    stage.api.next(Act::Answer(200, JSON, format!("[{DONE},{DONE}]")));
+    stage.api.next(ApiAct::Answer(200, JSON, format!("[{DONE},{DONE}]")));
     assert_eq!(became(&send(&stage, "", &batch)).1, "ran", "nothing had happened");
     assert_eq!(became(&send(&stage, "", &batch)).1, "replayed");
     assert_eq!(stage.api.effects(), 1);
@@ -86,7 +86,7 @@ fn several_operations_are_refused_if_each_of_them_was() {
 fn a_field_that_may_be_null_answers_so_without_a_doubt() {
     let stage = Stage::with(CONSEQUENTIAL);
     let logout = r#"{"query":"mutation { logout }"}"#;
-    stage.api.next(Act::Answer(200, JSON, r#"{"data":{"logout":null}}"#.to_owned()));
+    stage.api.next(ApiAct::Answer(200, JSON, r#"{"data":{"logout":null}}"#.to_owned()));
     assert_eq!(became(&send(&stage, "", logout)), (200, "ran".into(), String::new()));
     assert_eq!(became(&send(&stage, "", logout)), (200, "replayed".into(), String::new()));
     assert_eq!(stage.api.effects(), 1);
@@ -106,10 +106,10 @@ fn what_was_refused_for_the_request_itself_is_no_doubt() {
         ),
     ] {
         let body = format!(r#"{{"query":"{document}"}}"#);
-        stage.api.next(Act::Refuse(200, JSON, refusal));
+        stage.api.next(ApiAct::Refuse(200, JSON, refusal));
         let refused = send(&stage, "", &body);
         assert_eq!((refused.status, refused.header("semel-effect")), (200, Some("none")), "{document}");
-        stage.api.next(Act::Answer(200, JSON, DONE.to_owned()));
+        stage.api.next(ApiAct::Answer(200, JSON, DONE.to_owned()));
         assert_eq!(became(&send(&stage, "", &body)).1, "ran", "{document}");
     }
     assert_eq!(stage.api.effects(), 2);
@@ -131,12 +131,12 @@ fn a_document_that_the_server_does_not_have_is_sent_with_its_text_and_done_once(
             let pay = Persisted::pay(order);
             let before = stage.api.effects();
             for _ in 0..2 {
-                stage.api.next(Act::Refuse(status, JSON, not_found));
+                stage.api.next(ApiAct::Refuse(status, JSON, not_found));
                 let missed = send(&stage, key, &pay.without_text());
                 assert_eq!(became(&missed), (status, "ran".into(), String::new()), "{rule}{order}");
                 assert_eq!(missed.header("semel-effect"), Some("none"));
             }
-            stage.api.next(Act::Answer(200, JSON, DONE.to_owned()));
+            stage.api.next(ApiAct::Answer(200, JSON, DONE.to_owned()));
             let done = send(&stage, key, &pay.with_text());
             assert_eq!(became(&done), (200, "ran".into(), String::new()), "{rule}{order}");
             // Whoever lost the answer asks again in either form.
@@ -158,7 +158,7 @@ fn a_document_whose_answer_was_lost_is_not_sent_again_by_its_digest_nor_the_othe
             .into_iter()
             .enumerate()
     {
-        stage.api.next(Act::Vanish);
+        stage.api.next(ApiAct::Vanish);
         assert_eq!(became(&send(&stage, "", &lost)), (423, "ran".into(), "in_doubt".into()));
         assert_eq!(became(&send(&stage, "", &again)), (423, "held".into(), "in_doubt".into()));
         assert_eq!(stage.api.effects(), at + 1);
@@ -181,7 +181,7 @@ fn a_question_beside_the_digest_of_a_mutation_is_guarded_like_the_mutation() {
     let stage = Stage::with(&rule);
     let body = Persisted::pay("1").with_text().replace(PAY, "{ me }").replace("\"P\"", "null");
     // The upstream goes by the digest, and pays.
-    stage.api.next(Act::Answer(200, JSON, DONE.to_owned()));
+    stage.api.next(ApiAct::Answer(200, JSON, DONE.to_owned()));
     assert_eq!(became(&send(&stage, "", &body)).1, "ran");
     assert_eq!(became(&send(&stage, "", &body)).1, "replayed");
     assert_eq!(stage.api.effects(), 1);
@@ -200,7 +200,7 @@ fn a_field_whose_code_broke_is_not_called_again() {
     .enumerate()
     {
         let body = format!(r#"{{"query":"{PAY}","variables":{{"order":"{count}"}}}}"#);
-        stage.api.next(Act::Answer(200, JSON, format!(r#"{{"data":{{"pay":null}},"errors":[{error}]}}"#)));
+        stage.api.next(ApiAct::Answer(200, JSON, format!(r#"{{"data":{{"pay":null}},"errors":[{error}]}}"#)));
         assert_eq!([(); 2].map(|()| send(&stage, "", &body).status), [423; 2], "{error}");
         assert_eq!(stage.api.effects(), count + 1, "{error}");
     }
@@ -210,7 +210,7 @@ fn a_field_whose_code_broke_is_not_called_again() {
 fn whoever_is_told_that_digests_are_not_taken_sends_the_text_alone_under_the_same_key() {
     let stage = Stage::plain();
     let key = "Idempotency-Key: k\r\n";
-    stage.api.next(Act::Refuse(200, JSON, r#"{"errors":[{"message":"PersistedQueryNotSupported"}]}"#));
+    stage.api.next(ApiAct::Refuse(200, JSON, r#"{"errors":[{"message":"PersistedQueryNotSupported"}]}"#));
     assert_eq!(send(&stage, key, &Persisted::pay("1").without_text()).status, 200);
     let text = format!(r#"{{"query":"{PAY}","operationName":"P","variables":{{"order":"1"}}}}"#);
     assert_eq!(became(&send(&stage, key, &text)).1, "ran");
@@ -230,7 +230,7 @@ fn a_key_that_would_change_the_text_is_not_put_where_a_digest_names_it() {
 fn several_questions_pass_as_one_does() {
     let stage = Stage::plain();
     let questions = r#"[{"query":"{ me }"},{"query":"query Q { you }","variables":{}}]"#;
-    stage.api.next(Act::Refuse(500, "", "{}"));
+    stage.api.next(ApiAct::Refuse(500, "", "{}"));
     assert_eq!(send(&stage, "", questions).status, 500);
     let answered = send(&stage, "", questions);
     assert_eq!((answered.status, answered.header("semel-outcome")), (201, None));
@@ -244,7 +244,7 @@ fn a_subscription_is_given_on_while_it_lasts_and_each_has_its_own() {
     let body = r#"{"query":"subscription { tick }"}"#;
     let mut lines = [(); 2].map(|()| stage.connect());
     for (count, line) in lines.iter_mut().enumerate() {
-        stage.api.next(Act::LargeHalfHeld(8));
+        stage.api.next(ApiAct::LargeHalfHeld(8));
         post(line, "/graphql", JSON, body);
         line.head();
         assert_eq!(line.read(4), "xxxx");

@@ -3,7 +3,7 @@
 use super::stage::{FORM, JSON, Stage, became};
 use crate::house::Home;
 use crate::house::{House, TOKEN};
-use semel_testkit::http::{Act, ScriptedApi};
+use semel_testkit::http::{ApiAct, ScriptedApi};
 
 const ALL: &str = "[[rule]]\nmatch = \"http:{POST,PATCH} bank/*\"\nclass = \"consequential\"\n";
 
@@ -270,12 +270,12 @@ fn the_answer_to_a_mutation_is_read_though_no_rule_says_how() {
         );
         (sent.status, became(&sent).1)
     };
-    stage.api.next(Act::Refuse(200, JSON, refused));
+    stage.api.next(ApiAct::Refuse(200, JSON, refused));
     assert_eq!((pay(1), stage.api.effects()), ((200, "ran".into()), 0));
-    stage.api.next(Act::Answer(200, JSON, done.into()));
+    stage.api.next(ApiAct::Answer(200, JSON, done.into()));
     assert_eq!((pay(1), stage.api.effects()), ((200, "ran".into()), 1), "nothing had happened");
     assert_eq!((pay(1).1, stage.api.effects()), ("replayed".into(), 1));
-    stage.api.next(Act::Answer(200, JSON, unclear.into()));
+    stage.api.next(ApiAct::Answer(200, JSON, unclear.into()));
     assert_eq!([pay(2).0, pay(2).0], [423, 423]);
     assert_eq!(stage.api.effects(), 2);
 }

@@ -1,6 +1,6 @@
 use super::stage::{FORM, JSON, Stage, became};
 use crate::house::{Home, House};
-use semel_testkit::http::{Act, ScriptedApi};
+use semel_testkit::http::{ApiAct, ScriptedApi};
 use serde_json::json;
 use std::time::Duration;
 
@@ -75,7 +75,7 @@ fn a_twin_waits_for_the_answer_and_whoever_waits_too_long_is_told_to_wait() {
     let stage = Stage::with(
         "[[rule]]\nmatch = \"http:POST bank/patient\"\n[[rule]]\nmatch = \"http:POST bank/*\"\nwait = \"100ms\"\n",
     );
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let headers = format!("{JSON}Idempotency-Key: k\r\n");
     let first = stage.ask("POST", "/charges", &headers, "{}");
     stage.api.wait_for_requests(1);
@@ -89,7 +89,7 @@ fn a_twin_waits_for_the_answer_and_whoever_waits_too_long_is_told_to_wait() {
     assert_eq!(became(&stage.charge("k", "{}")).1, "replayed");
     assert_eq!(stage.api.effects(), 1);
     let patient = Stage::plain();
-    patient.api.next(Act::Hold);
+    patient.api.next(ApiAct::Hold);
     let asked: Vec<_> = (0..5).map(|_| patient.ask("POST", "/charges", &headers, "{}")).collect();
     patient.api.wait_for_requests(1);
     patient.api.release();
@@ -121,7 +121,7 @@ fn a_key_that_is_none_is_refused_before_anything_is_sent() {
 #[test]
 fn a_refusal_answers_its_key_unless_it_speaks_of_the_moment() {
     let stage = Stage::plain();
-    stage.api.next(Act::Refuse(402, "X-Own: 2\r\n", "{\"error\":{\"message\":\"declined\"}}"));
+    stage.api.next(ApiAct::Refuse(402, "X-Own: 2\r\n", "{\"error\":{\"message\":\"declined\"}}"));
     let refused = stage.charge("k", "{}");
     assert_eq!(became(&refused), (402, "ran".into(), String::new()));
     assert_eq!((refused.header("x-own"), refused.header("semel-effect")), (Some("2"), Some("none")));
@@ -132,7 +132,7 @@ fn a_refusal_answers_its_key_unless_it_speaks_of_the_moment() {
     assert_eq!(stage.api.requests().len(), 1);
     for moment in [401, 403, 429] {
         let key = format!("m-{moment}");
-        stage.api.next(Act::Refuse(moment, "", "no"));
+        stage.api.next(ApiAct::Refuse(moment, "", "no"));
         assert_eq!(stage.charge(&key, "{}").status, moment);
         assert_eq!(stage.charge(&key, "{}").status, 201, "{moment}");
     }
@@ -142,7 +142,7 @@ fn a_refusal_answers_its_key_unless_it_speaks_of_the_moment() {
 #[test]
 fn where_only_successes_are_stored_a_refused_key_may_be_tried_again() {
     let stage = Stage::with("[upstream.api.keys]\nstores = \"2xx\"\ndrift_status = 400\n");
-    stage.api.next(Act::Refuse(402, "", "{}"));
+    stage.api.next(ApiAct::Refuse(402, "", "{}"));
     assert_eq!(stage.charge("k", "{}").status, 402);
     assert_eq!(stage.charge("k", r#"{"corrected":1}"#).status, 201);
     assert_eq!(stage.charge("k", "{}").status, 400);
@@ -154,7 +154,7 @@ fn a_key_whose_request_is_under_way_gets_the_status_that_the_api_would_give() {
     for (settings, status) in [("", 409), ("[upstream.api.keys]\nin_flight_status = 425\n", 425)] {
         let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nwait = \"0s\"\n";
         let stage = Stage::with(&format!("{settings}{rule}"));
-        stage.api.next(Act::Hold);
+        stage.api.next(ApiAct::Hold);
         let first = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), "{}");
         stage.api.wait_for_requests(1);
         let twin = stage.charge("k", "{}");
@@ -185,7 +185,7 @@ fn keys_outlive_semel_and_hold_for_every_process() {
 fn two_processes_make_one_effect_of_one_key() {
     let stage = Stage::plain();
     let second = stage.second();
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let headers = format!("{JSON}Idempotency-Key: k\r\n");
     let asked: Vec<_> = (0..6)
         .map(|i| {
@@ -288,7 +288,7 @@ fn a_key_that_joins_is_the_same_request_after_the_window_too() {
 #[test]
 fn a_key_that_was_answered_by_the_newest_effect_does_not_make_another_after_the_window() {
     let stage = joining("window = \"1s\"");
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let first = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k-1\r\n"), r#"{"order":1}"#);
     stage.api.wait_for_requests(1);
     let joins = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k-2\r\n"), r#"{"order":1}"#);
@@ -318,7 +318,7 @@ fn a_key_that_joins_stands_for_one_effect_whatever_came_after_it() {
     assert_eq!(send("k-1", "one more", order).body, second.body, "the same reason is the same repetition");
     assert_eq!(send("k-1", "", order).body, first.body, "and the key stays with what it was made for");
     // A third was refused meanwhile: who does not ask for it is answered by the one before.
-    stage.api.next(Act::Refuse(402, "", r#"{"error":{"message":"declined"}}"#));
+    stage.api.next(ApiAct::Refuse(402, "", r#"{"error":{"message":"declined"}}"#));
     assert_eq!(send("k-5", "and another", order).status, 402);
     let answered = send("k-2", "", order);
     assert_eq!(became(&answered).1, "replayed", "{answered:?}");
@@ -348,7 +348,7 @@ fn where_a_key_does_not_fit_into_its_place_nothing_is_sent_again() {
         "keys = { server_error = \"resend\" }\n[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\n\
          inject = { body = \"idempotency_key\" }\n",
     );
-    stage.api.next(Act::Vanish);
+    stage.api.next(ApiAct::Vanish);
     let headers = "Content-Type: text/plain\r\nIdempotency-Key: k-1\r\n";
     assert_eq!(stage.send("POST", "/charges", headers, "pay").status, 423);
     assert_eq!(stage.api.effects(), 1);
@@ -359,7 +359,7 @@ fn where_a_key_does_not_fit_into_its_place_nothing_is_sent_again() {
 fn a_server_error_is_sent_again_under_the_clients_own_key_where_that_is_what_the_api_wants() {
     for (server_error, sent) in [("resend", 2), ("in_doubt", 1)] {
         let stage = Stage::with(&format!("keys = {{ server_error = \"{server_error}\" }}\n"));
-        stage.api.next(Act::Refuse(503, "", "{}"));
+        stage.api.next(ApiAct::Refuse(503, "", "{}"));
         let answer = stage.charge("k-1", r#"{"order":1}"#);
         assert_eq!(stage.api.requests().len(), sent, "{server_error}: {answer:?}");
         assert_eq!(answer.status, if sent == 2 { 201 } else { 423 }, "{answer:?}");
@@ -367,7 +367,7 @@ fn a_server_error_is_sent_again_under_the_clients_own_key_where_that_is_what_the
             assert_eq!(heard.header("idempotency-key"), Some("k-1"), "byte for byte");
         }
         // Without a key nothing can be sent again.
-        stage.api.next(Act::Refuse(503, "", "{}"));
+        stage.api.next(ApiAct::Refuse(503, "", "{}"));
         assert_eq!(stage.send("POST", "/charges", JSON, r#"{"order":2}"#).status, 423);
         assert_eq!(stage.api.requests().len(), sent + 1, "{server_error}");
     }

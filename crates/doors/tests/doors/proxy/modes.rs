@@ -1,5 +1,5 @@
 use super::stage::{JSON, Stage, became};
-use semel_testkit::http::Act;
+use semel_testkit::http::ApiAct;
 
 #[test]
 fn a_dry_run_says_what_would_happen_and_sends_nothing() {
@@ -32,7 +32,7 @@ fn an_upstreams_own_account_of_what_it_would_do_arrives_as_structure() {
     let rule = "[[rule]]\nmatch = \"http:POST bank/own\"\ndry_run = { header = \"X-Dry-Run\" }\n";
     let stage = Stage::with(rule);
     let account = r#"{"effect":"noop","changes":[],"reason":"it is there already"}"#;
-    stage.api.next(Act::Refuse(200, "", account));
+    stage.api.next(ApiAct::Refuse(200, "", account));
     let told = stage.send("POST", "/own", &format!("{JSON}Semel-Dry-Run: 1\r\n"), "{}").json();
     assert_eq!((&told["effect"], &told["reason"]), (&"would_noop".into(), &"it is there already".into()));
     assert_eq!((&told["changes"], stage.api.effects()), (&serde_json::json!([]), 0));
@@ -53,7 +53,7 @@ dry_run = { arg = "validate_only" }
 "#;
     let stage = Stage::with(rules);
     let dry = |path: &str| {
-        stage.api.next(Act::Refuse(200, "", r#"{"would":"be fine"}"#));
+        stage.api.next(ApiAct::Refuse(200, "", r#"{"would":"be fine"}"#));
         let headers = format!("{JSON}Semel-Dry-Run: 1\r\nIdempotency-Key: k\r\n");
         let told = stage.send("POST", path, &headers, r#"{"n":1.0}"#).json();
         assert_eq!(told["changes"], serde_json::json!([{"would": "be fine"}]), "{told}");
@@ -87,7 +87,7 @@ fn an_upstreams_own_dry_run_is_not_asked_for_a_request_that_names_another_method
     assert_eq!(stage.api.requests().len(), 0);
     // Its own method is no other one.
     let own = format!("{JSON}Semel-Dry-Run: 1\r\nX-HTTP-Method-Override: post\r\n");
-    stage.api.next(Act::Refuse(200, "", r#"{"would":"be fine"}"#));
+    stage.api.next(ApiAct::Refuse(200, "", r#"{"would":"be fine"}"#));
     assert_eq!(stage.send("POST", "/own", &own, "{}").json()["changes"][0]["would"], "be fine");
     assert_eq!((stage.api.requests().len(), stage.api.effects()), (1, 0));
 }
@@ -103,7 +103,7 @@ fn observing_changes_nothing_and_writes_down_what_would_have_been_decided() {
     let large = "x".repeat(17 * 1024 * 1024);
     assert_eq!(stage.send("POST", "/x", "Content-Type: text/plain\r\n", &large).status, 201);
     assert_eq!(stage.api.last().body.len(), large.len());
-    stage.api.next(Act::Refuse(503, "", "busy"));
+    stage.api.next(ApiAct::Refuse(503, "", "busy"));
     assert_eq!(stage.charge("k", "{}").status, 503);
     assert_eq!(stage.api.effects(), 4);
     let dry = stage.send("POST", "/x", &format!("{JSON}Semel-Dry-Run: 1\r\n"), "{}");
@@ -140,13 +140,13 @@ fn an_api_that_refuses_in_the_body_of_a_success_is_read_as_its_rule_says() {
     let rule = "[[rule]]\nmatch = \"http:POST bank/api/*\"\nclass = \"consequential\"\nrefused = \"reply.ok ? false : reply.error == 'internal_error' ? reply.unclear : true\"\n";
     let stage = Stage::with(rule);
     let post = |path: &str| became(&stage.send("POST", path, JSON, "{}"));
-    stage.api.next(Act::Refuse(200, "", r#"{"ok":false,"error":"channel_not_found"}"#));
+    stage.api.next(ApiAct::Refuse(200, "", r#"{"ok":false,"error":"channel_not_found"}"#));
     let refused = stage.send("POST", "/api/a", JSON, "{}");
     assert_eq!((refused.status, refused.header("semel-effect")), (200, Some("none")));
     assert_eq!(post("/api/a").1, "ran");
-    stage.api.next(Act::Answer(200, "", r#"{"ok":false,"error":"internal_error"}"#.into()));
+    stage.api.next(ApiAct::Answer(200, "", r#"{"ok":false,"error":"internal_error"}"#.into()));
     assert_eq!(post("/api/b").2, "in_doubt");
-    stage.api.next(Act::Answer(200, "", r#"{"ok":true}"#.into()));
+    stage.api.next(ApiAct::Answer(200, "", r#"{"ok":true}"#.into()));
     assert_eq!((post("/api/c").1.as_str(), post("/api/c").1.as_str()), ("ran", "replayed"));
 }
 

@@ -2,7 +2,7 @@
 
 use super::stage::{JSON, Stage, became};
 use crate::house::TOKEN;
-use semel_testkit::http::Act;
+use semel_testkit::http::ApiAct;
 use semel_testkit::http::Response;
 
 /// Asks for a path of the server's own, and not below that of an API.
@@ -48,7 +48,7 @@ fn a_host_name_is_the_same_api_as_its_path() {
         assert_eq!(ask(&stage, "POST /charges", &under(host), "{}").status, 403, "{host}");
     }
     assert_eq!(ask(&stage, "POST /charges", "Host: api.localhost\r\n", "{}").status, 401);
-    stage.api.next(Act::Refuse(307, "Location: /v2/charges\r\n", ""));
+    stage.api.next(ApiAct::Refuse(307, "Location: /v2/charges\r\n", ""));
     let moved = ask(&stage, "PUT /charges/1", &under("api.localhost:7777"), "{}");
     assert_eq!(moved.header("location"), Some("/v2/charges"));
 }

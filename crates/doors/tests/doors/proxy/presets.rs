@@ -1,7 +1,7 @@
 //! APIs that a preset knows, as their clients call them.
 
 use super::stage::{FORM, JSON, Stage, became};
-use semel_testkit::http::Act;
+use semel_testkit::http::ApiAct;
 
 /// What came of a request: the outcome in one word.
 fn sent(stage: &Stage, line: &str, headers: &str, body: &str) -> String {
@@ -49,7 +49,7 @@ fn one_key_for_two_things_is_an_idempotency_error_to_clients_of_stripe() {
 #[test]
 fn a_lost_answer_of_stripe_is_asked_for_again_under_the_same_key() {
     let stage = Stage::known("stripe");
-    stage.api.next(Act::Vanish);
+    stage.api.next(ApiAct::Vanish);
     let headers = "Idempotency-Key: stripe-node-retry-1\r\n";
     assert_eq!(sent(&stage, "POST /v1/refunds", headers, "payment_intent=pi_1"), "ran");
     let keys: Vec<_> =
@@ -89,10 +89,10 @@ fn slack_may_be_asked_again_after_it_refused_with_200() {
     let post =
         || sent(&stage, "POST /api/chat.postMessage", "", r#"{"channel": "C1", "text": "deployed 1.2"}"#);
     let refusal = r#"{"ok": false, "error": "not_in_channel"}"#;
-    stage.api.next(Act::Refuse(200, JSON, refusal));
+    stage.api.next(ApiAct::Refuse(200, JSON, refusal));
     post();
     assert_eq!(stage.api.effects(), 0);
-    stage.api.next(Act::Answer(200, JSON, r#"{"ok": true, "ts": "1.2"}"#.to_owned()));
+    stage.api.next(ApiAct::Answer(200, JSON, r#"{"ok": true, "ts": "1.2"}"#.to_owned()));
     assert_eq!(post(), "ran", "the refusal is not replayed");
     assert_eq!(post(), "replayed");
     assert_eq!(stage.api.effects(), 1);
@@ -106,7 +106,11 @@ fn what_is_created_in_linear_gets_an_id_and_a_query_passes() {
             "query": "mutation createIssue($input: IssueCreateInput!) { issueCreate(input: $input) { success } }",
             "variables": {"input": {"teamId": "t", "title": title, "description": description}},
         });
-        stage.api.next(Act::Answer(200, JSON, r#"{"data": {"issueCreate": {"success": true}}}"#.to_owned()));
+        stage.api.next(ApiAct::Answer(
+            200,
+            JSON,
+            r#"{"data": {"issueCreate": {"success": true}}}"#.to_owned(),
+        ));
         sent(&stage, "POST /graphql", "", &body.to_string())
     };
     assert_eq!(issue("It is broken", "a"), "ran");
@@ -174,7 +178,7 @@ fn a_mutation_whose_answer_could_not_be_shown_is_not_sent_again() {
         for status in [200, 400] {
             let stage = Stage::known(mutation.preset);
             let answer = format!(r#"{{"data": {data}, "errors": [{errors}]}}"#);
-            stage.api.next(Act::Answer(status, JSON, answer.clone()));
+            stage.api.next(ApiAct::Answer(status, JSON, answer.clone()));
             mutation.sent(&stage);
             assert_eq!(mutation.sent(&stage), "held", "{status}: {answer}");
             assert_eq!(stage.api.effects(), 1, "{status}: {answer}");
@@ -209,10 +213,10 @@ fn a_mutation_that_was_refused_may_be_sent_again() {
         ),
     ] {
         let stage = Stage::known(mutation.preset);
-        stage.api.next(Act::Refuse(200, JSON, refusal));
+        stage.api.next(ApiAct::Refuse(200, JSON, refusal));
         mutation.sent(&stage);
         assert_eq!(stage.api.effects(), 0);
-        stage.api.next(Act::Answer(200, JSON, done.to_owned()));
+        stage.api.next(ApiAct::Answer(200, JSON, done.to_owned()));
         assert_eq!(mutation.sent(&stage), "ran", "{refusal}");
         assert_eq!(mutation.sent(&stage), "replayed", "{done}");
         assert_eq!(stage.api.effects(), 1, "{refusal}");
@@ -225,7 +229,7 @@ fn a_refund_in_shopify_carries_its_key_as_a_directive() {
     let body =
         r#"{"query": "mutation { refundCreate(input: {orderId: \"1\"}) { userErrors { message } } }"}"#;
     let refund = |version: &str| {
-        stage.api.next(Act::Answer(
+        stage.api.next(ApiAct::Answer(
             200,
             JSON,
             r#"{"data": {"refundCreate": {"userErrors": []}}}"#.to_owned(),
@@ -286,7 +290,7 @@ fn a_nonce_that_is_written_anew_does_not_make_another_message() {
 fn an_operation_of_aws_is_sent_again_with_its_token_under_each_of_its_names() {
     for token in ["clientToken", "IdempotencyToken", "CreatorRequestId", "requestId"] {
         let stage = Stage::known("aws");
-        stage.api.next(Act::Vanish);
+        stage.api.next(ApiAct::Vanish);
         let body = format!(r#"{{"Name": "n", "{token}": "from-the-sdk"}}"#);
         assert_eq!(sent(&stage, "POST /prod/channels", "", &body), "ran", "{token}");
         let texts: Vec<String> = stage.api.requests().iter().map(|heard| heard.text()).collect();
@@ -294,7 +298,7 @@ fn an_operation_of_aws_is_sent_again_with_its_token_under_each_of_its_names() {
         assert!(texts[0].contains("from-the-sdk"), "{token}: {texts:?}");
     }
     let stage = Stage::known("aws");
-    stage.api.next(Act::Vanish);
+    stage.api.next(ApiAct::Vanish);
     sent(&stage, "POST /", "", r#"{"RequestId": "q-1"}"#);
     assert_eq!(stage.api.effects(), 1, "a reference is no token");
     assert!(stage.api.last().text().contains("q-1"), "{}", stage.api.last().text());

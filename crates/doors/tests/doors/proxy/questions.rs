@@ -1,7 +1,7 @@
 //! Probes before and after a doubt, and confirms after a success.
 
 use super::stage::{JSON, Stage, became};
-use semel_testkit::http::Act;
+use semel_testkit::http::ApiAct;
 use semel_testkit::wait_until;
 
 const PROBED: &str = r#"
@@ -20,7 +20,7 @@ quiet = "0s"
 fn a_probe_finds_what_was_lost_and_brings_its_reply() {
     let stage = Stage::with(PROBED);
     stage.api.shows("/charges?invoice=7", r#"{"data":[{"id":"ch_1","invoice":7}]}"#);
-    stage.api.next(Act::Vanish);
+    stage.api.next(ApiAct::Vanish);
     let headers = format!("{JSON}Authorization: Bearer user\r\n");
     let found = stage.send("POST", "/charges", &headers, r#"{"invoice":7}"#);
     assert_eq!(became(&found), (200, "ran".into(), String::new()), "{found:?}");
@@ -36,7 +36,7 @@ fn a_probe_finds_what_was_lost_and_brings_its_reply() {
 #[test]
 fn a_probe_that_cannot_tell_leaves_the_doubt() {
     let stage = Stage::with(PROBED);
-    stage.api.next(Act::Vanish);
+    stage.api.next(ApiAct::Vanish);
     let unclear = stage.send("POST", "/charges", JSON, r#"{"invoice":8}"#);
     assert_eq!(became(&unclear).2, "in_doubt");
     assert_eq!(became(&stage.send("POST", "/charges", JSON, r#"{"invoice":8}"#)).2, "in_doubt");
@@ -49,7 +49,7 @@ fn a_no_that_counts_after_the_timeout_lets_the_next_call_run_and_not_this_one() 
     let rule = PROBED.replace("class =", "timeout = \"100ms\"\nwait = \"20s\"\nclass =");
     let stage = Stage::with(&rule.replace("quiet = \"0s\"", "quiet = \"500ms\""));
     stage.api.shows("/charges?invoice=7", r#"{"data":[]}"#);
-    stage.api.next(Act::Refuse(500, "", "{}"));
+    stage.api.next(ApiAct::Refuse(500, "", "{}"));
     let first = stage.send("POST", "/charges", JSON, r#"{"invoice":7}"#);
     assert_eq!(became(&first), (424, "ran".into(), "upstream_refused".into()), "{first:?}");
     let posts = || stage.api.requests().iter().filter(|heard| heard.line().starts_with("POST")).count();
@@ -76,7 +76,7 @@ within = "1s"
     let charge =
         |invoice: &str| stage.send("POST", "/charges", JSON, &format!(r#"{{"invoice":"{invoice}"}}"#));
     for (invoice, outcome) in [("true", "replayed"), ("false", "refused")] {
-        stage.api.next(Act::Answer(202, "", format!(r#"{{"id":"{invoice}"}}"#)));
+        stage.api.next(ApiAct::Answer(202, "", format!(r#"{{"id":"{invoice}"}}"#)));
         let reported = charge(invoice);
         assert_eq!(reported.status, 202);
         assert_eq!(reported.header("semel-reason"), Some("accepted, not confirmed yet"));

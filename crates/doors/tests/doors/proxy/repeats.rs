@@ -1,7 +1,7 @@
 //! Repeats that are meant, and those that are not; answers that are late; processes that end.
 
 use super::stage::{JSON, Stage, became, post};
-use semel_testkit::http::{Act, RawClient, Response};
+use semel_testkit::http::{ApiAct, RawClient, Response};
 use semel_testkit::wait_until;
 use serde_json::json;
 use std::time::Duration;
@@ -22,7 +22,7 @@ fn a_step_that_is_repeated_on_purpose_runs_every_time() {
     }
     // An answer without a body is delivered as well.
     for i in 0..20 {
-        stage.api.next(Act::Answer(204, "", String::new()));
+        stage.api.next(ApiAct::Answer(204, "", String::new()));
         assert_eq!(became(&posted(&mut line, "/empty")), (204, "ran".into(), String::new()), "{i}");
     }
     assert_eq!(stage.api.effects(), 40);
@@ -31,7 +31,7 @@ fn a_step_that_is_repeated_on_purpose_runs_every_time() {
 #[test]
 fn an_answer_that_nobody_took_is_handed_over_instead() {
     let stage = Stage::plain();
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let asked = stage.ask("POST", "/ticks", JSON, "{}");
     stage.api.wait_for_requests(1);
     drop(asked);
@@ -47,13 +47,13 @@ fn an_answer_that_nobody_took_is_handed_over_instead() {
 fn what_converges_is_sent_again_within_its_budget() {
     let stage = Stage::plain();
     for method in ["PUT", "DELETE"] {
-        stage.api.next(Act::Vanish);
-        stage.api.next(Act::Refuse(503, "", "busy"));
+        stage.api.next(ApiAct::Vanish);
+        stage.api.next(ApiAct::Refuse(503, "", "busy"));
         let answer = stage.send(method, "/things/1", JSON, "{}");
         assert_eq!((answer.status, answer.header("semel-attempt")), (201, Some("3")), "{method}: {answer:?}");
     }
     for _ in 0..3 {
-        stage.api.next(Act::Refuse(503, "", "busy"));
+        stage.api.next(ApiAct::Refuse(503, "", "busy"));
     }
     assert_eq!(became(&stage.send("PUT", "/things/2", JSON, "{}")), (423, "ran".into(), "in_doubt".into()));
     assert_eq!(stage.api.requests().len(), 9);
@@ -85,24 +85,24 @@ fn a_removal_that_is_sent_again_and_finds_nothing_has_converged() {
         assert_eq!(document["reason"], "gone; whether by this call is not known");
     };
     for (path, status) in [("/things/1", 404), ("/things/2", 410)] {
-        stage.api.next(Act::Vanish);
-        stage.api.next(Act::Refuse(status, "", "{}"));
+        stage.api.next(ApiAct::Vanish);
+        stage.api.next(ApiAct::Refuse(status, "", "{}"));
         gone(stage.send("DELETE", path, "", ""));
     }
     assert_eq!((stage.api.effects(), stage.api.requests().len()), (2, 4));
     // A first one that finds nothing was refused, and so is a second after that.
     for _ in 0..2 {
-        stage.api.next(Act::Refuse(404, "", "{}"));
+        stage.api.next(ApiAct::Refuse(404, "", "{}"));
         assert_eq!(became(&stage.send("DELETE", "/things/3", "", "")).0, 404);
     }
     // Its client asks again, after a doubt.
-    (0..3).for_each(|_| stage.api.next(Act::Vanish));
+    (0..3).for_each(|_| stage.api.next(ApiAct::Vanish));
     assert_eq!(became(&stage.send("DELETE", "/things/4", "", "")).2, "in_doubt");
-    stage.api.next(Act::Refuse(404, "", "{}"));
+    stage.api.next(ApiAct::Refuse(404, "", "{}"));
     gone(stage.send("DELETE", "/things/4", "", ""));
     // Only a removal.
-    stage.api.next(Act::Vanish);
-    (0..2).for_each(|_| stage.api.next(Act::Refuse(404, "", "{}")));
+    stage.api.next(ApiAct::Vanish);
+    (0..2).for_each(|_| stage.api.next(ApiAct::Refuse(404, "", "{}")));
     assert_eq!(became(&stage.send("PUT", "/things/5", JSON, "{}")).2, "in_doubt");
 }
 
@@ -111,7 +111,7 @@ fn a_spent_budget_is_no_matter_of_credentials() {
     let rule = "[[rule]]\nmatch = \"http:POST bank/*\"\nbudget = 1\n\
                 inject = { header = \"Idempotency-Key\", valid_for = \"24h\" }\n";
     let stage = Stage::with(rule);
-    (0..2).for_each(|_| stage.api.next(Act::Vanish));
+    (0..2).for_each(|_| stage.api.next(ApiAct::Vanish));
     assert_eq!(became(&stage.send("POST", "/things", JSON, "{}")).2, "in_doubt");
     let spent = stage.send("POST", "/things", JSON, "{}");
     assert_eq!(became(&spent), (503, "refused".into(), "budget_spent".into()));
@@ -124,7 +124,7 @@ fn a_spent_budget_is_no_matter_of_credentials() {
 #[test]
 fn a_retried_repeat_is_safe_also_where_the_first_answer_had_reached_nobody() {
     let stage = Stage::with("[[rule]]\nmatch = \"http:POST bank/*\"\nclass = \"consequential\"\n");
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let first = stage.ask("POST", "/charges", JSON, "{}");
     wait_until("it is under way", || stage.api.requests().len() == 1);
     drop(first);
@@ -144,7 +144,7 @@ fn a_retried_repeat_is_safe_also_where_the_first_answer_had_reached_nobody() {
 #[test]
 fn what_converges_is_not_sent_again_for_a_client_that_has_gone() {
     let mut stage = Stage::plain();
-    stage.api.next(Act::HoldAndVanish);
+    stage.api.next(ApiAct::HoldAndVanish);
     let first = stage.ask("PUT", "/things/1", JSON, r#"{"v":1}"#);
     wait_until("it is under way", || stage.api.effects() == 1);
     drop(first);
@@ -163,7 +163,7 @@ fn what_converges_is_not_sent_again_for_a_client_that_has_gone() {
 #[test]
 fn after_its_timeout_a_request_is_in_doubt_until_its_answer_comes() {
     let stage = Stage::with("[[rule]]\nmatch = \"http:POST bank/*\"\ntimeout = \"200ms\"\n");
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let late = stage.charge("k", "{}");
     assert_eq!(became(&late).2, "in_doubt");
     assert_eq!(became(&stage.charge("k", "{}")), (423, "held".into(), "in_doubt".into()));
@@ -182,7 +182,7 @@ fn after_its_timeout_a_request_is_in_doubt_until_its_answer_comes() {
 #[test]
 fn semel_ends_only_after_what_was_sent_is_settled() {
     let mut stage = Stage::plain();
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let asked = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), "{}");
     stage.api.wait_for_requests(1);
     let (api, address) = (stage.api.clone(), stage.house.address.clone());
@@ -205,7 +205,7 @@ fn a_key_that_has_a_life_means_something_new_after_it() {
     let stage = Stage::with("[upstream.api.keys]\nlife = \"1s\"\n");
     assert_eq!(became(&stage.charge("k", "{}")).1, "ran");
     assert_eq!(became(&stage.charge("k", r#"{"other":1}"#)).2, "drift");
-    stage.api.next(Act::Refuse(402, "", "no"));
+    stage.api.next(ApiAct::Refuse(402, "", "no"));
     assert_eq!(stage.charge("r", "{}").status, 402);
     stage.house.pass(Duration::from_secs(2));
     let over = stage.charge("k", r#"{"other":1}"#);

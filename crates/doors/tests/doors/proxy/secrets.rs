@@ -1,5 +1,5 @@
 use super::stage::{JSON, Stage, became};
-use semel_testkit::http::Act;
+use semel_testkit::http::ApiAct;
 use serde_json::json;
 
 #[test]
@@ -8,7 +8,7 @@ fn no_credential_of_a_request_or_an_answer_is_written() {
         "[[rule]]\nmatch = \"http:POST bank/charges\"\nclass = \"consequential\"\nsecret = [\"body.pin\", \"reply.card\"]\n",
     );
     let answer = r#"{ "id": "ch_1", "echo": "pin-secret-1 user-secret-2 key-secret-3", "access_token": "tok-secret-4", "card": "card-secret-5", "note": "harmless-6" }"#;
-    stage.api.next(Act::Answer(
+    stage.api.next(ApiAct::Answer(
         201,
         "Set-Cookie: cookie-secret-7\r\nLocation: /x?token=loc-secret-8\r\n",
         answer.into(),
@@ -23,7 +23,7 @@ fn no_credential_of_a_request_or_an_answer_is_written() {
     let again = stage.send("POST", "/charges", &headers, body);
     assert_eq!(became(&again).1, "replayed");
     assert!(again.body.contains("harmless-6") && again.body.contains("[redacted]"), "{again:?}");
-    stage.api.next(Act::Refuse(400, "", r#"{"error":{"message":"bad key user-secret-2"}}"#));
+    stage.api.next(ApiAct::Refuse(400, "", r#"{"error":{"message":"bad key user-secret-2"}}"#));
     stage.send("POST", "/charges", &headers.replace("Key: k", "Key: l"), body);
     for secret in [
         "pin-secret-1",
@@ -54,7 +54,7 @@ fn forms_texts_and_echoes_of_any_secret_header_are_not_written_either() {
         r#"{"message":"api_key=json-secret-6 is wrong","n": 1.0,"id":"harmless-4"}"#,
     ];
     for (n, answer) in answers.into_iter().enumerate() {
-        stage.api.next(Act::Answer(201, "", answer.into()));
+        stage.api.next(ApiAct::Answer(201, "", answer.into()));
         let headers = headers.replace("harmless-0", &format!("harmless-0{n}"));
         let body = r#"{"note":"card 4242 4242 4242 4242","pan":4242424242424242}"#;
         assert_eq!(stage.send("POST", "/charges", &headers, body).body, answer, "who asked gets all of it");
@@ -77,7 +77,7 @@ fn an_answer_that_cannot_be_read_for_what_a_rule_calls_secret_is_given_on_and_no
     for (n, beside) in [r#""\ud83d""#, r#"{"a":1,"a":2}"#, &deep, "1e99999999", "NaN"].into_iter().enumerate()
     {
         let answer = format!(r#"{{"blurb":"blurb-secret-1","beside":{beside}}}"#);
-        stage.api.next(Act::Answer(201, "", answer.clone()));
+        stage.api.next(ApiAct::Answer(201, "", answer.clone()));
         let body = format!(r#"{{"n":{n}}}"#);
         assert_eq!(stage.charge(&format!("k{n}"), &body).body, answer, "who asked gets all of it");
         let again = stage.charge(&format!("k{n}"), &body);
@@ -95,7 +95,7 @@ fn thousands_of_secrets_in_a_request_cost_its_reply_and_not_the_time_of_others()
         (0..50_000).map(|n| format!("\"token{n}_token\":\"aaaaaaaaaaaa{n}\"")).collect();
     let body = format!("{{{}}}", fields.join(","));
     let answer = "a".repeat(1_000_000);
-    stage.api.next(Act::Answer(201, "", answer.clone()));
+    stage.api.next(ApiAct::Answer(201, "", answer.clone()));
     assert_eq!(stage.charge("k", &body).body, answer);
     let again = stage.charge("k", &body);
     assert_eq!(became(&again).1, "replayed");
@@ -115,7 +115,7 @@ fn a_reply_can_be_read_from_the_ledger_as_it_came() {
 #[test]
 fn a_compressed_answer_is_given_on_and_not_kept() {
     let stage = Stage::plain();
-    stage.api.next(Act::Answer(200, "Content-Encoding: gzip\r\n", "not really gzip".into()));
+    stage.api.next(ApiAct::Answer(200, "Content-Encoding: gzip\r\n", "not really gzip".into()));
     let first = stage.charge("k", "{}");
     assert_eq!(first.body, "not really gzip");
     assert_eq!(stage.api.last().header("accept-encoding"), Some("identity"));
@@ -172,7 +172,7 @@ fn what_a_rule_calls_secret_of_an_answer_is_in_no_line_about_it() {
     for (n, status) in [200, 301, 400, 401, 409, 500].into_iter().enumerate() {
         for (m, (headers, body)) in forms.into_iter().enumerate() {
             let (key, said) = (format!("k{n}-{m}"), body.replace("PIN", PIN));
-            stage.api.next(Act::Answer(status, headers, said.clone()));
+            stage.api.next(ApiAct::Answer(status, headers, said.clone()));
             let asked = format!(r#"{{"n":{n},"m":{m}}}"#);
             let first = stage.charge(&key, &asked);
             assert!(first.body.contains(PIN), "{status} {body}: who asked is given it: {first:?}");
@@ -189,7 +189,7 @@ fn what_a_rule_calls_secret_of_an_answer_is_in_no_line_about_it() {
         }
     }
     assert!(!stage.home.holds(PIN));
-    stage.api.next(Act::Answer(400, "", r#"{"detail":"no such account"}"#.into()));
+    stage.api.next(ApiAct::Answer(400, "", r#"{"detail":"no such account"}"#.into()));
     stage.charge("told", "{}");
     assert!(stage.home.holds("no such account"), "what is no secret is told");
 }

@@ -1,7 +1,7 @@
 //! Denominators: the least that any ledger on this machine has to do, written as plainly as possible.
 
 use super::house::REPLY_BYTES;
-use super::load::{Load, drive};
+use super::load::{LoadResult, drive};
 use super::measure::{Times, time};
 use crate::project::Result;
 use rusqlite::{Connection, TransactionBehavior, params};
@@ -17,20 +17,20 @@ use tokio::sync::oneshot;
 
 const RESULT: [u8; REPLY_BYTES] = [b'r'; REPLY_BYTES];
 
-type Key = [u8; 32];
+type RawKey = [u8; 32];
 
 /// Where keys fall in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Order {
+pub enum KeyOrder {
     /// As hashes do: anywhere.
     Hash,
     /// As counters do: at the end.
     Time,
 }
 
-pub fn key(order: Order, n: u64) -> Key {
+pub fn key(order: KeyOrder, n: u64) -> RawKey {
     let mut key = Digest::of(&[&n.to_be_bytes()]).0;
-    if order == Order::Time {
+    if order == KeyOrder::Time {
         key[..8].copy_from_slice(&n.to_be_bytes());
     }
     key
@@ -53,8 +53,8 @@ impl Appended {
 }
 
 pub enum Op {
-    Claim(Key),
-    Settle(Key),
+    Claim(RawKey),
+    Settle(RawKey),
 }
 
 /// Makes a batch of operations durable at once.
@@ -77,7 +77,7 @@ impl BareTable {
     }
 
     /// The recorded result, by one point read.
-    pub fn result(&self, key: &Key) -> Result<Vec<u8>> {
+    pub fn result(&self, key: &RawKey) -> Result<Vec<u8>> {
         let mut read = self.0.prepare_cached("SELECT result FROM effect WHERE key = ?1 AND state = 2")?;
         Ok(read.query_row([key], |row| row.get(0))?)
     }
@@ -112,7 +112,7 @@ impl Engine for BareTable {
 #[derive(Debug)]
 pub struct BareLog {
     file: File,
-    known: HashMap<Key, bool>,
+    known: HashMap<RawKey, bool>,
 }
 
 impl BareLog {
@@ -146,10 +146,10 @@ const BATCH_MAX: usize = 4_096;
 pub fn group_commit(
     runtime: &Runtime,
     mut engine: impl Engine,
-    order: Order,
+    order: KeyOrder,
     callers: usize,
     span: Duration,
-) -> Load {
+) -> LoadResult {
     let (queue, jobs) = mpsc::channel::<(Op, oneshot::Sender<()>)>();
     let writer = std::thread::spawn(move || {
         while let Ok(first) = jobs.recv() {
