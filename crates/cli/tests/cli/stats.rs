@@ -1,6 +1,6 @@
 //! `semel stats`: over all processes and doors, beside the world's own count.
 
-use crate::api::client::{Client, charge};
+use crate::api::client::{ApiClient, charge};
 use crate::home::Home;
 use crate::llm::stage::{Stage, request};
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
@@ -81,7 +81,7 @@ fn servers_count_for_their_tenants_and_write_it_down_at_the_latest_when_they_end
 fn a_doubt_that_is_cleared_counts_as_what_is_known_then_whoever_clears_it() {
     let home = Home::new();
     let mut served = Served::start(&home, "");
-    let client = Client::new(&served, TOKEN);
+    let client = ApiClient::new(&served.address, TOKEN);
     let doubts = ["probe", "resolve", "resolve not", "command line"].map(|customer| {
         let claim = client.claim(charge(customer));
         client.settle(&claim, "in_doubt", json!(null));

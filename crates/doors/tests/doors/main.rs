@@ -1,5 +1,6 @@
 //! The doors from outside, in process.
 
+mod api;
 mod golden;
 mod house;
 mod llm;

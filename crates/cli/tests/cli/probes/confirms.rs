@@ -1,6 +1,6 @@
 //! A command said that it did it: is it true?
 
-use crate::api::client::Client;
+use crate::api::client::ApiClient;
 use crate::home::{Home, Ran};
 use crate::run::TOUCH;
 use crate::serve::served::{Served, TOKEN};
@@ -167,7 +167,7 @@ fn what_a_client_says_that_it_did_is_asked_about_too() {
         bank.url()
     );
     let served = Served::start(&home, &policy);
-    let admin = Client::new(&served, TOKEN);
+    let admin = ApiClient::new(&served.address, TOKEN);
     let claim = admin.claim(crate::api::client::charge("ann"));
     let settled = admin.settle(&claim, "applied", serde_json::json!({"id": "ch_7"})).json();
     assert_eq!(settled["reason"], "reported, not confirmed yet", "{settled}");

@@ -1,7 +1,7 @@
 //! Tokens of the ledger: made and revoked on the command line, honoured by every server on that ledger.
 
 use super::served::{SESSION, Served, TOKEN, calling};
-use crate::api::client::Client;
+use crate::api::client::ApiClient;
 use crate::home::Home;
 use crate::proxy;
 use semel_testkit::http::{ApiAct, FakeMcpServer};
@@ -188,7 +188,7 @@ fn what_waits_for_its_turn_is_not_sent_for_a_token_that_was_revoked_meanwhile() 
     assert_eq!(upstream.effects(), 1);
     drop(waits);
 
-    let admin = Client::new(&served, TOKEN);
+    let admin = ApiClient::new(&served.address, TOKEN);
     let carol = token(&home, &["--scope", "agent", "--name", "carol"]);
     let wish = |name: &str, wait: &str| json!({"action": format!("fn:{name}"), "serialize_by": "account 7", "wait": wait});
     let claim = admin.claim(wish("first", "0s"));

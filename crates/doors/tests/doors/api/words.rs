@@ -1,16 +1,16 @@
 //! What the API says to whoever asks it wrongly.
 
-use super::client::{Client, charge};
-use crate::home::Home;
-use crate::serve::served::{Served, TOKEN};
+use super::client_of;
+use crate::house::{Home, House, TOKEN};
 use semel_doors::api::routes;
+use semel_testkit::http::charge;
 use serde_json::json;
 
 #[test]
 fn what_cannot_be_understood_is_said_in_plain_words() {
     let home = Home::new();
-    let served = Served::start(&home, "");
-    let admin = Client::new(&served, TOKEN);
+    let house = House::start(&home, "");
+    let admin = client_of(&house, TOKEN);
     let claim = admin.claim(charge("ann"));
     let id = claim["effect_id"].as_str().expect("an id");
     let bodies = [
@@ -71,8 +71,8 @@ fn what_cannot_be_understood_is_said_in_plain_words() {
 #[test]
 fn a_run_is_cancelled_without_a_word_and_an_unknown_one_says_so() {
     let home = Home::new();
-    let served = Served::start(&home, "");
-    let admin = Client::new(&served, TOKEN);
+    let house = House::start(&home, "");
+    let admin = client_of(&house, TOKEN);
     let cancelled = admin.ask("POST", "/runs/r1/cancel", "", "");
     assert_eq!(cancelled.status, 200, "{cancelled:?}");
     let told = cancelled.json();
