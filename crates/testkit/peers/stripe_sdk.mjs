@@ -59,7 +59,7 @@ async function call(plan, step, attempts) {
     port,
     protocol: protocol.replace(":", ""),
     timeout: (plan.timeout_s ?? 30) * 1000,
-    ...(plan.retries != null ? { maxNetworkRetries: plan.retries } : {}),
+    ...((step.retries ?? plan.retries) != null ? { maxNetworkRetries: step.retries ?? plan.retries } : {}),
     httpClient: new Recording(Stripe.createNodeHttpClient(agent), base, more, attempts),
   });
   const [service, method] = step.do.split(".");

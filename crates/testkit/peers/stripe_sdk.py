@@ -25,8 +25,9 @@ def call(plan, step, attempts):
     http = Recording(timeout=plan.get("timeout_s", 30))
     http.attempts = attempts
     made_with = {"base_addresses": {"api": plan["base_url"]}, "http_client": http}
-    if plan.get("retries") is not None:
-        made_with["max_network_retries"] = plan["retries"]
+    retries = step.get("retries", plan.get("retries"))
+    if retries is not None:
+        made_with["max_network_retries"] = retries
     client = StripeClient(plan.get("api_key", "sk_test_1"), **made_with)
     service, method = step["do"].split(".")
     options = {"headers": {**plan.get("headers", {}), **step.get("headers", {})}}

@@ -4,7 +4,7 @@
 //! C3 an acknowledged success stays, C4 a change without a recorded success is held open, C5 what the ledger calls
 //! free did not happen, C6 all answers are the world's own, C7 a denial is true.
 
-use crate::world::{self, Log};
+use crate::world::{self, WorldLog};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -34,7 +34,7 @@ pub enum Saw {
 
 /// One call in the history. `began` and `ended` are ticks of one counter, so that order is known across callers.
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct CallRecord {
     pub key: String,
     pub began: u64,
     pub ended: u64,
@@ -52,7 +52,7 @@ pub enum Standing {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Check {
+pub enum HistoryCheck {
     C1AtMostOnce,
     C2SuccessIsTrue,
     C3SuccessStays,
@@ -64,7 +64,7 @@ pub enum Check {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
-    pub check: Check,
+    pub check: HistoryCheck,
     pub key: String,
     pub what: String,
 }
@@ -76,11 +76,15 @@ impl fmt::Display for Violation {
 }
 
 /// Judges one run. An empty list means that nothing is wrong.
-pub fn judge(log: &Log, history: &[Call], standings: &BTreeMap<String, Standing>) -> Vec<Violation> {
+pub fn judge(
+    log: &WorldLog,
+    history: &[CallRecord],
+    standings: &BTreeMap<String, Standing>,
+) -> Vec<Violation> {
     let mut violations = Vec::new();
     let keys: BTreeSet<&String> =
         log.keys().chain(history.iter().map(|call| &call.key)).chain(standings.keys()).collect();
-    let mut calls: BTreeMap<&String, Vec<&Call>> = BTreeMap::new();
+    let mut calls: BTreeMap<&String, Vec<&CallRecord>> = BTreeMap::new();
     for call in history {
         calls.entry(&call.key).or_default().push(call);
     }
@@ -90,38 +94,38 @@ pub fn judge(log: &Log, history: &[Call], standings: &BTreeMap<String, Standing>
         let calls = calls.get(key).map_or(&[][..], Vec::as_slice);
         let bodies = bodies_of(calls);
         if happened.len() > 1 {
-            broken(Check::C1AtMostOnce, format!("it happened {} times: {happened:?}", happened.len()));
+            broken(HistoryCheck::C1AtMostOnce, format!("it happened {} times: {happened:?}", happened.len()));
         }
         if !bodies.is_empty() && happened.is_empty() {
-            broken(Check::C2SuccessIsTrue, "a success was answered and nothing happened".into());
+            broken(HistoryCheck::C2SuccessIsTrue, "a success was answered and nothing happened".into());
         }
         if let Some((first, later)) = forgotten_success(calls) {
             broken(
-                Check::C3SuccessStays,
+                HistoryCheck::C3SuccessStays,
                 format!("success at {}, then {:?} at {}", first.ended, later.saw, later.began),
             );
         }
         match standings.get(key) {
             Some(Standing::Free) if !happened.is_empty() => {
-                broken(Check::C5FreeIsTrue, "the ledger would run it again, and it happened".into());
+                broken(HistoryCheck::C5FreeIsTrue, "the ledger would run it again, and it happened".into());
                 if bodies.is_empty() {
-                    broken(Check::C4ChangeIsKnown, "it happened, and the ledger does not know".into());
+                    broken(HistoryCheck::C4ChangeIsKnown, "it happened, and the ledger does not know".into());
                 }
             }
             Some(Standing::Applied) if happened.is_empty() => {
-                broken(Check::C2SuccessIsTrue, "the ledger says applied and nothing happened".into());
+                broken(HistoryCheck::C2SuccessIsTrue, "the ledger says applied and nothing happened".into());
             }
             _ => {}
         }
         let truth: BTreeSet<String> = happened.iter().map(|change| world::body(&change.id)).collect();
         if bodies.len() > 1 || !happened.is_empty() && bodies.iter().any(|body| !truth.contains(*body)) {
-            broken(Check::C6OneAnswer, format!("answers {bodies:?}, the world's {truth:?}"));
+            broken(HistoryCheck::C6OneAnswer, format!("answers {bodies:?}, the world's {truth:?}"));
         }
         for call in calls {
             let Saw::NotApplied { attempt: Some(denied) } = call.saw else { continue };
             if let Some(change) = happened.iter().find(|change| change.attempt <= denied) {
                 broken(
-                    Check::C7DenialIsTrue,
+                    HistoryCheck::C7DenialIsTrue,
                     format!("attempt {denied} was denied, and {change:?} happened"),
                 );
             }
@@ -130,8 +134,8 @@ pub fn judge(log: &Log, history: &[Call], standings: &BTreeMap<String, Standing>
     violations
 }
 
-fn bodies_of<'c>(calls: &[&'c Call]) -> BTreeSet<&'c String> {
-    let body = |call: &&'c Call| match &call.saw {
+fn bodies_of<'c>(calls: &[&'c CallRecord]) -> BTreeSet<&'c String> {
+    let body = |call: &&'c CallRecord| match &call.saw {
         Saw::Success { body } => Some(body),
         _ => None,
     };
@@ -140,10 +144,10 @@ fn bodies_of<'c>(calls: &[&'c Call]) -> BTreeSet<&'c String> {
 
 /// A call that began after an acknowledged success and got anything but that success. Killed callers heard nothing,
 /// and a ledger that was out of reach said so; neither takes the success back.
-fn forgotten_success<'c>(calls: &[&'c Call]) -> Option<(&'c Call, &'c Call)> {
+fn forgotten_success<'c>(calls: &[&'c CallRecord]) -> Option<(&'c CallRecord, &'c CallRecord)> {
     let first =
         calls.iter().filter(|call| matches!(call.saw, Saw::Success { .. })).min_by_key(|call| call.ended)?;
-    let silent = |call: &Call| matches!(call.saw, Saw::Nothing | Saw::Unavailable { .. });
+    let silent = |call: &CallRecord| matches!(call.saw, Saw::Nothing | Saw::Unavailable { .. });
     let later =
         calls.iter().find(|call| call.began > first.ended && !silent(call) && call.saw != first.saw)?;
     Some((*first, *later))
@@ -154,14 +158,14 @@ mod tests {
     use super::*;
     use crate::world::Happened;
 
-    fn log(ids: &[(&str, u64)]) -> Log {
+    fn log(ids: &[(&str, u64)]) -> WorldLog {
         let changes =
             ids.iter().map(|(id, attempt)| Happened { id: (*id).to_owned(), attempt: *attempt }).collect();
-        Log::from([("k".to_owned(), changes)])
+        WorldLog::from([("k".to_owned(), changes)])
     }
 
-    fn call(began: u64, saw: Saw) -> Call {
-        Call { key: "k".to_owned(), began, ended: began + 1, saw }
+    fn call(began: u64, saw: Saw) -> CallRecord {
+        CallRecord { key: "k".to_owned(), began, ended: began + 1, saw }
     }
 
     fn success(id: &str) -> Saw {
@@ -172,7 +176,11 @@ mod tests {
         BTreeMap::from([("k".to_owned(), standing)])
     }
 
-    fn checks(log: &Log, history: &[Call], standings: &BTreeMap<String, Standing>) -> Vec<Check> {
+    fn checks(
+        log: &WorldLog,
+        history: &[CallRecord],
+        standings: &BTreeMap<String, Standing>,
+    ) -> Vec<HistoryCheck> {
         judge(log, history, standings).into_iter().map(|violation| violation.check).collect()
     }
 
@@ -185,27 +193,27 @@ mod tests {
 
     #[test]
     fn each_check_notices_its_own_violation() {
-        let nothing = Log::new();
+        let nothing = WorldLog::new();
         let once = log(&[("a", 1)]);
         let free = standing(Standing::Free);
         let applied = standing(Standing::Applied);
         let in_doubt = standing(Standing::InDoubt);
         let twice = log(&[("a", 1), ("b", 2)]);
-        assert_eq!(checks(&twice, &[], &in_doubt), [Check::C1AtMostOnce]);
+        assert_eq!(checks(&twice, &[], &in_doubt), [HistoryCheck::C1AtMostOnce]);
         assert_eq!(
             checks(&nothing, &[call(1, success("a"))], &applied),
-            [Check::C2SuccessIsTrue, Check::C2SuccessIsTrue]
+            [HistoryCheck::C2SuccessIsTrue, HistoryCheck::C2SuccessIsTrue]
         );
         let forgotten = [call(1, success("a")), call(3, Saw::InDoubt)];
-        assert_eq!(checks(&once, &forgotten, &in_doubt), [Check::C3SuccessStays]);
+        assert_eq!(checks(&once, &forgotten, &in_doubt), [HistoryCheck::C3SuccessStays]);
         assert_eq!(
             checks(&once, &[call(1, Saw::Nothing)], &free),
-            [Check::C5FreeIsTrue, Check::C4ChangeIsKnown]
+            [HistoryCheck::C5FreeIsTrue, HistoryCheck::C4ChangeIsKnown]
         );
         let other = [call(1, success("b"))];
-        assert_eq!(checks(&once, &other, &applied), [Check::C6OneAnswer]);
+        assert_eq!(checks(&once, &other, &applied), [HistoryCheck::C6OneAnswer]);
         let denied = [call(1, Saw::NotApplied { attempt: Some(1) })];
-        assert_eq!(checks(&once, &denied, &in_doubt), [Check::C7DenialIsTrue]);
+        assert_eq!(checks(&once, &denied, &in_doubt), [HistoryCheck::C7DenialIsTrue]);
     }
 
     #[test]

@@ -1,11 +1,15 @@
 //! Shared tests: the store suite, the counting world and its judge, the seeded simulation, and an independent model.
 //! Nothing here is shipped.
-pub mod boundary;
 pub mod history;
+pub mod http;
 pub mod model;
 pub mod random;
+pub mod semel_process;
 pub mod signals;
 pub mod simulation;
 pub mod store_suite;
 pub mod upstream;
+mod wait;
 pub mod world;
+
+pub use wait::wait_until;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 /// A world process. It ends with this value.
 #[derive(Debug)]
-pub struct World {
+pub struct WorldProcess {
     process: Child,
     socket: PathBuf,
     log: PathBuf,
@@ -26,11 +26,11 @@ pub struct Happened {
 }
 
 /// Every change so far, by key, in the order in which they happened.
-pub type Log = BTreeMap<String, Vec<Happened>>;
+pub type WorldLog = BTreeMap<String, Vec<Happened>>;
 
-impl World {
+impl WorldProcess {
     /// Starts `program` (`semel-world`) with socket and log in `directory`.
-    pub fn start(program: &Path, directory: &Path) -> std::io::Result<World> {
+    pub fn start(program: &Path, directory: &Path) -> std::io::Result<WorldProcess> {
         let (socket, log) = (directory.join("world.sock"), directory.join("world.log"));
         let process = Command::new(program)
             .arg("--socket")
@@ -39,7 +39,7 @@ impl World {
             .arg(&log)
             .stdin(Stdio::null())
             .spawn()?;
-        let mut world = World { process, socket, log };
+        let mut world = WorldProcess { process, socket, log };
         world.wait_until_it_listens()?;
         Ok(world)
     }
@@ -60,8 +60,8 @@ impl World {
     }
 
     /// Reads the log file itself, not what the process remembers.
-    pub fn log(&self) -> std::io::Result<Log> {
-        let mut happened = Log::new();
+    pub fn log(&self) -> std::io::Result<WorldLog> {
+        let mut happened = WorldLog::new();
         for line in std::fs::read_to_string(&self.log)?.lines() {
             let line: Value = serde_json::from_str(line)?;
             let key = line["key"].as_str().unwrap_or_default().to_owned();
@@ -88,7 +88,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for WorldProcess {
     fn drop(&mut self) {
         let _gone_already = self.process.kill();
         let _gone_already = self.process.wait();

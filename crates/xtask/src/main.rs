@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::run(rest),
         ["packs", rest @ ..] => peers_packs::run(rest),
         ["docs"] => docs::run(),
-        [bench::child::COMMAND, rest @ ..] => bench::child::run(rest),
+        [bench::child::COMMAND, rest @ ..] => bench::run_child(rest),
         ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
             Ok(ExitCode::SUCCESS)

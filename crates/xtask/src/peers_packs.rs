@@ -17,9 +17,6 @@ use std::time::Duration;
 /// Where the tests of the packs find what the servers said.
 const FIXTURE: &str = "crates/core/tests/fixtures/pack-servers.txt";
 
-/// Set for the tests by `cargo xtask test`, so that a missing installation is a failure there and nowhere else.
-pub const VARIABLE: &str = "SEMEL_PACK_SERVERS";
-
 /// Starting one of them takes seconds on a busy machine; one that has not answered by then will not.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -73,20 +70,32 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
 
 /// Installs what is not there yet. No script of a package is run.
 pub fn install() -> Result<PathBuf> {
-    let directory = project::target().join("peers/packs");
-    let wanted: Vec<String> =
-        servers()?.iter().map(|server| format!("{}@{}", server.package, server.version)).collect();
-    let mark = directory.join("installed.txt");
-    let wanted_text = wanted.join("\n");
-    if std::fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted_text) {
+    let (directory, wanted) = (directory(), wanted()?);
+    if is_installed()? {
         return Ok(directory);
     }
     std::fs::create_dir_all(&directory)?;
     std::fs::write(directory.join("package.json"), "{\"private\": true}\n")?;
     peers::install_with_npm(&wanted, &directory)?;
     // Written last: a broken installation is made again.
-    std::fs::write(mark, wanted_text)?;
+    std::fs::write(directory.join(MARK), wanted.join("\n"))?;
     Ok(directory)
+}
+
+/// Names the packages of a whole installation.
+const MARK: &str = "installed.txt";
+
+fn directory() -> PathBuf {
+    project::target().join("peers/packs")
+}
+
+fn wanted() -> Result<Vec<String>> {
+    Ok(servers()?.iter().map(|server| format!("{}@{}", server.package, server.version)).collect())
+}
+
+fn is_installed() -> Result<bool> {
+    let wanted = wanted()?.join("\n");
+    Ok(std::fs::read_to_string(directory().join(MARK)).is_ok_and(|installed| installed == wanted))
 }
 
 fn ask_all(directory: &Path) -> Result<String> {
@@ -199,15 +208,8 @@ mod tests {
 
     #[test]
     fn the_servers_still_say_what_the_tests_of_the_packs_know_of_them() {
-        #[allow(
-            clippy::disallowed_methods,
-            reason = "the task that runs the tests says where the servers are"
-        )]
-        let Some(directory) = std::env::var_os(VARIABLE) else {
-            println!("not asked: `cargo xtask test` installs the servers and sets {VARIABLE}");
-            return;
-        };
-        let said = ask_all(Path::new(&directory)).expect("every server answers");
+        assert!(is_installed().expect("the packs can be read"), "`cargo xtask packs` installs the servers");
+        let said = ask_all(&directory()).expect("every server answers");
         let known = std::fs::read_to_string(project::root().join(FIXTURE)).expect("the fixture is there");
         assert!(known == said, "{FIXTURE} no longer holds: cargo xtask packs --write\n{said}");
     }

@@ -20,6 +20,7 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
     let rest: Vec<&str> = arguments.iter().copied().filter(|argument| *argument != "--long").collect();
     c_compiler()?;
     peers::for_tests()?;
+    peers_packs::install()?;
     if long {
         peers::for_long_tests()?;
     }
@@ -32,7 +33,6 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
         // Those that mount filesystems, which needs root, and the real agents.
         tests.args((!rest.contains(&"--")).then_some("--")).arg("--include-ignored");
     }
-    tests.env(peers_packs::VARIABLE, peers_packs::install()?);
     tests.envs(if long { &LONG[..] } else { &[] }.iter().copied());
     watch(&mut tests)
 }
@@ -54,11 +54,11 @@ fn c_compiler() -> Result<()> {
 fn watch(tests: &mut Command) -> Result<ExitCode> {
     let mut child = tests.stdout(Stdio::piped()).spawn()?;
     let output = child.stdout.take().expect("its output was asked for");
-    let mut total = Tally::default();
+    let mut total = TestTally::default();
     let mut shown = std::io::stdout().lock();
     for line in BufReader::new(output).split(b'\n') {
         let line = line?;
-        if let Some(tally) = Tally::read(&String::from_utf8_lossy(&line)) {
+        if let Some(tally) = TestTally::read(&String::from_utf8_lossy(&line)) {
             total += tally;
         }
         shown.write_all(&line)?;
@@ -66,7 +66,7 @@ fn watch(tests: &mut Command) -> Result<ExitCode> {
     }
     let status = child.wait()?;
     let word = if status.success() { "ok" } else { "FAILED" };
-    let Tally { binaries, passed, failed, ignored } = total;
+    let TestTally { binaries, passed, failed, ignored } = total;
     writeln!(
         shown,
         "test result: {word}. {passed} passed; {failed} failed; {ignored} ignored; in {binaries} test binaries"
@@ -75,22 +75,22 @@ fn watch(tests: &mut Command) -> Result<ExitCode> {
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-struct Tally {
+struct TestTally {
     binaries: u64,
     passed: u64,
     failed: u64,
     ignored: u64,
 }
 
-impl Tally {
+impl TestTally {
     /// `test result: ok. 3 passed; 0 failed; 1 ignored; …`
-    fn read(line: &str) -> Option<Tally> {
+    fn read(line: &str) -> Option<TestTally> {
         let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
         let count = |word: &str| {
             let part = counts.split("; ").find_map(|part| part.strip_suffix(word))?;
             part.trim().parse().ok()
         };
-        Some(Tally {
+        Some(TestTally {
             binaries: 1,
             passed: count("passed")?,
             failed: count("failed")?,
@@ -99,8 +99,8 @@ impl Tally {
     }
 }
 
-impl AddAssign for Tally {
-    fn add_assign(&mut self, other: Tally) {
+impl AddAssign for TestTally {
+    fn add_assign(&mut self, other: TestTally) {
         self.binaries += other.binaries;
         self.passed += other.passed;
         self.failed += other.failed;
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn the_counts_of_a_test_binary_are_read_and_other_lines_are_not() {
         let line = "test result: FAILED. 3 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.02s";
-        assert_eq!(Tally::read(line), Some(Tally { binaries: 1, passed: 3, failed: 1, ignored: 2 }));
-        assert_eq!(Tally::read("test a_test ... ok"), None);
+        assert_eq!(TestTally::read(line), Some(TestTally { binaries: 1, passed: 3, failed: 1, ignored: 2 }));
+        assert_eq!(TestTally::read("test a_test ... ok"), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 use crate::serve::served::{Served, TOKEN};
-use crate::serve::upstream::Upstream;
+use semel_testkit::http::FakeMcpServer;
 use serde_json::json;
 use std::fs;
 
@@ -20,26 +20,26 @@ impl Home {
 }
 
 /// A server that has charged twice, with a copy of its ledger from in between.
-fn charged_since_the_copy(home: &Home, upstream: &Upstream) -> Served {
+fn charged_since_the_copy(home: &Home, upstream: &FakeMcpServer) -> Served {
     let served = Served::before(home, &upstream.url());
-    assert_eq!(served.call("charge", json!({"n": 1})).outcome(), "ran");
+    assert_eq!(served.call("charge", json!({"n": 1})).tool_outcome(), "ran");
     home.copy("ledger.db", "old.db");
-    assert_eq!(served.call("charge", json!({"n": 2})).outcome(), "ran");
+    assert_eq!(served.call("charge", json!({"n": 2})).tool_outcome(), "ran");
     served
 }
 
 #[test]
 fn an_older_state_put_back_under_a_server_lets_nothing_happen_twice() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let mut served = charged_since_the_copy(&home, &upstream);
     home.copy("old.db", "ledger.db");
-    assert_eq!(served.call("charge", json!({"n": 2})).outcome(), "held");
-    assert_eq!(served.call("charge", json!({"n": 1})).outcome(), "replayed");
+    assert_eq!(served.call("charge", json!({"n": 2})).tool_outcome(), "held");
+    assert_eq!(served.call("charge", json!({"n": 1})).tool_outcome(), "replayed");
     assert_eq!(home.json(["ledger", "quarantine"])["number"], 2);
     assert!(served.stop().success());
     let again = Served::again(&home);
-    assert_eq!(again.call("charge", json!({"n": 2})).outcome(), "held");
+    assert_eq!(again.call("charge", json!({"n": 2})).tool_outcome(), "held");
     assert_eq!(upstream.effects(), 2);
 }
 
@@ -66,7 +66,7 @@ fn an_older_state_put_back_under_a_command_lets_nothing_happen_twice() {
 #[test]
 fn a_server_that_ended_leaves_one_file_in_whose_place_an_older_one_is_recognised() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let mut served = charged_since_the_copy(&home, &upstream);
     assert!(served.stop().success());
     let log = home.state().join("ledger.db-wal");
@@ -74,16 +74,16 @@ fn a_server_that_ended_leaves_one_file_in_whose_place_an_older_one_is_recognised
     let old = fs::read(home.state().join("old.db")).expect("readable");
     fs::write(home.state().join("ledger.db"), old).expect("put back");
     let again = Served::again(&home);
-    assert_eq!(again.call("charge", json!({"n": 2})).outcome(), "held");
+    assert_eq!(again.call("charge", json!({"n": 2})).tool_outcome(), "held");
     assert_eq!(upstream.effects(), 2);
 }
 
 #[test]
 fn a_server_whose_ledger_was_replaced_says_once_that_it_has_to_be_started_again() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let served = Served::before(&home, &upstream.url());
-    assert_eq!(served.call("charge", json!({"n": 1})).outcome(), "ran");
+    assert_eq!(served.call("charge", json!({"n": 1})).tool_outcome(), "ran");
     let file = home.state().join("ledger.db");
     fs::rename(&file, home.state().join("aside.db")).expect("moved");
     fs::copy(home.state().join("aside.db"), &file).expect("copied");

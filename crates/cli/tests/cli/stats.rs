@@ -1,11 +1,10 @@
 //! `semel stats`: over all processes and doors, beside the world's own count.
 
-use crate::api::client::{Client, charge};
+use crate::api::client::{ApiClient, charge};
 use crate::home::Home;
-use crate::llm::model::Api;
 use crate::llm::stage::{Stage, request};
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
-use crate::serve::upstream::Upstream;
+use semel_testkit::http::{FakeMcpServer, ModelApi};
 use serde_json::{Value, json};
 
 fn stats(home: &Home) -> Value {
@@ -45,7 +44,7 @@ fn what_commands_asked_and_did_adds_up() {
 #[test]
 fn servers_count_for_their_tenants_and_write_it_down_at_the_latest_when_they_end() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let mut served = Served::before(&home, &upstream.url());
     for _ in 0..3 {
         served.call("charge", json!({"amount": 1}));
@@ -82,7 +81,7 @@ fn servers_count_for_their_tenants_and_write_it_down_at_the_latest_when_they_end
 fn a_doubt_that_is_cleared_counts_as_what_is_known_then_whoever_clears_it() {
     let home = Home::new();
     let mut served = Served::start(&home, "");
-    let client = Client::new(&served, TOKEN);
+    let client = ApiClient::new(&served.address, TOKEN);
     let doubts = ["probe", "resolve", "resolve not", "command line"].map(|customer| {
         let claim = client.claim(charge(customer));
         client.settle(&claim, "in_doubt", json!(null));
@@ -114,7 +113,7 @@ fn a_doubt_that_is_cleared_counts_as_what_is_known_then_whoever_clears_it() {
 #[test]
 fn a_generation_that_was_lost_needs_nobody_and_nothing_says_otherwise() {
     let mut stage = Stage::new();
-    assert_eq!(stage.answer(Api::Chat, &request("cut-once")).status, 502);
+    assert_eq!(stage.answer(ModelApi::Chat, &request("cut-once")).status, 502);
     assert_eq!(stage.count("in_doubt"), 1);
     let operator = stage.home.json(["token", "create", "--scope", "operator"]);
     let headers = format!("Authorization: Bearer {}\r\n", operator["token"].as_str().expect("a token"));

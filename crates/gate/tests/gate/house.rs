@@ -24,7 +24,7 @@ use semel_ledger::{Error as LedgerError, Ledger, RecordSnapshot};
 use semel_testkit::simulation::clock::ManualClock;
 use semel_testkit::simulation::executor::{self, OUTSIDE, Orders, Process, step_aside};
 use semel_testkit::simulation::holders::{Descriptor, Locks, SharedHolders, SimulatedHolders};
-use semel_testkit::simulation::random::Random;
+use semel_testkit::simulation::random::SharedRandom;
 use semel_testkit::simulation::store::SharedStore;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -32,7 +32,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-pub type TestGate = Gate<HookedStore, SharedHolders, Random, ManualClock>;
+pub type TestGate = Gate<HookedStore, SharedHolders, SharedRandom, ManualClock>;
 
 pub const TENANT: &str = "tenant";
 
@@ -45,7 +45,7 @@ pub struct House {
     pub memory: Arc<MemoryStore>,
     pub orders: Orders,
     pub locks: Locks,
-    pub random: Random,
+    pub random: SharedRandom,
     after_commit: Arc<Mutex<Option<Hook>>>,
     begun: Arc<Mutex<usize>>,
 }
@@ -58,7 +58,7 @@ impl House {
             clock,
             orders: Orders::default(),
             locks: Locks::default(),
-            random: Random::of(1),
+            random: SharedRandom::of(1),
             after_commit: Arc::default(),
             begun: Arc::default(),
         }

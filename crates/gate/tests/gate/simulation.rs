@@ -1,6 +1,6 @@
 //! Many seeds of the simulation, and proof that its checks can object.
 
-use semel_testkit::simulation::{Broken, simulate};
+use semel_testkit::simulation::{Sabotage, simulate};
 use std::collections::BTreeMap;
 use std::thread;
 
@@ -99,42 +99,42 @@ const MUST_BE_SEEN: &[(&str, u64)] = &[
 
 /// The first seed that shows it is enough.
 #[track_caller]
-fn assert_caught(broken: Broken, by: &str) {
+fn assert_caught(broken: Sabotage, by: &str) {
     let mut objections = (0..1_000).flat_map(|seed| simulate(seed, Some(broken)).violations);
     assert!(objections.any(|violation| violation.starts_with(by)), "{broken:?} was not caught by {by}");
 }
 
 #[test]
 fn an_upstream_that_sends_again_by_itself_is_caught() {
-    assert_caught(Broken::HiddenResend, "at most once");
+    assert_caught(Sabotage::HiddenResend, "at most once");
 }
 
 #[test]
 fn pronouncing_live_holders_dead_is_caught() {
-    assert_caught(Broken::LivePronouncedDead, "at most once");
+    assert_caught(Sabotage::LivePronouncedDead, "at most once");
 }
 
 #[test]
 fn a_probe_that_says_no_without_looking_is_caught() {
-    assert_caught(Broken::LyingProbe, "at most once");
+    assert_caught(Sabotage::LyingProbe, "at most once");
 }
 
 #[test]
 fn a_failover_without_an_epoch_is_caught() {
-    assert_caught(Broken::EpochMissed, "at most once");
+    assert_caught(Sabotage::EpochMissed, "at most once");
 }
 
 #[test]
 fn a_store_that_ignores_fences_is_caught() {
-    assert_caught(Broken::FenceIgnored, "drained is final");
+    assert_caught(Sabotage::FenceIgnored, "drained is final");
 }
 
 #[test]
 fn a_store_that_syncs_nothing_is_caught() {
-    assert_caught(Broken::NothingSynced, "at most once");
+    assert_caught(Sabotage::NothingSynced, "at most once");
 }
 
 #[test]
 fn a_record_that_forgets_what_came_before_is_caught() {
-    assert_caught(Broken::PastDropped, "one name, one effect");
+    assert_caught(Sabotage::PastDropped, "one name, one effect");
 }

@@ -29,7 +29,7 @@ const REFUSED: u8 = 3;
 const UNREACHABLE: u8 = 4;
 
 #[derive(Debug)]
-struct Asked {
+struct TouchArgs {
     world: String,
     key: Option<String>,
     find: Option<String>,
@@ -56,8 +56,8 @@ fn main() -> ExitCode {
     })
 }
 
-fn understand(mut words: impl Iterator<Item = String>) -> Option<Asked> {
-    let mut asked = Asked {
+fn understand(mut words: impl Iterator<Item = String>) -> Option<TouchArgs> {
+    let mut asked = TouchArgs {
         world: String::new(),
         key: None,
         find: None,
@@ -100,7 +100,7 @@ fn find(world: &str, key: &str) -> u8 {
     }
 }
 
-fn touch(asked: &Asked, key: &str) -> u8 {
+fn touch(asked: &TouchArgs, key: &str) -> u8 {
     let attempt = attempt();
     let mut request = json!({
         "mode": asked.mode, "delay_ms": asked.delay_ms, "linger_ms": asked.linger_ms,
@@ -141,7 +141,7 @@ fn touch(asked: &Asked, key: &str) -> u8 {
 }
 
 /// Each call has a thread of its own, so that several are under way at once.
-fn speak(asked: &Asked) -> u8 {
+fn speak(asked: &TouchArgs) -> u8 {
     std::thread::scope(|scope| {
         for line in std::io::stdin().lines().map_while(Result::ok) {
             let request: Value = serde_json::from_str(&line).unwrap_or_default();
@@ -157,7 +157,7 @@ fn speak(asked: &Asked) -> u8 {
     0
 }
 
-fn answer(asked: &Asked, request: &Value) -> Value {
+fn answer(asked: &TouchArgs, request: &Value) -> Value {
     match request["method"].as_str() {
         Some("initialize") => json!({
             "protocolVersion": request["params"]["protocolVersion"],

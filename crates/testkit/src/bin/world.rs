@@ -41,7 +41,7 @@ fn usage() -> ExitCode {
 }
 
 fn serve(socket: &str, log: &str) -> std::io::Result<()> {
-    let world = Arc::new(Mutex::new(World::open(log)?));
+    let world = Arc::new(Mutex::new(WorldState::open(log)?));
     let listener = UnixListener::bind(socket)?;
     for stream in listener.incoming() {
         let stream = stream?;
@@ -55,20 +55,20 @@ fn serve(socket: &str, log: &str) -> std::io::Result<()> {
 }
 
 /// All that has ever happened.
-struct World {
+struct WorldState {
     log: File,
     happened: HashMap<String, Vec<String>>,
 }
 
-impl World {
-    fn open(path: &str) -> std::io::Result<World> {
+impl WorldState {
+    fn open(path: &str) -> std::io::Result<WorldState> {
         let log = OpenOptions::new().create(true).read(true).append(true).open(path)?;
         let mut happened: HashMap<String, Vec<String>> = HashMap::new();
         for line in BufReader::new(&log).lines() {
             let line: Value = serde_json::from_str(&line?)?;
             happened.entry(text(&line["key"])).or_default().push(text(&line["id"]));
         }
-        Ok(World { log, happened })
+        Ok(WorldState { log, happened })
     }
 
     fn change(&mut self, asked: &Value) -> std::io::Result<()> {
@@ -80,7 +80,7 @@ impl World {
     }
 }
 
-fn answer(stream: &UnixStream, world: &Mutex<World>) -> std::io::Result<()> {
+fn answer(stream: &UnixStream, world: &Mutex<WorldState>) -> std::io::Result<()> {
     let mut line = String::new();
     BufReader::new(stream).read_line(&mut line)?;
     let asked: Value = serde_json::from_str(&line)?;

@@ -1,10 +1,10 @@
 //! What can happen next. Whether it may is decided here; what it does is in `ledger`, `gate` and `world`.
 
 use super::Lifecycle;
-use super::record::{Nonce, Record};
-use super::state::{KeyLife, State, WORKERS};
-use super::variants::{Upstream, Variant};
-use super::worker::{Answer, Worker};
+use super::record::{ModelNonce, Record};
+use super::state::{KeyLife, ModelState, WORKERS};
+use super::variants::{ModelUpstream, Variant};
+use super::worker::{ModelAnswer, ModelWorker};
 
 /// An index into the workers.
 pub type WorkerIndex = usize;
@@ -19,7 +19,7 @@ pub enum LapseCause {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Action {
+pub enum ModelAction {
     // A gate worker's own steps.
     Receive(WorkerIndex),
     Decide(WorkerIndex),
@@ -34,12 +34,12 @@ pub enum Action {
     Resend(WorkerIndex),
     Crash(WorkerIndex),
     // What the network and the upstream do with a request.
-    Apply(Nonce),
-    Refuse(Nonce),
-    Lose(Nonce),
+    Apply(ModelNonce),
+    Refuse(ModelNonce),
+    Lose(ModelNonce),
     ShowToProbes,
     // Time passes.
-    PassLastMoment(Nonce),
+    PassLastMoment(ModelNonce),
     FallQuiet,
     AgeKey,
     // Anyone's commits to the ledger, and its failures.
@@ -56,7 +56,7 @@ pub enum Action {
 }
 
 impl Lifecycle {
-    pub(super) fn possible(&self, state: &State, actions: &mut Vec<Action>) {
+    pub(super) fn possible(&self, state: &ModelState, actions: &mut Vec<ModelAction>) {
         for worker in 0..WORKERS {
             self.possible_for_worker(state, worker, actions);
         }
@@ -65,74 +65,76 @@ impl Lifecycle {
         self.possible_for_ledger(state, actions);
     }
 
-    fn possible_for_worker(&self, state: &State, index: WorkerIndex, actions: &mut Vec<Action>) {
+    fn possible_for_worker(&self, state: &ModelState, index: WorkerIndex, actions: &mut Vec<ModelAction>) {
         let worker = state.workers[index];
-        if state.crashes_left > 0 && worker != Worker::Idle {
-            actions.push(Action::Crash(index));
+        if state.crashes_left > 0 && worker != ModelWorker::Idle {
+            actions.push(ModelAction::Crash(index));
         }
         match worker {
-            Worker::Idle => {
+            ModelWorker::Idle => {
                 if state.deliveries_left > 0 {
-                    actions.push(Action::Receive(index));
+                    actions.push(ModelAction::Receive(index));
                 }
                 if self.may_ask(state) {
-                    actions.push(Action::Ask(index));
+                    actions.push(ModelAction::Ask(index));
                 }
                 if self.may_resend(state) {
-                    actions.push(Action::Resend(index));
+                    actions.push(ModelAction::Resend(index));
                 }
             }
-            Worker::Admitted { .. } => {
+            ModelWorker::Admitted { .. } => {
                 if self.variant == Variant::SendBeforeClaim
                     && self.may_claim(state)
                     && self.claims_remain(state)
                 {
-                    actions.push(Action::SendUnclaimed(index));
+                    actions.push(ModelAction::SendUnclaimed(index));
                 } else if !self.may_claim(state) || self.claims_remain(state) {
-                    actions.push(Action::Decide(index));
+                    actions.push(ModelAction::Decide(index));
                 }
             }
-            Worker::SentUnclaimed { .. } => actions.push(Action::ClaimWhatWasSent(index)),
-            Worker::Claimed { .. } => actions.push(Action::Check(index)),
-            Worker::Checked { .. } => actions.extend([Action::Send(index), Action::FailToSend(index)]),
-            Worker::Waiting { claim } => {
-                actions.push(Action::Abort(index));
+            ModelWorker::SentUnclaimed { .. } => actions.push(ModelAction::ClaimWhatWasSent(index)),
+            ModelWorker::Claimed { .. } => actions.push(ModelAction::Check(index)),
+            ModelWorker::Checked { .. } => {
+                actions.extend([ModelAction::Send(index), ModelAction::FailToSend(index)])
+            }
+            ModelWorker::Waiting { claim } => {
+                actions.push(ModelAction::Abort(index));
                 if self.variant == Variant::TransparentResend
                     && state.world.in_transit[claim.nonce.index()] < 2
                 {
-                    actions.push(Action::SendAgainUnasked(index));
+                    actions.push(ModelAction::SendAgainUnasked(index));
                 }
             }
-            Worker::Answered { answer, .. } => {
-                actions.push(Action::Settle(index));
+            ModelWorker::Answered { answer, .. } => {
+                actions.push(ModelAction::Settle(index));
                 if self.variant == Variant::ReplyBeforeSettle
-                    && answer == Answer::Success
+                    && answer == ModelAnswer::Success
                     && !state.history.success_replied
                 {
-                    actions.push(Action::ReplyEarly(index));
+                    actions.push(ModelAction::ReplyEarly(index));
                 }
             }
-            Worker::Replying { .. } => actions.push(Action::Reply(index)),
-            Worker::Probed { .. } => actions.push(Action::Conclude(index)),
+            ModelWorker::Replying { .. } => actions.push(ModelAction::Reply(index)),
+            ModelWorker::Probed { .. } => actions.push(ModelAction::Conclude(index)),
         }
     }
 
-    fn possible_for_world(&self, state: &State, actions: &mut Vec<Action>) {
+    fn possible_for_world(&self, state: &ModelState, actions: &mut Vec<ModelAction>) {
         for nonce in state.nonces().filter(|nonce| state.world.in_transit[nonce.index()] > 0) {
-            actions.extend([Action::Apply(nonce), Action::Lose(nonce)]);
+            actions.extend([ModelAction::Apply(nonce), ModelAction::Lose(nonce)]);
             // An upstream that remembers the key repeats its success.
             if !state.world.keys.contains(self.downstream_key(nonce)) {
-                actions.push(Action::Refuse(nonce));
+                actions.push(ModelAction::Refuse(nonce));
             }
         }
-        if self.upstream == Upstream::Probed && !state.probe_sees_everything() {
-            actions.push(Action::ShowToProbes);
+        if self.upstream == ModelUpstream::Probed && !state.probe_sees_everything() {
+            actions.push(ModelAction::ShowToProbes);
         }
     }
 
-    fn possible_for_time(&self, state: &State, actions: &mut Vec<Action>) {
+    fn possible_for_time(&self, state: &ModelState, actions: &mut Vec<ModelAction>) {
         for nonce in state.nonces().filter(|&nonce| !state.time.ended.contains(nonce)) {
-            actions.push(Action::PassLastMoment(nonce));
+            actions.push(ModelAction::PassLastMoment(nonce));
         }
         // That this waits for stray requests and for the probe's view *is* the assumption about `quiet`: it
         // is configured longer than a pause after the last check, a request's travel and the view's lag.
@@ -141,9 +143,9 @@ impl Lifecycle {
             && state.nothing_can_arrive()
             && state.probe_sees_everything()
         {
-            actions.push(Action::FallQuiet);
+            actions.push(ModelAction::FallQuiet);
         }
-        if self.upstream == Upstream::Keyed && state.history.claims > 0 {
+        if self.upstream == ModelUpstream::Keyed && state.history.claims > 0 {
             // The margin is likewise longer than a pause after the last check and a request's travel.
             let may_age = match state.time.key_life {
                 KeyLife::Young => true,
@@ -151,33 +153,35 @@ impl Lifecycle {
                 KeyLife::Over => false,
             };
             if may_age {
-                actions.push(Action::AgeKey);
+                actions.push(ModelAction::AgeKey);
             }
         }
     }
 
-    fn possible_for_ledger(&self, state: &State, actions: &mut Vec<Action>) {
+    fn possible_for_ledger(&self, state: &ModelState, actions: &mut Vec<ModelAction>) {
         match state.ledger.record {
             Record::InFlight { claim, .. } => {
-                actions.push(Action::Lapse(LapseCause::Deadline));
+                actions.push(ModelAction::Lapse(LapseCause::Deadline));
                 if !state.workers.iter().any(|worker| worker.nonce() == Some(claim.nonce)) {
-                    actions.push(Action::Lapse(LapseCause::HolderDead));
+                    actions.push(ModelAction::Lapse(LapseCause::HolderDead));
                 }
             }
-            Record::Applied { reply_kept: true, .. } => actions.push(Action::Prune),
-            Record::InDoubt { .. } if self.variant == Variant::PruneInDoubt => actions.push(Action::Prune),
+            Record::Applied { reply_kept: true, .. } => actions.push(ModelAction::Prune),
+            Record::InDoubt { .. } if self.variant == Variant::PruneInDoubt => {
+                actions.push(ModelAction::Prune)
+            }
             Record::Absent | Record::InDoubt { .. } | Record::Applied { .. } | Record::NotApplied { .. } => {}
         }
         if state.failovers_left > 0 && state.ledger.before_claim.is_some() {
-            actions.push(Action::FailOver);
+            actions.push(ModelAction::FailOver);
         }
         if !state.ledger.fenced {
-            actions.push(Action::Cancel);
+            actions.push(ModelAction::Cancel);
         } else if state.history.drained_at.is_none()
             && state.time.quiet
             && !matches!(state.ledger.record, Record::InFlight { .. })
         {
-            actions.push(Action::ReportDrained);
+            actions.push(ModelAction::ReportDrained);
         }
     }
 }

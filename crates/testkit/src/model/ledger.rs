@@ -1,18 +1,18 @@
 //! The commits: who may claim, what a settlement does to the record, and how the store fails.
 
 use super::Lifecycle;
-use super::record::{Claim, Disproof, Doubt, Evidence, Nonce, Record};
-use super::state::{KeyLife, State};
-use super::variants::{Upstream, Variant};
-use super::worker::Answer;
+use super::record::{Disproof, ModelClaim, ModelDoubt, ModelEvidence, ModelNonce, Record};
+use super::state::{KeyLife, ModelState};
+use super::variants::{ModelUpstream, Variant};
+use super::worker::ModelAnswer;
 
 impl Lifecycle {
-    pub(super) fn claims_remain(&self, state: &State) -> bool {
+    pub(super) fn claims_remain(&self, state: &ModelState) -> bool {
         state.history.claims < self.bounds.attempts
     }
 
     /// Whether the record, taken at its word, lets a caller start an attempt. The fence is another matter.
-    pub(super) fn may_claim(&self, state: &State) -> bool {
+    pub(super) fn may_claim(&self, state: &ModelState) -> bool {
         match state.ledger.record {
             Record::Absent => !state.ledger.of_older_epoch,
             Record::NotApplied { .. } => {
@@ -24,10 +24,10 @@ impl Lifecycle {
     }
 
     /// Whether the resolver may start another attempt from doubt.
-    pub(super) fn may_resend(&self, state: &State) -> bool {
+    pub(super) fn may_resend(&self, state: &ModelState) -> bool {
         let key_is_good = state.time.key_life == KeyLife::Young || self.relies_on_lapsed_key();
         let run_allows = !state.ledger.fenced || self.variant == Variant::ResolverIgnoresCancel;
-        self.upstream == Upstream::Keyed
+        self.upstream == ModelUpstream::Keyed
             && matches!(state.ledger.record, Record::InDoubt { .. })
             && self.claims_remain(state)
             && key_is_good
@@ -40,7 +40,7 @@ impl Lifecycle {
 
     /// Commits a claim. The caller has looked at the record in this same commit: that is what a
     /// compare-and-swap on its revision comes to.
-    pub(super) fn claim(&self, state: &mut State, nonce: Nonce) -> Claim {
+    pub(super) fn claim(&self, state: &mut ModelState, nonce: ModelNonce) -> ModelClaim {
         let before = state.ledger.record;
         let (newest, earlier_unproven) = match before {
             Record::Absent => (None, false),
@@ -51,7 +51,7 @@ impl Lifecycle {
             Record::Applied { .. } => unreachable!("an applied effect is never claimed"),
         };
         let number = number_of(newest) + 1;
-        let claim = Claim { number, nonce };
+        let claim = ModelClaim { number, nonce };
         commit(state, Record::InFlight { claim, earlier_unproven });
         state.ledger.before_claim = Some(before);
         state.time.quiet = false;
@@ -66,31 +66,39 @@ impl Lifecycle {
     }
 
     /// Records an attempt's answer. A claim that is not the open one can only add evidence of success.
-    pub(super) fn settle(&self, state: &mut State, claim: Claim, answer: Answer) {
+    pub(super) fn settle(&self, state: &mut ModelState, claim: ModelClaim, answer: ModelAnswer) {
         let is_open = matches!(state.ledger.record, Record::InFlight { claim: open, .. } if open == claim);
         let overwrites = is_open || self.variant == Variant::SettleWithoutCompareAndSwap;
         let earlier_unproven = matches!(state.ledger.record, Record::InFlight { earlier_unproven: true, .. });
         let settled = match answer {
-            Answer::Success if is_open => Record::Applied { evidence: Evidence::Reported, reply_kept: true },
-            Answer::Success => match state.ledger.record {
+            ModelAnswer::Success if is_open => {
+                Record::Applied { evidence: ModelEvidence::Reported, reply_kept: true }
+            }
+            ModelAnswer::Success => match state.ledger.record {
                 Record::Applied { .. } => return,
-                _ => Record::Applied { evidence: Evidence::LateAnswer, reply_kept: true },
+                _ => Record::Applied { evidence: ModelEvidence::LateAnswer, reply_kept: true },
             },
             _ if !overwrites => return,
-            Answer::Refused if earlier_unproven && self.variant != Variant::FailureIgnoresPriorAttempt => {
+            ModelAnswer::Refused
+                if earlier_unproven && self.variant != Variant::FailureIgnoresPriorAttempt =>
+            {
                 Record::InDoubt { newest: Some(claim) }
             }
-            Answer::NeverSent if earlier_unproven && self.variant != Variant::ReleaseIgnoresPriorAttempt => {
+            ModelAnswer::NeverSent
+                if earlier_unproven && self.variant != Variant::ReleaseIgnoresPriorAttempt =>
+            {
                 Record::InDoubt { newest: Some(claim) }
             }
-            Answer::Refused => Record::NotApplied { newest: Some(claim), disproof: Disproof::Refused },
-            Answer::NeverSent => Record::NotApplied { newest: Some(claim), disproof: Disproof::NeverSent },
+            ModelAnswer::Refused => Record::NotApplied { newest: Some(claim), disproof: Disproof::Refused },
+            ModelAnswer::NeverSent => {
+                Record::NotApplied { newest: Some(claim), disproof: Disproof::NeverSent }
+            }
         };
         close_and_commit(state, settled);
     }
 
     /// Puts an unanswered attempt in doubt. A clock may do no more than this.
-    pub(super) fn lapse(&self, state: &mut State) {
+    pub(super) fn lapse(&self, state: &mut ModelState) {
         let Record::InFlight { claim, .. } = state.ledger.record else {
             unreachable!("only what is in flight lapses")
         };
@@ -102,7 +110,7 @@ impl Lifecycle {
         close_and_commit(state, lapsed);
     }
 
-    pub(super) fn record_probe(&self, state: &mut State, asked: Doubt, found: bool) {
+    pub(super) fn record_probe(&self, state: &mut ModelState, asked: ModelDoubt, found: bool) {
         let epoch = match self.variant {
             Variant::ProbeOutlivesEpoch => asked.epoch,
             _ => state.ledger.epoch,
@@ -110,10 +118,10 @@ impl Lifecycle {
         match (found, state.ledger.record) {
             (true, Record::Applied { .. }) => {}
             (true, _) => {
-                close_and_commit(state, Record::Applied { evidence: Evidence::Probe, reply_kept: false })
+                close_and_commit(state, Record::Applied { evidence: ModelEvidence::Probe, reply_kept: false })
             }
             // The doubt that was asked about must still be the doubt that is there.
-            (false, Record::InDoubt { newest }) if asked == (Doubt { newest, epoch }) => {
+            (false, Record::InDoubt { newest }) if asked == (ModelDoubt { newest, epoch }) => {
                 close_and_commit(state, Record::NotApplied { newest, disproof: Disproof::Probe });
             }
             (false, _) => {}
@@ -121,7 +129,7 @@ impl Lifecycle {
     }
 
     /// Writes down that a record of an older epoch may lack a claim.
-    pub(super) fn doubt_older_epoch(state: &mut State) {
+    pub(super) fn doubt_older_epoch(state: &mut ModelState) {
         let newest = match state.ledger.record {
             Record::NotApplied { newest, .. } => newest,
             _ => None,
@@ -129,7 +137,7 @@ impl Lifecycle {
         close_and_commit(state, Record::InDoubt { newest });
     }
 
-    pub(super) fn prune(&self, state: &mut State) {
+    pub(super) fn prune(&self, state: &mut ModelState) {
         state.history.pruned = true;
         match state.ledger.record {
             Record::Applied { evidence, .. } if self.variant != Variant::PruneToAbsent => {
@@ -139,7 +147,7 @@ impl Lifecycle {
         }
     }
 
-    pub(super) fn fail_over(&self, state: &mut State) {
+    pub(super) fn fail_over(&self, state: &mut ModelState) {
         let survivor =
             state.ledger.before_claim.take().expect("a failover is modelled only where it loses a claim");
         state.failovers_left -= 1;
@@ -158,18 +166,18 @@ impl Lifecycle {
     }
 }
 
-fn number_of(newest: Option<Claim>) -> u8 {
+fn number_of(newest: Option<ModelClaim>) -> u8 {
     newest.map_or(0, |claim| claim.number)
 }
 
-fn commit(state: &mut State, record: Record) {
+fn commit(state: &mut ModelState, record: Record) {
     state.ledger.record = record;
     state.ledger.of_older_epoch = false;
     state.ledger.before_claim = None;
 }
 
 /// Commits a record in which no attempt is open.
-fn close_and_commit(state: &mut State, record: Record) {
+fn close_and_commit(state: &mut ModelState, record: Record) {
     if let Record::InFlight { claim, .. } = state.ledger.record {
         state.history.open.remove(claim.nonce);
     }

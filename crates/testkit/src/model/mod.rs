@@ -24,7 +24,7 @@
 //!
 //! # What must hold
 //!
-//! [`INVARIANTS`], for each [`Upstream`]. The other properties are examples that must be reachable, so that
+//! [`INVARIANTS`], for each [`ModelUpstream`]. The other properties are examples that must be reachable, so that
 //! an invariant is not true for want of anything happening.
 //!
 //! Each [`Variant`] but the first breaks one rule, and the invariants must notice. The last two of them are
@@ -80,40 +80,40 @@ mod variants;
 mod worker;
 mod world;
 
-pub use action::{Action, LapseCause, WorkerIndex};
+pub use action::{LapseCause, ModelAction, WorkerIndex};
 pub use bounds::Bounds;
 pub use properties::{
     I1_AT_MOST_ONCE, I2_SUCCESS_IS_TRUE, I3_APPLIED_IS_TRUE, I4_EFFECT_IS_KNOWN, I5_DRAINED_IS_FINAL,
     I6_SUCCESS_IS_DURABLE, I7_DENIAL_IS_TRUE, I8_ATTEMPTS_ARE_ORDERED, I9_PRUNED_IS_KNOWN, INVARIANTS,
 };
-pub use record::{Claim, Disproof, Doubt, Evidence, Ledger, Nonce, Nonces, Record};
-pub use state::{ATTEMPTS_MAX, History, KeyLife, State, Time, WORKERS, World};
-pub use variants::{Upstream, Variant};
-pub use worker::{Answer, Reply, Worker};
+pub use record::{Disproof, ModelClaim, ModelDoubt, ModelEvidence, ModelLedger, ModelNonce, Nonces, Record};
+pub use state::{ATTEMPTS_MAX, History, KeyLife, ModelState, ModelTime, ModelWorld, WORKERS};
+pub use variants::{ModelUpstream, Variant};
+pub use worker::{ModelAnswer, ModelReply, ModelWorker};
 
 use stateright::{Model, Property};
 
 /// The model: an upstream, the rules, and how far to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifecycle {
-    pub upstream: Upstream,
+    pub upstream: ModelUpstream,
     pub variant: Variant,
     pub bounds: Bounds,
 }
 
 impl Model for Lifecycle {
-    type State = State;
-    type Action = Action;
+    type State = ModelState;
+    type Action = ModelAction;
 
-    fn init_states(&self) -> Vec<State> {
-        vec![State::initial(self.bounds)]
+    fn init_states(&self) -> Vec<ModelState> {
+        vec![ModelState::initial(self.bounds)]
     }
 
-    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+    fn actions(&self, state: &ModelState, actions: &mut Vec<ModelAction>) {
         self.possible(state, actions);
     }
 
-    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+    fn next_state(&self, last: &ModelState, action: ModelAction) -> Option<ModelState> {
         let mut state = *last;
         self.perform(&mut state, action);
         Some(state)
@@ -125,36 +125,36 @@ impl Model for Lifecycle {
 }
 
 impl Lifecycle {
-    fn perform(&self, state: &mut State, action: Action) {
+    fn perform(&self, state: &mut ModelState, action: ModelAction) {
         match action {
-            Action::Receive(worker) => self.receive(state, worker),
-            Action::Decide(worker) => self.decide(state, worker),
-            Action::Check(worker) => self.check(state, worker),
-            Action::Send(worker) => Self::send(state, worker),
-            Action::FailToSend(worker) => Self::fail_to_send(state, worker),
-            Action::Abort(worker) => self.abort(state, worker),
-            Action::Settle(worker) => self.settle_and_prepare_reply(state, worker),
-            Action::Reply(worker) => Self::reply(state, worker),
-            Action::Ask(worker) => Self::ask(state, worker),
-            Action::Conclude(worker) => self.conclude(state, worker),
-            Action::Resend(worker) => self.resend(state, worker),
-            Action::Crash(worker) => Self::crash(state, worker),
-            Action::Apply(nonce) => self.apply(state, nonce),
-            Action::Refuse(nonce) => Self::refuse(state, nonce),
-            Action::Lose(nonce) => Self::lose(state, nonce),
-            Action::ShowToProbes => state.world.visible = true,
-            Action::PassLastMoment(nonce) => state.time.ended.insert(nonce),
-            Action::FallQuiet => state.time.quiet = true,
-            Action::AgeKey => Self::age_key(state),
-            Action::Lapse(_) => self.lapse(state),
-            Action::Prune => self.prune(state),
-            Action::FailOver => self.fail_over(state),
-            Action::Cancel => state.ledger.fenced = true,
-            Action::ReportDrained => state.history.drained_at = Some(state.world.effects),
-            Action::SendUnclaimed(worker) => Self::send_unclaimed(state, worker),
-            Action::ClaimWhatWasSent(worker) => self.claim_what_was_sent(state, worker),
-            Action::SendAgainUnasked(worker) => Self::send_again_unasked(state, worker),
-            Action::ReplyEarly(_) => state.history.success_replied = true,
+            ModelAction::Receive(worker) => self.receive(state, worker),
+            ModelAction::Decide(worker) => self.decide(state, worker),
+            ModelAction::Check(worker) => self.check(state, worker),
+            ModelAction::Send(worker) => Self::send(state, worker),
+            ModelAction::FailToSend(worker) => Self::fail_to_send(state, worker),
+            ModelAction::Abort(worker) => self.abort(state, worker),
+            ModelAction::Settle(worker) => self.settle_and_prepare_reply(state, worker),
+            ModelAction::Reply(worker) => Self::reply(state, worker),
+            ModelAction::Ask(worker) => Self::ask(state, worker),
+            ModelAction::Conclude(worker) => self.conclude(state, worker),
+            ModelAction::Resend(worker) => self.resend(state, worker),
+            ModelAction::Crash(worker) => Self::crash(state, worker),
+            ModelAction::Apply(nonce) => self.apply(state, nonce),
+            ModelAction::Refuse(nonce) => Self::refuse(state, nonce),
+            ModelAction::Lose(nonce) => Self::lose(state, nonce),
+            ModelAction::ShowToProbes => state.world.visible = true,
+            ModelAction::PassLastMoment(nonce) => state.time.ended.insert(nonce),
+            ModelAction::FallQuiet => state.time.quiet = true,
+            ModelAction::AgeKey => Self::age_key(state),
+            ModelAction::Lapse(_) => self.lapse(state),
+            ModelAction::Prune => self.prune(state),
+            ModelAction::FailOver => self.fail_over(state),
+            ModelAction::Cancel => state.ledger.fenced = true,
+            ModelAction::ReportDrained => state.history.drained_at = Some(state.world.effects),
+            ModelAction::SendUnclaimed(worker) => Self::send_unclaimed(state, worker),
+            ModelAction::ClaimWhatWasSent(worker) => self.claim_what_was_sent(state, worker),
+            ModelAction::SendAgainUnasked(worker) => Self::send_again_unasked(state, worker),
+            ModelAction::ReplyEarly(_) => state.history.success_replied = true,
         }
     }
 }

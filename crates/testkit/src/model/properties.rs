@@ -3,10 +3,10 @@
 use stateright::Property;
 
 use super::Lifecycle;
-use super::record::{Disproof, Evidence, Record};
-use super::state::{KeyLife, State};
-use super::variants::Upstream;
-use super::worker::{Answer, Reply, Worker};
+use super::record::{Disproof, ModelEvidence, Record};
+use super::state::{KeyLife, ModelState};
+use super::variants::ModelUpstream;
+use super::worker::{ModelAnswer, ModelReply, ModelWorker};
 
 pub const I1_AT_MOST_ONCE: &str = "I1 the effect happens at most once";
 pub const I2_SUCCESS_IS_TRUE: &str = "I2 a success reply means that the effect happened";
@@ -18,10 +18,10 @@ pub const I7_DENIAL_IS_TRUE: &str = "I7 a not-applied reply means that its attem
 pub const I8_ATTEMPTS_ARE_ORDERED: &str = "I8 attempt numbers rise and at most one attempt is open";
 pub const I9_PRUNED_IS_KNOWN: &str = "I9 a pruned fact never becomes absent";
 
-type Condition = fn(&Lifecycle, &State) -> bool;
+type ModelCondition = fn(&Lifecycle, &ModelState) -> bool;
 
 /// The invariants, for every kind of upstream.
-pub const INVARIANTS: [(&str, Condition); 9] = [
+pub const INVARIANTS: [(&str, ModelCondition); 9] = [
     // For a keyed upstream too, without a word about its key's life: past that the gate does not re-send.
     (I1_AT_MOST_ONCE, |_, state| state.world.effects <= 1),
     (I2_SUCCESS_IS_TRUE, |_, state| !state.history.success_replied || state.world.effects > 0),
@@ -41,8 +41,8 @@ pub const INVARIANTS: [(&str, Condition); 9] = [
     (I9_PRUNED_IS_KNOWN, |_, state| !state.history.pruned || state.ledger.record != Record::Absent),
 ];
 
-const REACHABLE: [(&str, Condition); 10] = [
-    ("a success is reported", |_, state| has_evidence(state, Evidence::Reported)),
+const REACHABLE: [(&str, ModelCondition); 10] = [
+    ("a success is reported", |_, state| has_evidence(state, ModelEvidence::Reported)),
     ("an effect is in doubt and happened", |_, state| is_in_doubt(state) && state.world.effects == 1),
     ("an effect is in doubt and never happened", |_, state| {
         is_in_doubt(state) && state.world.effects == 0 && state.time.quiet
@@ -50,12 +50,14 @@ const REACHABLE: [(&str, Condition); 10] = [
     ("a refusal is recorded", |_, state| has_disproof(state, Disproof::Refused)),
     ("a request is proven unsent", |_, state| has_disproof(state, Disproof::NeverSent)),
     ("a success is replayed", |_, state| {
-        state.workers.contains(&Worker::Replying { reply: Reply::Success { replayed: true } })
+        state.workers.contains(&ModelWorker::Replying { reply: ModelReply::Success { replayed: true } })
     }),
-    ("a late success serves as evidence", |_, state| has_evidence(state, Evidence::LateAnswer)),
+    ("a late success serves as evidence", |_, state| has_evidence(state, ModelEvidence::LateAnswer)),
     ("a pruned effect answers a retry", |_, state| {
         state.history.pruned
-            && state.workers.contains(&Worker::Replying { reply: Reply::Success { replayed: true } })
+            && state
+                .workers
+                .contains(&ModelWorker::Replying { reply: ModelReply::Success { replayed: true } })
     }),
     ("an effect happens whose claim a failover lost", |_, state| {
         state.ledger.of_older_epoch && state.ledger.record == Record::Absent && state.world.effects == 1
@@ -63,8 +65,8 @@ const REACHABLE: [(&str, Condition); 10] = [
     ("a cancel drains after an effect", |_, state| state.history.drained_at == Some(1)),
 ];
 
-const REACHABLE_PROBED: [(&str, Condition); 3] = [
-    ("a probe resolves a doubt with yes", |_, state| has_evidence(state, Evidence::Probe)),
+const REACHABLE_PROBED: [(&str, ModelCondition); 3] = [
+    ("a probe resolves a doubt with yes", |_, state| has_evidence(state, ModelEvidence::Probe)),
     ("a probe resolves a doubt with no", |_, state| has_disproof(state, Disproof::Probe)),
     ("an effect happens after a probe said no", |_, state| {
         let disproved =
@@ -73,10 +75,10 @@ const REACHABLE_PROBED: [(&str, Condition); 3] = [
     }),
 ];
 
-const REACHABLE_KEYED: [(&str, Condition); 2] = [
+const REACHABLE_KEYED: [(&str, ModelCondition); 2] = [
     ("a re-send hears of the effect of an earlier attempt", |_, state| {
         state.workers.iter().any(|worker| match *worker {
-            Worker::Answered { claim, answer: Answer::Success } => {
+            ModelWorker::Answered { claim, answer: ModelAnswer::Success } => {
                 !state.world.effects_of.contains(claim.nonce)
             }
             _ => false,
@@ -86,28 +88,28 @@ const REACHABLE_KEYED: [(&str, Condition); 2] = [
 ];
 
 pub(super) fn all(model: &Lifecycle) -> Vec<Property<Lifecycle>> {
-    let of_upstream: &[(&'static str, Condition)] = match model.upstream {
-        Upstream::Opaque => &[],
-        Upstream::Probed => &REACHABLE_PROBED,
-        Upstream::Keyed => &REACHABLE_KEYED,
+    let of_upstream: &[(&'static str, ModelCondition)] = match model.upstream {
+        ModelUpstream::Opaque => &[],
+        ModelUpstream::Probed => &REACHABLE_PROBED,
+        ModelUpstream::Keyed => &REACHABLE_KEYED,
     };
     let always = INVARIANTS.into_iter().map(|(name, condition)| Property::always(name, condition));
     let sometimes = REACHABLE.iter().chain(of_upstream);
     always.chain(sometimes.map(|&(name, condition)| Property::sometimes(name, condition))).collect()
 }
 
-fn is_applied(state: &State) -> bool {
+fn is_applied(state: &ModelState) -> bool {
     matches!(state.ledger.record, Record::Applied { .. })
 }
 
-fn is_in_doubt(state: &State) -> bool {
+fn is_in_doubt(state: &ModelState) -> bool {
     matches!(state.ledger.record, Record::InDoubt { .. })
 }
 
-fn has_evidence(state: &State, expected: Evidence) -> bool {
+fn has_evidence(state: &ModelState, expected: ModelEvidence) -> bool {
     matches!(state.ledger.record, Record::Applied { evidence, .. } if evidence == expected)
 }
 
-fn has_disproof(state: &State, expected: Disproof) -> bool {
+fn has_disproof(state: &ModelState, expected: Disproof) -> bool {
     matches!(state.ledger.record, Record::NotApplied { disproof, .. } if disproof == expected)
 }

@@ -2,9 +2,9 @@
 
 /// The identity of one claim, never used twice, not even by a store that forgot the first use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Nonce(pub u8);
+pub struct ModelNonce(pub u8);
 
-impl Nonce {
+impl ModelNonce {
     pub(super) fn index(self) -> usize {
         usize::from(self.0)
     }
@@ -15,15 +15,15 @@ impl Nonce {
 pub struct Nonces(u8);
 
 impl Nonces {
-    pub(super) fn insert(&mut self, nonce: Nonce) {
+    pub(super) fn insert(&mut self, nonce: ModelNonce) {
         self.0 |= 1 << nonce.0;
     }
 
-    pub(super) fn remove(&mut self, nonce: Nonce) {
+    pub(super) fn remove(&mut self, nonce: ModelNonce) {
         self.0 &= !(1 << nonce.0);
     }
 
-    pub(super) fn contains(self, nonce: Nonce) -> bool {
+    pub(super) fn contains(self, nonce: ModelNonce) -> bool {
         self.0 & (1 << nonce.0) != 0
     }
 
@@ -33,21 +33,21 @@ impl Nonces {
 
     /// Whether a claim below `count` is in the set, which is to say one of the first `count` claims.
     pub(super) fn any_of_first(self, count: u8) -> bool {
-        (0..count).any(|nonce| self.contains(Nonce(nonce)))
+        (0..count).any(|nonce| self.contains(ModelNonce(nonce)))
     }
 }
 
 /// The right to make one attempt: `number` fences late writers, `nonce` tells two claims apart that a
 /// forgetful store gave the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Claim {
+pub struct ModelClaim {
     pub number: u8,
-    pub nonce: Nonce,
+    pub nonce: ModelNonce,
 }
 
 /// How the ledger knows that an effect happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Evidence {
+pub enum ModelEvidence {
     Reported,
     /// Success of an attempt that was no longer the open one.
     LateAnswer,
@@ -69,25 +69,25 @@ pub enum Disproof {
 pub enum Record {
     Absent,
     InFlight {
-        claim: Claim,
+        claim: ModelClaim,
         earlier_unproven: bool,
     },
     /// `newest` is the last claim that the ledger knows, none if a failover lost the only one.
     InDoubt {
-        newest: Option<Claim>,
+        newest: Option<ModelClaim>,
     },
     Applied {
-        evidence: Evidence,
+        evidence: ModelEvidence,
         reply_kept: bool,
     },
     NotApplied {
-        newest: Option<Claim>,
+        newest: Option<ModelClaim>,
         disproof: Disproof,
     },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Ledger {
+pub struct ModelLedger {
     pub record: Record,
     /// The record was last written before the store's newest epoch, so a claim may be missing from it.
     pub of_older_epoch: bool,
@@ -103,7 +103,7 @@ pub struct Ledger {
 /// Which doubt a probe was asked about. The newest claim alone does not tell: a failover that loses a later
 /// claim brings an older doubt back, word for word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Doubt {
-    pub newest: Option<Claim>,
+pub struct ModelDoubt {
+    pub newest: Option<ModelClaim>,
     pub epoch: u8,
 }

@@ -2,8 +2,8 @@
 //! all-seeing observer remembers.
 
 use super::bounds::Bounds;
-use super::record::{Ledger, Nonce, Nonces, Record};
-use super::worker::Worker;
+use super::record::{ModelLedger, ModelNonce, Nonces, Record};
+use super::worker::ModelWorker;
 
 /// More claims than any bound asks for; it sizes the arrays.
 pub const ATTEMPTS_MAX: usize = 4;
@@ -13,7 +13,7 @@ pub const ATTEMPTS_MAX: usize = 4;
 pub const WORKERS: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct World {
+pub struct ModelWorld {
     /// How often the world changed. One time too many is as bad as ten, so it stops at two.
     pub effects: u8,
     /// Which claims changed it.
@@ -36,7 +36,7 @@ pub enum KeyLife {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Time {
+pub struct ModelTime {
     /// Claims whose holder is proven dead, has itself said that it stopped, or is past its last moment for
     /// sending.
     pub ended: Nonces,
@@ -63,36 +63,36 @@ pub struct History {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct State {
-    pub ledger: Ledger,
-    pub workers: [Worker; WORKERS],
-    pub world: World,
-    pub time: Time,
+pub struct ModelState {
+    pub ledger: ModelLedger,
+    pub workers: [ModelWorker; WORKERS],
+    pub world: ModelWorld,
+    pub time: ModelTime,
     pub history: History,
     pub deliveries_left: u8,
     pub crashes_left: u8,
     pub failovers_left: u8,
 }
 
-impl State {
+impl ModelState {
     pub(super) fn initial(bounds: Bounds) -> Self {
         Self {
-            ledger: Ledger {
+            ledger: ModelLedger {
                 record: Record::Absent,
                 of_older_epoch: false,
                 epoch: 0,
                 before_claim: None,
                 fenced: false,
             },
-            workers: [Worker::Idle; WORKERS],
-            world: World {
+            workers: [ModelWorker::Idle; WORKERS],
+            world: ModelWorld {
                 effects: 0,
                 effects_of: Nonces::default(),
                 visible: false,
                 in_transit: [0; ATTEMPTS_MAX],
                 keys: Nonces::default(),
             },
-            time: Time { ended: Nonces::default(), quiet: true, key_life: KeyLife::Young },
+            time: ModelTime { ended: Nonces::default(), quiet: true, key_life: KeyLife::Young },
             history: History {
                 claims: 0,
                 open: Nonces::default(),
@@ -109,13 +109,13 @@ impl State {
         }
     }
 
-    pub(super) fn nonces(&self) -> impl Iterator<Item = Nonce> + use<> {
-        (0..self.history.claims).map(Nonce)
+    pub(super) fn nonces(&self) -> impl Iterator<Item = ModelNonce> + use<> {
+        (0..self.history.claims).map(ModelNonce)
     }
 
     pub(super) fn nothing_can_arrive(&self) -> bool {
         self.world.in_transit.iter().all(|&requests| requests == 0)
-            && !self.workers.iter().any(|worker| matches!(worker, Worker::Checked { .. }))
+            && !self.workers.iter().any(|worker| matches!(worker, ModelWorker::Checked { .. }))
     }
 
     pub(super) fn every_claim_ended(&self) -> bool {

@@ -1,10 +1,10 @@
 //! Where a gate process can stand.
 
-use super::record::{Claim, Doubt, Nonce};
+use super::record::{ModelClaim, ModelDoubt, ModelNonce};
 
 /// How an attempt ended, as its sender knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Answer {
+pub enum ModelAnswer {
     Success,
     Refused,
     NeverSent,
@@ -12,7 +12,7 @@ pub enum Answer {
 
 /// What goes out to the caller, where it asserts something. "Wait" and "in doubt" assert nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reply {
+pub enum ModelReply {
     Success {
         replayed: bool,
     },
@@ -25,7 +25,7 @@ pub enum Reply {
 /// Where a gate process stands. It may stand still anywhere for as long as it likes: a pause is a step not
 /// taken yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Worker {
+pub enum ModelWorker {
     Idle,
     /// Holds a request and has written nothing. `saw_fence` is kept only by the variant that relies on it.
     Admitted {
@@ -33,36 +33,36 @@ pub enum Worker {
     },
     /// Has sent without a claim, which only a broken variant does.
     SentUnclaimed {
-        nonce: Nonce,
+        nonce: ModelNonce,
     },
     Claimed {
-        claim: Claim,
+        claim: ModelClaim,
     },
     /// Has looked at its deadline for the last time, and may send.
     Checked {
-        claim: Claim,
+        claim: ModelClaim,
     },
     Waiting {
-        claim: Claim,
+        claim: ModelClaim,
     },
     Answered {
-        claim: Claim,
-        answer: Answer,
+        claim: ModelClaim,
+        answer: ModelAnswer,
     },
     Replying {
-        reply: Reply,
+        reply: ModelReply,
     },
     /// Has asked the upstream about this doubt. A "no" is here only if it counted when the question was
     /// asked.
     Probed {
-        doubt: Doubt,
+        doubt: ModelDoubt,
         found: bool,
     },
 }
 
-impl Worker {
+impl ModelWorker {
     /// The claim that dies with this process.
-    pub(super) fn nonce(self) -> Option<Nonce> {
+    pub(super) fn nonce(self) -> Option<ModelNonce> {
         match self {
             Self::Claimed { claim }
             | Self::Checked { claim }

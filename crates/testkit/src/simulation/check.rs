@@ -1,8 +1,8 @@
 //! The world and the ledger, held against each other.
 
-use super::plan::Kind;
-use super::stage::{Given, Stage, lock};
-use super::world::Place;
+use super::plan::CallKind;
+use super::stage::{GivenAnswer, Simulation, lock};
+use super::world::EffectPlace;
 use semel_core::answer::Code;
 use semel_core::effect::{Effect, State};
 use semel_core::ids::EffectId;
@@ -12,7 +12,7 @@ use semel_ledger::store::{By, JournalLine, PAGE_ROWS_MAX, Store};
 use std::collections::BTreeMap;
 
 /// Everything that must hold after any seed, in words where it does not.
-pub fn all(stage: &Stage) -> Vec<String> {
+pub fn all(stage: &Simulation) -> Vec<String> {
     let given = lock(&stage.given).clone();
     let journal = journal(stage);
     let rows = rows(stage);
@@ -29,16 +29,16 @@ pub fn all(stage: &Stage) -> Vec<String> {
     wrong
 }
 
-fn kind_of(stage: &Stage, place: Place) -> Option<Kind> {
+fn kind_of(stage: &Simulation, place: EffectPlace) -> Option<CallKind> {
     let given = lock(&stage.given);
     let template = given.iter().find(|given| given.key == place.0).map(|given| given.template)?;
     Some(stage.plan.templates[template].kind)
 }
 
-fn at_most_once(stage: &Stage, given: &[Given], wrong: &mut Vec<String>) {
-    let convergent = |place: Place| {
+fn at_most_once(stage: &Simulation, given: &[GivenAnswer], wrong: &mut Vec<String>) {
+    let convergent = |place: EffectPlace| {
         let one = given.iter().find(|given| given.key == place.0);
-        one.is_some_and(|given| stage.plan.templates[given.template].kind == Kind::Convergent)
+        one.is_some_and(|given| stage.plan.templates[given.template].kind == CallKind::Convergent)
     };
     for (place, done) in stage.world.places() {
         let times = done.len();
@@ -51,7 +51,7 @@ fn at_most_once(stage: &Stage, given: &[Given], wrong: &mut Vec<String>) {
 
 /// Whoever asks twice with the same reason, for the same call of a model, or with none where a success answers repeats,
 /// gets one effect.
-fn one_name_one_effect(stage: &Stage, wrong: &mut Vec<String>) {
+fn one_name_one_effect(stage: &Simulation, wrong: &mut Vec<String>) {
     // A failover may lose the effect that a name stood for, and after a reboot a jump of the clock ends windows.
     let counts = stage.tally.counts();
     if counts.contains_key("failover") || stage.plan.jumpy && counts.contains_key("power cut") {
@@ -64,8 +64,14 @@ fn one_name_one_effect(stage: &Stage, wrong: &mut Vec<String>) {
     }
 }
 
-fn answers_are_true(stage: &Stage, given: &[Given], rows: &BTreeMap<Place, Effect>, wrong: &mut Vec<String>) {
-    let by_id: BTreeMap<EffectId, Place> = rows.iter().map(|(place, effect)| (effect.id, *place)).collect();
+fn answers_are_true(
+    stage: &Simulation,
+    given: &[GivenAnswer],
+    rows: &BTreeMap<EffectPlace, Effect>,
+    wrong: &mut Vec<String>,
+) {
+    let by_id: BTreeMap<EffectId, EffectPlace> =
+        rows.iter().map(|(place, effect)| (effect.id, *place)).collect();
     for answer in given {
         if answer.ok && answer.done_then == 0 {
             wrong.push(format!(
@@ -75,7 +81,7 @@ fn answers_are_true(stage: &Stage, given: &[Given], rows: &BTreeMap<Place, Effec
         }
         let denied = matches!(answer.code, Some(Code::UpstreamRefused));
         let place = answer.effect.and_then(|id| by_id.get(&id));
-        let convergent = stage.plan.templates[answer.template].kind == Kind::Convergent;
+        let convergent = stage.plan.templates[answer.template].kind == CallKind::Convergent;
         // A failover loses later attempts, so the record cannot tell them apart.
         let failover = stage.tally.counts().contains_key("failover");
         if let Some(place) = place.filter(|_| denied && !convergent && !failover) {
@@ -88,7 +94,7 @@ fn answers_are_true(stage: &Stage, given: &[Given], rows: &BTreeMap<Place, Effec
     }
 }
 
-fn ledger_is_true(stage: &Stage, rows: &BTreeMap<Place, Effect>, wrong: &mut Vec<String>) {
+fn ledger_is_true(stage: &Simulation, rows: &BTreeMap<EffectPlace, Effect>, wrong: &mut Vec<String>) {
     for (place, effect) in rows {
         if matches!(effect.state, State::Applied(_)) && stage.world.done(*place).is_empty() {
             wrong.push(format!("applied is true: {} is applied and did not happen", effect.id));
@@ -108,7 +114,7 @@ fn ledger_is_true(stage: &Stage, rows: &BTreeMap<Place, Effect>, wrong: &mut Vec
     }
 }
 
-fn drained_is_final(stage: &Stage, wrong: &mut Vec<String>) {
+fn drained_is_final(stage: &Simulation, wrong: &mut Vec<String>) {
     // A failover may lose the fence itself, and nobody can promise for what was lost.
     if stage.tally.counts().contains_key("failover") {
         return;
@@ -127,10 +133,10 @@ fn drained_is_final(stage: &Stage, wrong: &mut Vec<String>) {
     }
 }
 
-fn replies_agree(stage: &Stage, given: &[Given], wrong: &mut Vec<String>) {
-    let mut first: BTreeMap<Place, Vec<u8>> = BTreeMap::new();
+fn replies_agree(stage: &Simulation, given: &[GivenAnswer], wrong: &mut Vec<String>) {
+    let mut first: BTreeMap<EffectPlace, Vec<u8>> = BTreeMap::new();
     for answer in given.iter().filter(|answer| answer.ok) {
-        if stage.plan.templates[answer.template].kind == Kind::Convergent {
+        if stage.plan.templates[answer.template].kind == CallKind::Convergent {
             continue;
         }
         let (Some(place), Some(reply)) = (answer.place, &answer.reply) else { continue };
@@ -142,7 +148,7 @@ fn replies_agree(stage: &Stage, given: &[Given], wrong: &mut Vec<String>) {
     }
 }
 
-fn faultless_is_doubtless(stage: &Stage, journal: &[JournalLine], wrong: &mut Vec<String>) {
+fn faultless_is_doubtless(stage: &Simulation, journal: &[JournalLine], wrong: &mut Vec<String>) {
     if !stage.plan.faultless {
         return;
     }
@@ -154,7 +160,12 @@ fn faultless_is_doubtless(stage: &Stage, journal: &[JournalLine], wrong: &mut Ve
 }
 
 /// After the storm, with truthful rulings, everybody gets what was wanted and nothing stays open.
-fn comes_to_rest(stage: &Stage, given: &[Given], rows: &BTreeMap<Place, Effect>, wrong: &mut Vec<String>) {
+fn comes_to_rest(
+    stage: &Simulation,
+    given: &[GivenAnswer],
+    rows: &BTreeMap<EffectPlace, Effect>,
+    wrong: &mut Vec<String>,
+) {
     if !wrong.is_empty() {
         return;
     }
@@ -166,7 +177,7 @@ fn comes_to_rest(stage: &Stage, given: &[Given], rows: &BTreeMap<Place, Effect>,
     }
     let calls = stage.plan.processes.iter().flatten().flatten().count();
     let last = &given[given.len().saturating_sub(calls)..];
-    let is_final = |answer: &Given| match answer.code {
+    let is_final = |answer: &GivenAnswer| match answer.code {
         // A reworded call whose like was done waits for somebody to say that it is meant.
         Some(Code::Drift | Code::Lookalike) => true,
         Some(Code::UpstreamRefused) => stage.plan.templates[answer.template].keeps_refusals,
@@ -178,7 +189,7 @@ fn comes_to_rest(stage: &Stage, given: &[Given], rows: &BTreeMap<Place, Effect>,
     }
 }
 
-fn rows(stage: &Stage) -> BTreeMap<Place, Effect> {
+fn rows(stage: &Simulation) -> BTreeMap<EffectPlace, Effect> {
     let page = block_on(stage.memory.scan(By::All, None, PAGE_ROWS_MAX)).expect("the memory store is well");
     page.items
         .into_iter()
@@ -190,10 +201,10 @@ fn rows(stage: &Stage) -> BTreeMap<Place, Effect> {
 }
 
 /// The journal, the world and the answers, side by side.
-pub fn story(stage: &Stage) -> Vec<String> {
-    let ids: BTreeMap<u128, Place> =
+pub fn story(stage: &Simulation) -> Vec<String> {
+    let ids: BTreeMap<u128, EffectPlace> =
         rows(stage).into_iter().map(|(place, effect)| (effect.id.0, place)).collect();
-    let short = |place: &Place| format!("{}/{}", &place.0.to_string()[..6], place.1);
+    let short = |place: &EffectPlace| format!("{}/{}", &place.0.to_string()[..6], place.1);
     let mut story = vec![format!("{:?}", stage.plan.fates)];
     story.extend(stage.plan.templates.iter().map(|template| {
         let rule = &template.rule;
@@ -214,7 +225,7 @@ pub fn story(stage: &Stage) -> Vec<String> {
     story
 }
 
-fn journal(stage: &Stage) -> Vec<JournalLine> {
+fn journal(stage: &Simulation) -> Vec<JournalLine> {
     let mut lines = Vec::new();
     let mut after = None;
     loop {
@@ -228,7 +239,7 @@ fn journal(stage: &Stage) -> Vec<JournalLine> {
 }
 
 /// What the ledger went through, so that a run of many seeds can show that it has seen everything.
-fn count_journal(stage: &Stage, journal: &[JournalLine]) {
+fn count_journal(stage: &Simulation, journal: &[JournalLine]) {
     let mut lapsed: BTreeMap<u128, bool> = BTreeMap::new();
     for line in journal {
         let what = match line.kind.as_str() {

@@ -15,10 +15,10 @@ const MORNING: u64 = 1_780_000_000_000_000;
 
 /// One machine's two clocks. The monotonic one only advances; the wall clock also jumps.
 #[derive(Debug, Clone, Default)]
-pub struct ManualClock(Arc<Mutex<Time>>);
+pub struct ManualClock(Arc<Mutex<ManualTime>>);
 
 #[derive(Debug, Default)]
-struct Time {
+struct ManualTime {
     elapsed: Duration,
     jumped_micros: i64,
     boots: u32,
@@ -57,7 +57,7 @@ impl ManualClock {
         Nap { clock: self.clone(), until, id: None }
     }
 
-    fn time(&self) -> MutexGuard<'_, Time> {
+    fn time(&self) -> MutexGuard<'_, ManualTime> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! One thread, and an order of polling that the seed decides.
 
 use super::clock::ManualClock;
-use super::random::Random;
+use super::random::SharedRandom;
 use semel_gate::clock::Clock;
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -15,34 +15,34 @@ use std::time::Duration;
 pub type Process = u32;
 pub const OUTSIDE: Process = 0;
 
-type Job = Pin<Box<dyn Future<Output = ()> + Send>>;
+type Routine = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// What running tasks ask of the executor.
 #[derive(Clone, Default)]
-pub struct Orders(Arc<Mutex<Vec<Order>>>);
+pub struct Orders(Arc<Mutex<Vec<ExecutorOrder>>>);
 
-enum Order {
-    Start(Process, Job),
+enum ExecutorOrder {
+    Start(Process, Routine),
     Kill(Process),
     Pause(Process, Duration),
 }
 
 impl Orders {
     pub fn start(&self, process: Process, job: impl Future<Output = ()> + Send + 'static) {
-        self.push(Order::Start(process, Box::pin(job)));
+        self.push(ExecutorOrder::Start(process, Box::pin(job)));
     }
 
     /// Drops every task of the process where it stands.
     pub fn kill(&self, process: Process) {
-        self.push(Order::Kill(process));
+        self.push(ExecutorOrder::Kill(process));
     }
 
     /// No task of the process is polled until then.
     pub fn pause(&self, process: Process, until: Duration) {
-        self.push(Order::Pause(process, until));
+        self.push(ExecutorOrder::Pause(process, until));
     }
 
-    fn push(&self, order: Order) {
+    fn push(&self, order: ExecutorOrder) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(order);
     }
 }
@@ -53,9 +53,9 @@ impl std::fmt::Debug for Orders {
     }
 }
 
-struct Task {
+struct SimulatedTask {
     process: Process,
-    job: Job,
+    job: Routine,
     woken: Arc<Woken>,
 }
 
@@ -71,21 +71,21 @@ impl Wake for Woken {
 const POLLS_MAX: usize = 2_000_000;
 
 /// Runs until every task has ended. `Err` says how it got stuck.
-pub fn run(orders: &Orders, clock: &ManualClock, random: &Random) -> Result<usize, String> {
-    let mut tasks: BTreeMap<u64, Task> = BTreeMap::new();
+pub fn run(orders: &Orders, clock: &ManualClock, random: &SharedRandom) -> Result<usize, String> {
+    let mut tasks: BTreeMap<u64, SimulatedTask> = BTreeMap::new();
     let mut paused: BTreeMap<Process, Duration> = BTreeMap::new();
     let mut next_id = 0;
     for polls in 0..POLLS_MAX {
         let given = std::mem::take(&mut *orders.0.lock().unwrap_or_else(PoisonError::into_inner));
         for order in given {
             match order {
-                Order::Start(process, job) => {
+                ExecutorOrder::Start(process, job) => {
                     let woken = Arc::new(Woken(AtomicBool::new(true)));
-                    tasks.insert(next_id, Task { process, job, woken });
+                    tasks.insert(next_id, SimulatedTask { process, job, woken });
                     next_id += 1;
                 }
-                Order::Kill(process) => tasks.retain(|_, task| task.process != process),
-                Order::Pause(process, until) => {
+                ExecutorOrder::Kill(process) => tasks.retain(|_, task| task.process != process),
+                ExecutorOrder::Pause(process, until) => {
                     paused.insert(process, until);
                 }
             }

@@ -10,16 +10,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// How many descriptors of each lock are open.
 #[derive(Debug, Clone, Default)]
-pub struct Locks(Arc<Mutex<Table>>);
+pub struct Locks(Arc<Mutex<LockTable>>);
 
 #[derive(Debug, Default)]
-struct Table {
+struct LockTable {
     open: BTreeMap<OwnerId, u32>,
     last: u128,
 }
 
 impl Locks {
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, LockTable> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -17,15 +17,15 @@ pub mod tally;
 pub mod upstream;
 pub mod world;
 
-use plan::Plan;
-use random::Random;
-use stage::Stage;
+use plan::SimulationPlan;
+use random::SharedRandom;
+use stage::Simulation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Parts that break one rule each. A check that never objects is no evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Broken {
+pub enum Sabotage {
     /// The upstream's library sends again by itself when no answer comes.
     HiddenResend,
     /// Live holders are pronounced dead.
@@ -53,13 +53,21 @@ pub struct Report {
     pub counts: BTreeMap<&'static str, u64>,
 }
 
+/// Everything goes wrong meanwhile.
+fn work_in_a_storm(stage: &Arc<Simulation>) {
+    stage.work();
+    if !stage.plan.faultless {
+        stage.orders.start(executor::OUTSIDE, storm::rage(Arc::clone(stage)));
+    }
+}
+
 /// Runs one seed, as designed or with one part broken.
-pub fn simulate(seed: u64, broken: Option<Broken>) -> Report {
-    let random = Random::of(seed);
-    let plan = Plan::draw(&random, broken);
-    let stage = Arc::new(Stage::set(plan, random, broken));
+pub fn simulate(seed: u64, broken: Option<Sabotage>) -> Report {
+    let random = SharedRandom::of(seed);
+    let plan = SimulationPlan::draw(&random, broken);
+    let stage = Arc::new(Simulation::set(plan, random, broken));
     let mut violations = Vec::new();
-    for act in [Stage::storm, Stage::calm, Stage::ruled] {
+    for act in [work_in_a_storm, Simulation::calm, Simulation::ruled] {
         act(&stage);
         if let Err(stuck) = executor::run(&stage.orders, &stage.clock, &stage.random) {
             violations.push(stuck);

@@ -1,9 +1,9 @@
 //! Who wants what, how often, and in which words. Drawn from the seed before anything runs.
 
-use super::Broken;
-use super::random::Random;
+use super::Sabotage;
+use super::random::SharedRandom;
 use super::upstream::{Fates, QUIET};
-use super::world::Name;
+use super::world::CallIdentity;
 use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::effect::CallMark;
@@ -27,7 +27,7 @@ pub fn secret() -> Secret {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum CallKind {
     Opaque,
     Probed,
     Keyed,
@@ -35,7 +35,7 @@ pub enum Kind {
 }
 
 #[derive(Debug)]
-pub struct Plan {
+pub struct SimulationPlan {
     /// Nothing may go wrong, so nothing may be in doubt.
     pub faultless: bool,
     /// The wall clock jumps.
@@ -46,19 +46,19 @@ pub struct Plan {
     pub children: bool,
     pub fates: Fates,
     pub store_faults_percent: u64,
-    pub templates: Vec<Template>,
+    pub templates: Vec<CallTemplate>,
     /// One list of calls per agent, agents per process.
-    pub processes: Vec<Vec<Vec<Call>>>,
+    pub processes: Vec<Vec<Vec<PlannedCall>>>,
     pub troubles: usize,
 }
 
 /// An intent that agents have.
 #[derive(Debug)]
-pub struct Template {
-    pub kind: Kind,
+pub struct CallTemplate {
+    pub kind: CallKind,
     pub action: String,
     pub rule: Rule,
-    keys: Keys,
+    keys: KeyHabit,
     named_run: bool,
     /// A refusal answers the repeats of its key.
     pub keeps_refusals: bool,
@@ -68,7 +68,7 @@ pub struct Template {
 
 /// Whether callers bring keys of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Keys {
+enum KeyHabit {
     None,
     One,
     /// As SDKs do, which make them up; some calls bring none.
@@ -76,7 +76,7 @@ enum Keys {
 }
 
 #[derive(Debug, Clone)]
-pub struct Call {
+pub struct PlannedCall {
     pub template: usize,
     pub wording: usize,
     pub amount: u64,
@@ -91,21 +91,21 @@ pub struct Call {
     pub arrives: bool,
 }
 
-impl Plan {
-    pub fn draw(random: &Random, broken: Option<Broken>) -> Plan {
+impl SimulationPlan {
+    pub fn draw(random: &SharedRandom, broken: Option<Sabotage>) -> SimulationPlan {
         let hard = broken.is_some();
         let only = broken.map(|broken| match broken {
-            Broken::HiddenResend
-            | Broken::EpochMissed
-            | Broken::FenceIgnored
-            | Broken::NothingSynced
-            | Broken::PastDropped => Kind::Opaque,
-            Broken::LivePronouncedDead | Broken::LyingProbe => Kind::Probed,
+            Sabotage::HiddenResend
+            | Sabotage::EpochMissed
+            | Sabotage::FenceIgnored
+            | Sabotage::NothingSynced
+            | Sabotage::PastDropped => CallKind::Opaque,
+            Sabotage::LivePronouncedDead | Sabotage::LyingProbe => CallKind::Probed,
         });
         let faultless = !hard && random.percent(20);
         let jumpy = !hard && !faultless && random.percent(25);
         let failover =
-            !faultless && !jumpy && (broken == Some(Broken::EpochMissed) || !hard && random.percent(35));
+            !faultless && !jumpy && (broken == Some(Sabotage::EpochMissed) || !hard && random.percent(35));
         let children = random.percent(25);
         let often = |chance: u64| if faultless { 0 } else { chance };
         let fates = Fates {
@@ -120,22 +120,24 @@ impl Plan {
             slow: !jumpy,
             refusals_stick: random.percent(50),
         };
-        let kinds = [Kind::Opaque, Kind::Probed, Kind::Keyed, Kind::Convergent];
+        let kinds = [CallKind::Opaque, CallKind::Probed, CallKind::Keyed, CallKind::Convergent];
         let templates = (0..1 + random.below(3))
             .map(|n| {
                 let kind = only.unwrap_or_else(|| *random.pick(&kinds));
-                Template::draw(random, n, kind, (faultless, jumpy, children || hard))
+                CallTemplate::draw(random, n, kind, (faultless, jumpy, children || hard))
             })
             .collect::<Vec<_>>();
         let processes = (0..2 + random.below(2))
             .map(|_| {
                 let agents = if children { 1 } else { 1 + random.below(2) };
                 (0..agents)
-                    .map(|_| (0..2 + random.below(3)).map(|_| Call::draw(random, templates.len())).collect())
+                    .map(|_| {
+                        (0..2 + random.below(3)).map(|_| PlannedCall::draw(random, templates.len())).collect()
+                    })
                     .collect()
             })
             .collect();
-        Plan {
+        SimulationPlan {
             faultless,
             jumpy,
             failover,
@@ -149,18 +151,18 @@ impl Plan {
     }
 }
 
-impl Template {
+impl CallTemplate {
     fn draw(
-        random: &Random,
+        random: &SharedRandom,
         number: usize,
-        kind: Kind,
+        kind: CallKind,
         (faultless, jumpy, children): (bool, bool, bool),
-    ) -> Template {
+    ) -> CallTemplate {
         let action = format!("fn:charge_{number}");
         let rule = Policy::default().rule_for(&ActionFacts::new(&action, &Json::Null));
         let mut rule = Arc::unwrap_or_clone(rule);
         rule.class = match kind {
-            Kind::Convergent => Class::Convergent,
+            CallKind::Convergent => Class::Convergent,
             _ if random.percent(25) => Class::Act,
             _ => Class::Consequential,
         };
@@ -177,7 +179,7 @@ impl Template {
         if random.percent(50) {
             rule.sorting.content = vec![path("args.body")];
         }
-        if kind == Kind::Probed {
+        if kind == CallKind::Probed {
             rule.probe = Some(Probe {
                 call: ProbeCall::Command { argv: Vec::new() },
                 found: None,
@@ -186,7 +188,7 @@ impl Template {
                 before: random.percent(20),
             });
         }
-        if kind == Kind::Keyed {
+        if kind == CallKind::Keyed {
             let valid_for = if random.percent(50) { 24 * 3600 } else { 180 };
             let into = InjectInto::Header("Idempotency-Key".into());
             rule.inject = Some(Inject {
@@ -197,11 +199,11 @@ impl Template {
             });
         }
         let keys = match random.below(100) {
-            0..30 => Keys::One,
-            30..50 => Keys::Several,
-            _ => Keys::None,
+            0..30 => KeyHabit::One,
+            30..50 => KeyHabit::Several,
+            _ => KeyHabit::None,
         };
-        if keys == Keys::Several && random.percent(60) {
+        if keys == KeyHabit::Several && random.percent(60) {
             rule.caller_key = CallerKey::Joins;
             rule.sorting.key = ["args.customer", "args.amount"].map(path).to_vec();
         }
@@ -212,11 +214,11 @@ impl Template {
             // A client that says nothing has until then.
             rule.timeout = rule.timeout.or(Some(random.millis(3_000, 20_000)));
         }
-        Template { kind, action, rule, keys, named_run: random.percent(70), keeps_refusals, away }
+        CallTemplate { kind, action, rule, keys, named_run: random.percent(70), keeps_refusals, away }
     }
 
     /// The rule as the process of this call knows it.
-    pub fn rule(&self, call: &Call) -> Rule {
+    pub fn rule(&self, call: &PlannedCall) -> Rule {
         match call.older_policy {
             true => Rule { inject: None, probe: None, ..self.rule.clone() },
             false => self.rule.clone(),
@@ -224,20 +226,20 @@ impl Template {
     }
 
     /// What a call of this asks with.
-    pub fn names(&self, intent: &Intent) -> Vec<Name> {
+    pub fn names(&self, intent: &Intent) -> Vec<CallIdentity> {
         let answers_repeats =
             intent.named_by == NamedBy::CallerKey || self.rule.class == Class::Consequential;
-        let call = |id: &String| Name::Call(CallMark::of(id, &intent.marks).0);
+        let call = |id: &String| CallIdentity::Call(CallMark::of(id, &intent.marks).0);
         match &intent.again {
-            Some(reason) => vec![Name::Reason(reason.as_str().to_owned())],
+            Some(reason) => vec![CallIdentity::Reason(reason.as_str().to_owned())],
             None => {
-                let plain = answers_repeats.then_some(Name::Plain);
+                let plain = answers_repeats.then_some(CallIdentity::Plain);
                 intent.call_id.as_ref().map(call).into_iter().chain(plain).collect()
             }
         }
     }
 
-    pub fn intent(&self, call: &Call) -> Intent {
+    pub fn intent(&self, call: &PlannedCall) -> Intent {
         let words = ["Your order has shipped.", "Good news: it has shipped!", "It is on its way to you."];
         let arguments: Json =
             json!({"args": {"customer": "ann", "amount": call.amount, "body": words[call.wording % words.len()]}})
@@ -264,11 +266,11 @@ impl Template {
         Intent::of(&ask, &self.rule(call), &secret()).expect("no key is required here")
     }
 
-    fn key(&self, call: &Call) -> Option<String> {
+    fn key(&self, call: &PlannedCall) -> Option<String> {
         match self.keys {
-            Keys::None => None,
-            Keys::One => Some(format!("key-{}", self.action)),
-            Keys::Several => call.key.map(|key| format!("key-{key}-{}", self.action)),
+            KeyHabit::None => None,
+            KeyHabit::One => Some(format!("key-{}", self.action)),
+            KeyHabit::Several => call.key.map(|key| format!("key-{key}-{}", self.action)),
         }
     }
 }
@@ -277,9 +279,9 @@ fn path(text: &str) -> Path {
     Path::parse(text).expect("a path")
 }
 
-impl Call {
-    fn draw(random: &Random, templates: usize) -> Call {
-        Call {
+impl PlannedCall {
+    fn draw(random: &SharedRandom, templates: usize) -> PlannedCall {
+        PlannedCall {
             template: random.below(templates),
             wording: if random.percent(25) { random.below(3) } else { 0 },
             amount: if random.percent(5) { 2 } else { 1 },
@@ -294,7 +296,7 @@ impl Call {
     }
 
     /// The same intent, wanted by somebody who comes later.
-    pub fn plain(&self) -> Call {
-        Call { again: None, call_id: None, older_policy: false, arrives: true, ..self.clone() }
+    pub fn plain(&self) -> PlannedCall {
+        PlannedCall { again: None, call_id: None, older_policy: false, arrives: true, ..self.clone() }
     }
 }

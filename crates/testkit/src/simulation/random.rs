@@ -1,25 +1,21 @@
 //! The one source of chance. A seed fixes everything that a simulation does.
 
+use crate::random::Random;
 use semel_ledger::entropy::Entropy;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// SplitMix64, shared by all parts of one simulation.
+/// Shared by all parts of one simulation.
 #[derive(Debug, Clone)]
-pub struct Random(Arc<Mutex<u64>>);
+pub struct SharedRandom(Arc<Mutex<Random>>);
 
-impl Random {
+impl SharedRandom {
     pub fn of(seed: u64) -> Self {
-        Random(Arc::new(Mutex::new(seed)))
+        SharedRandom(Arc::new(Mutex::new(Random::new(seed))))
     }
 
     pub fn next(&self) -> u64 {
-        let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = *state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).draw()
     }
 
     /// From 0 to `end - 1`.
@@ -41,7 +37,7 @@ impl Random {
     }
 }
 
-impl Entropy for Random {
+impl Entropy for SharedRandom {
     fn bits(&self) -> u128 {
         u128::from(self.next()) << 64 | u128::from(self.next())
     }

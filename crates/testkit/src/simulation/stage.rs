@@ -1,16 +1,15 @@
 //! All that one simulation consists of, and its three acts.
 
-use super::Broken;
+use super::Sabotage;
 use super::clock::ManualClock;
 use super::executor::{OUTSIDE, Orders, Process};
 use super::holders::{Locks, SharedHolders, SimulatedHolders};
-use super::plan::{Call, Plan, TENANT, secret};
-use super::random::Random;
-use super::store::{ShakyStore, Trouble};
-use super::storm;
-use super::tally::Tally;
+use super::plan::{PlannedCall, SimulationPlan, TENANT, secret};
+use super::random::SharedRandom;
+use super::store::{ShakyStore, StoreTrouble};
+use super::tally::EventTally;
 use super::upstream::{Fates, SimulatedUpstream};
-use super::world::{Place, World};
+use super::world::{EffectPlace, SimulatedWorld};
 use semel_core::answer::{Code, OutcomeWord};
 use semel_core::digest::Digest;
 use semel_core::effect::{Ruling, State};
@@ -31,25 +30,25 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-pub type SimulatedGate = Gate<ShakyStore, SharedHolders, Random, ManualClock>;
+pub type SimulatedGate = Gate<ShakyStore, SharedHolders, SharedRandom, ManualClock>;
 
 #[derive(Debug)]
-pub struct Stage {
-    pub plan: Plan,
-    pub random: Random,
-    pub broken: Option<Broken>,
+pub struct Simulation {
+    pub plan: SimulationPlan,
+    pub random: SharedRandom,
+    pub broken: Option<Sabotage>,
     pub clock: ManualClock,
     pub orders: Orders,
     pub locks: Locks,
-    pub world: World,
-    pub tally: Tally,
+    pub world: SimulatedWorld,
+    pub tally: EventTally,
     pub memory: Arc<MemoryStore>,
-    pub trouble: Trouble,
-    pub given: Mutex<Vec<Given>>,
+    pub trouble: StoreTrouble,
+    pub given: Mutex<Vec<GivenAnswer>>,
     /// From the promise that nothing more will be sent, to the end of the time in which it is watched.
-    pub drains: Mutex<Vec<Span>>,
+    pub drains: Mutex<Vec<RunSpan>>,
     /// From when lifting a fence was begun until it was done, or given up.
-    pub lifts: Mutex<Vec<Span>>,
+    pub lifts: Mutex<Vec<RunSpan>>,
     /// The process that runs in each slot, and what keeps its claims alive.
     pub living: Mutex<BTreeMap<usize, (Process, SharedHolders)>>,
     pub progress: Mutex<BTreeMap<(usize, usize), usize>>,
@@ -58,12 +57,12 @@ pub struct Stage {
 
 /// One answer, as its caller got it.
 #[derive(Debug, Clone)]
-pub struct Given {
+pub struct GivenAnswer {
     pub template: usize,
     pub key: Digest,
     pub effect: Option<EffectId>,
     /// The place that a success speaks of.
-    pub place: Option<Place>,
+    pub place: Option<EffectPlace>,
     pub ok: bool,
     pub outcome: OutcomeWord,
     pub code: Option<Code>,
@@ -74,7 +73,7 @@ pub struct Given {
 
 /// A span of time in which something holds for a run.
 #[derive(Debug, Clone)]
-pub struct Span {
+pub struct RunSpan {
     pub run: String,
     pub from: Duration,
     pub until: Duration,
@@ -84,19 +83,19 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Stage {
-    pub fn set(plan: Plan, random: Random, broken: Option<Broken>) -> Stage {
+impl Simulation {
+    pub fn set(plan: SimulationPlan, random: SharedRandom, broken: Option<Sabotage>) -> Simulation {
         let clock = ManualClock::default();
-        Stage {
+        Simulation {
             plan,
             random,
             broken,
             orders: Orders::default(),
             locks: Locks::default(),
-            world: World::default(),
-            tally: Tally::default(),
+            world: SimulatedWorld::default(),
+            tally: EventTally::default(),
             memory: Arc::new(MemoryStore::new(Arc::new(clock.clone()))),
-            trouble: Trouble::default(),
+            trouble: StoreTrouble::default(),
             given: Mutex::default(),
             drains: Mutex::default(),
             lifts: Mutex::default(),
@@ -107,14 +106,11 @@ impl Stage {
         }
     }
 
-    /// Act one: agents work while everything goes wrong.
-    pub fn storm(self: &Arc<Self>) {
+    /// Act one: agents work.
+    pub fn work(self: &Arc<Self>) {
         self.trouble.set(self.plan.store_faults_percent);
         for process in 0..self.plan.processes.len() {
             self.start_process(process);
-        }
-        if !self.plan.faultless {
-            self.orders.start(OUTSIDE, storm::rage(Arc::clone(self)));
         }
     }
 
@@ -159,7 +155,7 @@ impl Stage {
     }
 
     pub fn gate(&self, process: Process) -> (Arc<SimulatedGate>, SharedHolders) {
-        let lies = self.broken == Some(Broken::LivePronouncedDead);
+        let lies = self.broken == Some(Sabotage::LivePronouncedDead);
         let holders = SharedHolders(Arc::new(SimulatedHolders::of(process, &self.locks, lies)));
         let store = ShakyStore {
             inner: Arc::clone(&self.memory),
@@ -194,11 +190,11 @@ impl Stage {
 
     async fn call(
         &self,
-        call: &Call,
+        call: &PlannedCall,
         gate: &SimulatedGate,
         holders: &SharedHolders,
         fates: Fates,
-    ) -> Option<Given> {
+    ) -> Option<GivenAnswer> {
         let template = &self.plan.templates[call.template];
         let (intent, rule) = (template.intent(call), template.rule(call));
         let mut upstream = SimulatedUpstream {
@@ -277,7 +273,7 @@ impl Stage {
         page.expect("the memory store is well").items.first().map(|row| row.key)
     }
 
-    fn note(&self, template: usize, key: Digest, passed: &Passed, live: Option<Vec<u8>>) -> Given {
+    fn note(&self, template: usize, key: Digest, passed: &Passed, live: Option<Vec<u8>>) -> GivenAnswer {
         let answer = &passed.answer;
         // A caller's key may lead to another record than its intent.
         let delivered = passed.delivery.as_ref();
@@ -310,7 +306,7 @@ impl Stage {
             (_, Some(Code::NotStarted)) => "answered not started",
             _ => "answered otherwise",
         });
-        let given = Given {
+        let given = GivenAnswer {
             template,
             key,
             effect: answer.effect_id,

@@ -1,10 +1,10 @@
 //! A store in trouble: slow, sometimes down, sometimes silent about what it did.
 
-use super::Broken;
+use super::Sabotage;
 use super::clock::ManualClock;
 use super::executor::step_aside;
-use super::random::Random;
-use super::tally::Tally;
+use super::random::SharedRandom;
+use super::tally::EventTally;
 use semel_core::digest::Digest;
 use semel_core::effect::Occurrence;
 use semel_gate::clock::Clock;
@@ -22,15 +22,15 @@ use std::time::Duration;
 pub struct ShakyStore {
     pub inner: Arc<MemoryStore>,
     pub clock: ManualClock,
-    pub random: Random,
-    pub tally: Tally,
-    pub trouble: Trouble,
-    pub broken: Option<Broken>,
+    pub random: SharedRandom,
+    pub tally: EventTally,
+    pub trouble: StoreTrouble,
+    pub broken: Option<Sabotage>,
 }
 
 /// How much goes wrong, shared by all who use the store.
 #[derive(Debug, Clone, Default)]
-pub struct Trouble(Arc<Mutex<Level>>);
+pub struct StoreTrouble(Arc<Mutex<Level>>);
 
 #[derive(Debug, Default)]
 struct Level {
@@ -39,7 +39,7 @@ struct Level {
     down_until: Duration,
 }
 
-impl Trouble {
+impl StoreTrouble {
     pub fn set(&self, percent: u64) {
         let mut level = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         *level = Level { percent, down_until: Duration::ZERO };
@@ -101,13 +101,13 @@ impl Store for ShakyStore {
 
     async fn commit(&self, mut commit: Commit) -> Result<Committed, Error> {
         let fault = self.meet(&COMMIT_FAULTS).await;
-        if self.broken == Some(Broken::FenceIgnored) {
+        if self.broken == Some(Sabotage::FenceIgnored) {
             commit.require.cells.clear();
         }
-        if self.broken == Some(Broken::NothingSynced) {
+        if self.broken == Some(Sabotage::NothingSynced) {
             commit.durability = Durability::Lazy;
         }
-        if self.broken == Some(Broken::PastDropped) {
+        if self.broken == Some(Sabotage::PastDropped) {
             commit.puts.iter_mut().for_each(drop_the_past);
         }
         if let Some(fault) = fault {

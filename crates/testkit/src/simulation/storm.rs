@@ -1,8 +1,8 @@
 //! What goes wrong from outside.
 
-use super::Broken;
+use super::Sabotage;
 use super::plan::{RUNS, TENANT};
-use super::stage::{Span, Stage, lock};
+use super::stage::{RunSpan, Simulation, lock};
 use super::store::SharedStore;
 use semel_core::policy::Retention;
 use semel_gate::clock::Clock;
@@ -18,7 +18,7 @@ const EVERY_REPLY: Retention =
     Retention { replies: Duration::ZERO, facts: Duration::from_secs(1 << 32), windows: Duration::ZERO };
 
 /// Troubles, one after another, until there are none left.
-pub async fn rage(stage: Arc<Stage>) {
+pub async fn rage(stage: Arc<Simulation>) {
     let random = stage.random.clone();
     let mut snapshot: Option<MemorySnapshot> = None;
     let mut failed_over = false;
@@ -81,7 +81,7 @@ pub async fn rage(stage: Arc<Stage>) {
 }
 
 /// A process dies, and another takes its place after a while.
-fn crash(stage: &Arc<Stage>, slot: usize) {
+fn crash(stage: &Arc<Simulation>, slot: usize) {
     stage.crash(slot);
     let (again, after) = (Arc::clone(stage), stage.random.millis(10, 15_000));
     stage.orders.start(super::executor::OUTSIDE, async move {
@@ -91,9 +91,9 @@ fn crash(stage: &Arc<Stage>, slot: usize) {
 }
 
 /// A replica that lags takes over; the store notices that, and bumps its epoch before it serves anybody.
-async fn fail_over(stage: &Stage, old: &MemorySnapshot) {
+async fn fail_over(stage: &Simulation, old: &Snapshot) {
     stage.memory.fail_over_to(old);
-    if stage.broken == Some(Broken::EpochMissed) {
+    if stage.broken == Some(Sabotage::EpochMissed) {
         return;
     }
     let (_, holders) = stage.gate(super::executor::OUTSIDE);
@@ -103,7 +103,7 @@ async fn fail_over(stage: &Stage, old: &MemorySnapshot) {
 }
 
 /// Cancels a run until that is drained, holds it for a while, lifts the fence.
-async fn cancel(stage: &Arc<Stage>, run: &str, hold: Duration) {
+async fn cancel(stage: &Arc<Simulation>, run: &str, hold: Duration) {
     stage.tally.count("cancel");
     let (gate, _holders) = stage.gate(super::executor::OUTSIDE);
     let mut drained_at = None;
@@ -120,7 +120,7 @@ async fn cancel(stage: &Arc<Stage>, run: &str, hold: Duration) {
     stage.clock.nap(hold).await;
     let until = stage.clock.elapsed();
     if let Some(from) = drained_at {
-        lock(&stage.drains).push(Span { run: run.to_owned(), from, until });
+        lock(&stage.drains).push(RunSpan { run: run.to_owned(), from, until });
     }
     for _ in 0..5 {
         if gate.ledger.cancel(TENANT, run, true, None, stage.clock.now()).await.is_ok() {
@@ -128,5 +128,5 @@ async fn cancel(stage: &Arc<Stage>, run: &str, hold: Duration) {
         }
         stage.clock.nap(stage.random.millis(500, 3_000)).await;
     }
-    lock(&stage.lifts).push(Span { run: run.to_owned(), from: until, until: stage.clock.elapsed() });
+    lock(&stage.lifts).push(RunSpan { run: run.to_owned(), from: until, until: stage.clock.elapsed() });
 }

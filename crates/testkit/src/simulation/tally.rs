@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 #[derive(Debug, Clone, Default)]
-pub struct Tally(Arc<Mutex<BTreeMap<&'static str, u64>>>);
+pub struct EventTally(Arc<Mutex<BTreeMap<&'static str, u64>>>);
 
-impl Tally {
+impl EventTally {
     pub fn count(&self, what: &'static str) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(what).or_default() += 1;
     }

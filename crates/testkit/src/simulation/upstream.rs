@@ -1,12 +1,12 @@
 //! The tool behind the gate, and the network to it.
 
-use super::Broken;
+use super::Sabotage;
 use super::clock::ManualClock;
 use super::executor::{OUTSIDE, Orders};
 use super::holders::SharedHolders;
-use super::random::Random;
-use super::tally::Tally;
-use super::world::{HonouredKey, Name, Place, World};
+use super::random::SharedRandom;
+use super::tally::EventTally;
+use super::world::{CallIdentity, EffectPlace, HonouredKey, SimulatedWorld};
 use semel_core::answer::EffectWord;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
@@ -54,19 +54,19 @@ pub struct Fates {
 
 #[derive(Debug)]
 pub struct SimulatedUpstream {
-    pub world: World,
+    pub world: SimulatedWorld,
     pub clock: ManualClock,
-    pub random: Random,
-    pub tally: Tally,
+    pub random: SharedRandom,
+    pub tally: EventTally,
     pub orders: Orders,
     pub holders: SharedHolders,
     pub fates: Fates,
-    pub broken: Option<Broken>,
+    pub broken: Option<Sabotage>,
     /// Where the record of an effect is looked up: a caller's key may lead to another one than its intent.
     pub memory: Arc<MemoryStore>,
     /// The record that this call is about.
     pub key: Digest,
-    pub names: Vec<Name>,
+    pub names: Vec<CallIdentity>,
     /// The upstream honours keys for this long.
     pub honours: Option<Duration>,
     /// A child process does it, not a request.
@@ -77,10 +77,10 @@ pub struct SimulatedUpstream {
 
 /// Where an answer is left for whoever still waits for it.
 #[derive(Clone, Default)]
-struct Slot(Arc<Mutex<(Option<Word>, Option<Waker>)>>);
+struct Slot(Arc<Mutex<(Option<UpstreamWord>, Option<Waker>)>>);
 
 #[derive(Debug, Clone, Copy)]
-enum Word {
+enum UpstreamWord {
     Done(u64),
     Refused,
     /// A gateway in between says that it does not know.
@@ -88,7 +88,7 @@ enum Word {
 }
 
 impl Slot {
-    fn leave(&self, word: Word) {
+    fn leave(&self, word: UpstreamWord) {
         let waker = {
             let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             slot.0 = Some(word);
@@ -100,7 +100,7 @@ impl Slot {
     }
 
     /// The answer, or nothing if it does not come in time.
-    async fn wait(&self, clock: &ManualClock, patience: Duration) -> Option<Word> {
+    async fn wait(&self, clock: &ManualClock, patience: Duration) -> Option<UpstreamWord> {
         let mut nap = pin!(clock.nap(patience));
         std::future::poll_fn(|context| {
             let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,7 +115,7 @@ impl Slot {
 }
 
 impl SimulatedUpstream {
-    fn place_of(&self, effect: &Effect) -> Place {
+    fn place_of(&self, effect: &Effect) -> EffectPlace {
         let page = block_on(self.memory.scan(By::Effect(effect.id.0), None, 1));
         let row = page.expect("the memory store is well").items.into_iter().next();
         row.map_or((self.key, effect.occurrence.number), |row| (row.key, row.ordinal))
@@ -124,9 +124,9 @@ impl SimulatedUpstream {
     /// One request on its way, whatever becomes of whoever sent it.
     fn dispatch(
         &self,
-        place: Place,
+        place: EffectPlace,
         key: Option<HonouredKey>,
-        names: Vec<Name>,
+        names: Vec<CallIdentity>,
         run: Option<String>,
         slot: Slot,
     ) {
@@ -165,18 +165,18 @@ impl SimulatedUpstream {
             };
             let word = match (lost, refuses) {
                 (true, _) => None,
-                (false, true) => Some(Word::Refused),
+                (false, true) => Some(UpstreamWord::Refused),
                 (false, false) => {
                     if child {
                         world.acted(run, clock.elapsed());
                     }
-                    Some(Word::Done(world.apply(place, key.as_ref(), &names, clock.elapsed())))
+                    Some(UpstreamWord::Done(world.apply(place, key.as_ref(), &names, clock.elapsed())))
                 }
             };
             drop(descriptor);
             clock.nap(back).await;
             match word {
-                Some(_) if unclear => slot.leave(Word::Unclear),
+                Some(_) if unclear => slot.leave(UpstreamWord::Unclear),
                 Some(word) if !unanswered => slot.leave(word),
                 _ => {}
             }
@@ -212,7 +212,7 @@ impl Upstream for SimulatedUpstream {
         // A doubt is sent again for whoever wanted it; whoever does so has asked for it by a name of its own, or not.
         let resent = attempt.is_some_and(|attempt| attempt.resend);
         let names: Vec<_> =
-            self.names.iter().filter(|name| !(resent && **name == Name::Plain)).cloned().collect();
+            self.names.iter().filter(|name| !(resent && **name == CallIdentity::Plain)).cloned().collect();
         let key =
             self.honours.map(|valid_for| HonouredKey { key: recorded.idempotency_key.to_owned(), valid_for });
         self.world.acted(run.clone(), self.clock.elapsed());
@@ -221,27 +221,27 @@ impl Upstream for SimulatedUpstream {
         // Some answers are waited for past the timeout: nothing is killed, and they still count.
         let timeout = sending.timeout.filter(|_| self.random.percent(60)).unwrap_or(RESET_AFTER);
         let mut word = slot.wait(&self.clock, timeout).await;
-        if word.is_none() && self.broken == Some(Broken::HiddenResend) {
+        if word.is_none() && self.broken == Some(Sabotage::HiddenResend) {
             self.tally.count("hidden resend");
             self.dispatch(place, key, names, run, slot.clone());
             word = slot.wait(&self.clock, timeout).await;
         }
         match word {
-            Some(Word::Done(serial)) => {
+            Some(UpstreamWord::Done(serial)) => {
                 let reply = json!({"serial": serial}).to_string().into_bytes();
                 self.got = Some(reply.clone());
                 let evidence = if self.random.percent(10) { Evidence::Accepted } else { Evidence::Reported };
                 let outcome = Outcome::Applied { evidence, word: EffectWord::Created, reply: Reply::Kept };
                 Sent { reply: Some(reply), data: json!({"serial": serial}), ..Sent::of(outcome) }
             }
-            Some(Word::Refused) => {
+            Some(UpstreamWord::Refused) => {
                 let outcome = Outcome::NotApplied {
                     why: NotAppliedWhy::Refused("declined".into()),
                     reply: Reply::Kept,
                 };
                 Sent { reply: Some(b"declined".to_vec()), data: json!("declined"), ..Sent::of(outcome) }
             }
-            Some(Word::Unclear) | None => {
+            Some(UpstreamWord::Unclear) | None => {
                 let why = if word.is_some() { "502" } else { "no answer" };
                 // It was sent once and is not sent again by this sender; a child that runs on is another matter.
                 let sender_gone = !self.child && self.random.percent(50);
@@ -261,7 +261,7 @@ impl Upstream for SimulatedUpstream {
         let seen = found.filter(|done| done.at + lag <= self.clock.elapsed());
         // The answer may be old when it comes.
         self.clock.nap(self.random.millis(0, if self.fates.slow { 9_000 } else { 10 })).await;
-        if self.broken == Some(Broken::LyingProbe) && self.random.percent(70) {
+        if self.broken == Some(Sabotage::LyingProbe) && self.random.percent(70) {
             return ProbeAnswer::No;
         }
         match (unknown, seen) {

@@ -6,25 +6,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// One intended effect: a record, and its occurrence.
-pub type Place = (Digest, u32);
+pub type EffectPlace = (Digest, u32);
 
 #[derive(Debug, Clone, Default)]
-pub struct World(Arc<Mutex<Truth>>);
+pub struct SimulatedWorld(Arc<Mutex<Truth>>);
 
 #[derive(Debug, Default)]
 struct Truth {
-    done: BTreeMap<Place, Vec<Done>>,
+    done: BTreeMap<EffectPlace, Vec<Done>>,
     /// Idempotency keys that the upstream has seen: when first, and what it answered; `None` is a refusal.
     keys: HashMap<String, (Duration, Option<u64>)>,
     sent: Vec<(Option<String>, Duration)>,
     /// What was done, by what it was asked for with.
-    asked: Vec<(Place, Name)>,
+    asked: Vec<(EffectPlace, CallIdentity)>,
     serial: u64,
 }
 
 /// What a call asks for something with: each of these stands for one effect of its record.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Name {
+pub enum CallIdentity {
     Reason(String),
     /// The model's id for the call, and what it said.
     Call(u64),
@@ -45,9 +45,15 @@ pub struct HonouredKey {
     pub valid_for: Duration,
 }
 
-impl World {
+impl SimulatedWorld {
     /// Changes the world. The reply is the number of the change.
-    pub fn apply(&self, place: Place, key: Option<&HonouredKey>, names: &[Name], now: Duration) -> u64 {
+    pub fn apply(
+        &self,
+        place: EffectPlace,
+        key: Option<&HonouredKey>,
+        names: &[CallIdentity],
+        now: Duration,
+    ) -> u64 {
         let mut truth = self.truth();
         if let Some(honoured) = key
             && let Some((first, Some(reply))) = truth.keys.get(&honoured.key)
@@ -93,7 +99,7 @@ impl World {
     }
 
     /// Which effects of a record were done by what they were asked for with.
-    pub fn asked(&self) -> BTreeMap<(Digest, Name), BTreeSet<u32>> {
+    pub fn asked(&self) -> BTreeMap<(Digest, CallIdentity), BTreeSet<u32>> {
         let mut asked: BTreeMap<_, BTreeSet<u32>> = BTreeMap::new();
         for ((key, number), name) in &self.truth().asked {
             asked.entry((*key, name.clone())).or_default().insert(*number);
@@ -101,7 +107,7 @@ impl World {
         asked
     }
 
-    pub fn done(&self, place: Place) -> Vec<Done> {
+    pub fn done(&self, place: EffectPlace) -> Vec<Done> {
         self.truth().done.get(&place).cloned().unwrap_or_default()
     }
 
@@ -109,7 +115,7 @@ impl World {
         self.truth().done.iter().find(|((of, _), _)| *of == key).map(|(_, done)| done[0])
     }
 
-    pub fn places(&self) -> Vec<(Place, Vec<Done>)> {
+    pub fn places(&self) -> Vec<(EffectPlace, Vec<Done>)> {
         self.truth().done.iter().map(|(place, done)| (*place, done.clone())).collect()
     }
 

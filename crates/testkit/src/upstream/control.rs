@@ -1,34 +1,34 @@
 //! What the tests tell it: paths below `/__`, which no log mentions.
 
-use super::plan::Told;
-use super::reply::Reply;
-use super::request::Request;
-use super::state::State;
+use super::plan::PlanUpdate;
+use super::reply::UpstreamReply;
+use super::state::UpstreamState;
+use crate::http::request::Request;
 use serde_json::json;
 
 /// None if the request is for the world.
-pub fn answer(state: &State, request: &Request) -> Option<Reply> {
+pub fn answer(state: &UpstreamState, request: &Request) -> Option<UpstreamReply> {
     let path = request.head.path.strip_prefix("/__")?;
     Some(match path.split_once('/').unwrap_or((path, "")) {
         ("plan", "") if request.head.method == "POST" => tell(state, request),
         // How many faults have not been met: none, if a test did what it meant to.
-        ("plan", "") => Reply::json(200, &json!({"waiting": state.inner().plan.waiting()})),
+        ("plan", "") => UpstreamReply::json(200, &json!({"waiting": state.inner().plan.waiting()})),
         ("release", name) => {
             state.release(name);
-            Reply::json(200, &json!({}))
+            UpstreamReply::json(200, &json!({}))
         }
-        _ => Reply::json(404, &json!({})),
+        _ => UpstreamReply::json(404, &json!({})),
     })
 }
 
-fn tell(state: &State, request: &Request) -> Reply {
-    match serde_json::from_slice::<Told>(&request.body) {
+fn tell(state: &UpstreamState, request: &Request) -> UpstreamReply {
+    match serde_json::from_slice::<PlanUpdate>(&request.body) {
         Ok(told) => {
             let mut inner = state.inner();
             inner.honours = told.keys.unwrap_or(inner.honours);
             inner.plan.tell(told);
-            Reply::json(200, &json!({}))
+            UpstreamReply::json(200, &json!({}))
         }
-        Err(error) => Reply::json(400, &json!({"error": error.to_string()})),
+        Err(error) => UpstreamReply::json(400, &json!({"error": error.to_string()})),
     }
 }

@@ -6,13 +6,13 @@ use std::io::Write;
 use std::path::Path;
 
 #[derive(Debug)]
-pub struct Log {
+pub struct EventLog {
     file: File,
 }
 
-impl Log {
-    pub fn open(path: &Path) -> std::io::Result<Log> {
-        Ok(Log { file: OpenOptions::new().create(true).append(true).open(path)? })
+impl EventLog {
+    pub fn open(path: &Path) -> std::io::Result<EventLog> {
+        Ok(EventLog { file: OpenOptions::new().create(true).append(true).open(path)? })
     }
 
     pub fn say(&self, line: &Value) -> std::io::Result<()> {

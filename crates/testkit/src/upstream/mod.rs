@@ -11,18 +11,18 @@ mod keys;
 mod log;
 mod models;
 mod payments;
+mod performed;
 mod plain;
 mod plan;
 mod reply;
-mod request;
 mod respond;
 mod service;
 mod state;
 mod wire;
 
-use log::Log;
+use log::EventLog;
 use serde_json::json;
-use state::State;
+use state::UpstreamState;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
@@ -34,24 +34,24 @@ use std::sync::Arc;
 pub fn serve(listen: SocketAddr, log: &Path, mut ready: impl Write) -> std::io::Result<()> {
     let listener = TcpListener::bind(listen)?;
     let elsewhere = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let state = Arc::new(State::new(Log::open(log)?, elsewhere.local_addr()?));
+    let state = Arc::new(UpstreamState::new(EventLog::open(log)?, elsewhere.local_addr()?));
     let addresses = json!({"address": listener.local_addr()?, "elsewhere": elsewhere.local_addr()?});
     writeln!(ready, "{addresses}")?;
     ready.flush()?;
     let second = Arc::clone(&state);
-    std::thread::spawn(move || accept(&elsewhere, &second, Place::Elsewhere));
-    accept(&listener, &state, Place::Here);
+    std::thread::spawn(move || accept(&elsewhere, &second, Entrypoint::Elsewhere));
+    accept(&listener, &state, Entrypoint::Here);
     Ok(())
 }
 
 /// Which of the two listeners a connection came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Entrypoint {
     Here,
     Elsewhere,
 }
 
-fn accept(listener: &TcpListener, state: &Arc<State>, place: Place) {
+fn accept(listener: &TcpListener, state: &Arc<UpstreamState>, place: Entrypoint) {
     for stream in listener.incoming().flatten() {
         let state = Arc::clone(state);
         // A peer that goes away in the middle is the normal case here.

@@ -1,9 +1,9 @@
 //! Payments, in the shape of Stripe's first API: forms in, objects out.
 
-use super::reply::Reply;
-use super::request::{Request, pairs};
-use super::service::{Change, Performed, refused};
+use super::performed::{Performed, WorldChange, refused};
+use super::reply::UpstreamReply;
 use super::state::Inner;
+use crate::http::request::{Request, pairs};
 use serde_json::{Value, json};
 
 /// What can be made, as paths and as objects call it, and how its ids begin.
@@ -27,7 +27,9 @@ pub fn answer(method: &str, path: &str, request: &Request, number: u64, world: &
         ("GET", id) => {
             let mut made = world.made.iter().filter(|(made, object)| made == kind && object["id"] == id);
             match made.next() {
-                Some((_, object)) => Performed { change: Change::Nothing, reply: Reply::json(200, object) },
+                Some((_, object)) => {
+                    Performed { change: WorldChange::Nothing, reply: UpstreamReply::json(200, object) }
+                }
                 None => refused(404, &format!("No such {kind}: '{id}'")),
             }
         }
@@ -52,8 +54,8 @@ fn create(kind: &'static str, prefix: &str, request: &Request, number: u64) -> P
         }
     }
     object["status"] = "succeeded".into();
-    let reply = Reply::json(200, &object).with("Request-Id", &format!("req_{number:012}"));
-    Performed { change: Change::Effect { kind, object }, reply }
+    let reply = UpstreamReply::json(200, &object).with("Request-Id", &format!("req_{number:012}"));
+    Performed { change: WorldChange::Effect { kind, object }, reply }
 }
 
 fn list(kind: &str, path: &str, request: &Request, world: &Inner) -> Performed {
@@ -62,5 +64,5 @@ fn list(kind: &str, path: &str, request: &Request, world: &Inner) -> Performed {
     let made = world.made.iter().rev().filter(|(made, _)| *made == kind).map(|(_, object)| object);
     let made = made.filter(|object| customer.is_none_or(|customer| object["customer"] == customer));
     let list = json!({"object": "list", "url": path, "has_more": false, "data": made.collect::<Vec<_>>()});
-    Performed { change: Change::Nothing, reply: Reply::json(200, &list) }
+    Performed { change: WorldChange::Nothing, reply: UpstreamReply::json(200, &list) }
 }

@@ -1,9 +1,9 @@
 //! Resources without any particular shape: JSON, forms, uploads, a queue, GraphQL.
 
-use super::reply::Reply;
-use super::request::Request;
-use super::service::{Change, Performed, refused};
+use super::performed::{Performed, WorldChange, refused};
+use super::reply::UpstreamReply;
 use super::state::Inner;
+use crate::http::request::Request;
 use serde_json::{Value, json};
 
 /// None if the path is nobody's.
@@ -25,18 +25,18 @@ pub fn answer(method: &str, path: &str, request: &Request, number: u64, world: &
 }
 
 fn unchanged(answer: &Value) -> Performed {
-    Performed { change: Change::Nothing, reply: Reply::json(200, answer) }
+    Performed { change: WorldChange::Nothing, reply: UpstreamReply::json(200, answer) }
 }
 
 fn changed(status: u16, kind: &'static str, request: &Request, number: u64) -> Performed {
     let id = format!("it_{number:012}");
     let object = json!({"id": id, "kind": kind, "path": request.head.path, "body_sha256": request.digest()});
     let reply = match status {
-        204 => Reply::whole(204, "application/json", Vec::new()),
-        201 => Reply::json(201, &object).with("Location", &format!("{}/{id}", request.head.path)),
-        status => Reply::json(status, &object),
+        204 => UpstreamReply::whole(204, "application/json", Vec::new()),
+        201 => UpstreamReply::json(201, &object).with("Location", &format!("{}/{id}", request.head.path)),
+        status => UpstreamReply::json(status, &object),
     };
-    Performed { change: Change::Effect { kind, object }, reply }
+    Performed { change: WorldChange::Effect { kind, object }, reply }
 }
 
 /// A query reads, a mutation changes; which it is stands in the first word of the document.
@@ -47,6 +47,6 @@ fn graphql(request: &Request, number: u64) -> Performed {
         return unchanged(&json!({"data": {"items": []}}));
     }
     let object = json!({"id": format!("gq_{number:012}"), "variables": body["variables"]});
-    let reply = Reply::json(200, &json!({"data": {"made": object}}));
-    Performed { change: Change::Effect { kind: "mutation", object }, reply }
+    let reply = UpstreamReply::json(200, &json!({"data": {"made": object}}));
+    Performed { change: WorldChange::Effect { kind: "mutation", object }, reply }
 }

@@ -1,6 +1,6 @@
 //! What goes wrong next, as told by `POST /__plan`.
 
-use super::request::Head;
+use crate::http::request::RequestHead;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -11,17 +11,17 @@ pub const CASE: &str = "x-case";
 /// test that cannot fail.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
-pub struct Told {
+pub struct PlanUpdate {
     /// Forgets the faults that are still waiting.
     pub clear: bool,
     /// Whether idempotency keys are honoured from now on.
-    pub keys: Option<Keys>,
-    pub next: Vec<Fault>,
+    pub keys: Option<KeySupport>,
+    pub next: Vec<PlannedFault>,
 }
 
 #[derive(Debug, Default, Deserialize, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub enum Keys {
+pub enum KeySupport {
     #[default]
     Ignore,
     Honour,
@@ -31,7 +31,7 @@ pub enum Keys {
 /// the order in which it happens.
 #[derive(Debug, Deserialize, Clone)]
 #[serde(deny_unknown_fields, default)]
-pub struct Fault {
+pub struct PlannedFault {
     pub method: Option<String>,
     /// The path begins so.
     pub path: String,
@@ -43,7 +43,7 @@ pub struct Fault {
     /// The connection is reset once so many bytes of the request were read; below zero, so many before its end. Only a
     /// request that was read as a whole has its effect.
     pub cut_request: Option<isize>,
-    pub effect: When,
+    pub effect: EffectMoment,
     /// Nothing is answered until this is released; never released, it is a black hole.
     pub hold: Option<String>,
     /// So long from the effect to the answer.
@@ -60,26 +60,26 @@ pub struct Fault {
     pub pad: usize,
     /// This instead of any answer: one byte for each character up to U+00FF.
     pub raw: Option<String>,
-    pub framing: Framing,
+    pub framing: ReplyFraming,
     pub stream: StreamFault,
 
     /// Only so many bytes of the response go out, or all but so many. 0: the reply is lost.
     pub cut_response: Option<isize>,
     /// How a connection ends that is cut.
-    pub how: How,
+    pub how: CutMode,
     /// What becomes of the connection after a whole answer.
     pub close: Close,
 }
 
-impl Default for Fault {
+impl Default for PlannedFault {
     fn default() -> Self {
-        Fault {
+        PlannedFault {
             method: None,
             path: String::new(),
             case: None,
             times: 1,
             cut_request: None,
-            effect: When::Now,
+            effect: EffectMoment::Now,
             hold: None,
             delay_ms: 0,
             interim: Vec::new(),
@@ -88,10 +88,10 @@ impl Default for Fault {
             headers: BTreeMap::new(),
             pad: 0,
             raw: None,
-            framing: Framing::Natural,
+            framing: ReplyFraming::Natural,
             stream: StreamFault::default(),
             cut_response: None,
-            how: How::Close,
+            how: CutMode::Close,
             close: Close::Kept,
         }
     }
@@ -105,7 +105,7 @@ pub fn byte_at(told: isize, whole: usize) -> usize {
 /// When the world changes.
 #[derive(Debug, Deserialize, Clone, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub enum When {
+pub enum EffectMoment {
     Now,
     /// Answered as if it had.
     Never,
@@ -117,7 +117,7 @@ pub enum When {
 
 #[derive(Debug, Deserialize, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum CutMode {
     Close,
     Reset,
     /// A stream ends in good order, but without its last events.
@@ -136,7 +136,7 @@ pub enum Close {
 /// How the end of a body is marked.
 #[derive(Debug, Deserialize, Clone, Copy, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub enum Framing {
+pub enum ReplyFraming {
     /// By length, and by chunks for a stream.
     Natural,
     Chunked,
@@ -158,12 +158,12 @@ pub struct StreamFault {
 
 /// The faults that still wait, first come first met.
 #[derive(Debug, Default)]
-pub struct Plan {
-    waiting: Vec<Fault>,
+pub struct FaultPlan {
+    waiting: Vec<PlannedFault>,
 }
 
-impl Plan {
-    pub fn tell(&mut self, told: Told) {
+impl FaultPlan {
+    pub fn tell(&mut self, told: PlanUpdate) {
         if told.clear {
             self.waiting.clear();
         }
@@ -174,10 +174,10 @@ impl Plan {
         self.waiting.len()
     }
 
-    pub fn next(&mut self, head: &Head) -> Option<Fault> {
+    pub fn next(&mut self, head: &RequestHead) -> Option<PlannedFault> {
         let is =
             |wanted: &Option<String>, found: Option<&str>| wanted.is_none() || wanted.as_deref() == found;
-        let met = |fault: &Fault| {
+        let met = |fault: &PlannedFault| {
             head.path.starts_with(&fault.path)
                 && is(&fault.method, Some(&head.method))
                 && is(&fault.case, head.header(CASE))

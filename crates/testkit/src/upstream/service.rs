@@ -1,33 +1,9 @@
 //! Which part of the world a request is for, and what it would change there.
 
-use super::reply::Reply;
-use super::request::Request;
+use super::performed::{Performed, refused};
 use super::state::Inner;
 use super::{models, payments, plain};
-use serde_json::{Value, json};
-
-/// What a request changes.
-#[derive(Debug, Clone)]
-pub enum Change {
-    Nothing,
-    Effect {
-        kind: &'static str,
-        object: Value,
-    },
-    /// A model was run, and has to be paid.
-    Generation {
-        api: &'static str,
-        id: String,
-        streamed: bool,
-    },
-}
-
-/// What is done and what is said, had nothing gone wrong.
-#[derive(Debug)]
-pub struct Performed {
-    pub change: Change,
-    pub reply: Reply,
-}
+use crate::http::request::Request;
 
 pub fn perform(request: &Request, number: u64, world: &Inner) -> Performed {
     let path = request.head.path.as_str();
@@ -41,9 +17,4 @@ pub fn perform(request: &Request, number: u64, world: &Inner) -> Performed {
             answered.unwrap_or_else(|| refused(404, "no such route"))
         }
     }
-}
-
-pub fn refused(status: u16, why: &str) -> Performed {
-    let error = json!({"error": {"type": "invalid_request_error", "message": why}});
-    Performed { change: Change::Nothing, reply: Reply::json(status, &error) }
 }

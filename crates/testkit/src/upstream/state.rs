@@ -1,9 +1,9 @@
 //! The world at this end: what was made, and what waits.
 
-use super::keys::Stored;
-use super::log::Log;
-use super::plan::{Keys, Plan};
-use super::service::Change;
+use super::log::EventLog;
+use super::performed::WorldChange;
+use super::plan::{FaultPlan, KeySupport};
+use super::reply::UpstreamReply;
 use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::net::{SocketAddr, TcpStream};
@@ -12,8 +12,8 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 #[derive(Debug)]
-pub struct State {
-    log: Log,
+pub struct UpstreamState {
+    log: EventLog,
     /// Where redirects point.
     pub elsewhere: SocketAddr,
     requests: AtomicU64,
@@ -21,10 +21,18 @@ pub struct State {
     released: Condvar,
 }
 
+/// The answer to a key.
+#[derive(Debug)]
+pub struct Stored {
+    pub digest: String,
+    /// None while the first request is at work.
+    pub reply: Option<UpstreamReply>,
+}
+
 #[derive(Debug, Default)]
 pub struct Inner {
-    pub plan: Plan,
-    pub honours: Keys,
+    pub plan: FaultPlan,
+    pub honours: KeySupport,
     pub keys: HashMap<String, Stored>,
     /// All that was made, by kind, oldest first.
     pub made: Vec<(&'static str, Value)>,
@@ -34,10 +42,10 @@ pub struct Inner {
 /// Often enough that nobody notices; what is waited for is another process.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-impl State {
-    pub fn new(log: Log, elsewhere: SocketAddr) -> Self {
+impl UpstreamState {
+    pub fn new(log: EventLog, elsewhere: SocketAddr) -> Self {
         let (requests, inner, released) = (AtomicU64::new(0), Mutex::default(), Condvar::new());
-        State { log, elsewhere, requests, inner, released }
+        UpstreamState { log, elsewhere, requests, inner, released }
     }
 
     pub fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -56,16 +64,16 @@ impl State {
     }
 
     /// The world changes. The log has it before anybody hears of it.
-    pub fn commit(&self, number: u64, change: &Change) -> std::io::Result<()> {
+    pub fn commit(&self, number: u64, change: &WorldChange) -> std::io::Result<()> {
         match change {
-            Change::Nothing => Ok(()),
-            Change::Effect { kind, object } => {
+            WorldChange::Nothing => Ok(()),
+            WorldChange::Effect { kind, object } => {
                 let mut inner = self.inner();
                 self.say(number, "effect", json!({"kind": kind, "object": object}))?;
                 inner.made.push((kind, object.clone()));
                 Ok(())
             }
-            Change::Generation { api, id, streamed } => {
+            WorldChange::Generation { api, id, streamed } => {
                 self.say(number, "generation", json!({"api": api, "id": id, "streamed": streamed}))
             }
         }

@@ -3,8 +3,8 @@
 
 use crate::scene::{Scene, say};
 use semel_ledger::failpoint;
-use semel_testkit::boundary::{Answered, Ask};
 use semel_testkit::history::{Saw, Standing};
+use semel_testkit::semel_process::{ProcessAnswer, RunCall};
 use semel_testkit::world;
 use std::os::unix::process::ExitStatusExt;
 
@@ -89,7 +89,7 @@ struct Case {
 
 impl Case {
     /// Strikes, recovers, and judges both. Returns the answer of the recovery.
-    fn run(self) -> Answered {
+    fn run(self) -> ProcessAnswer {
         let scene = Scene::new();
         let word = if self.action == Action::Abort { "abort" } else { "error" };
         let spec = match self.hit {
@@ -97,8 +97,8 @@ impl Case {
             hit => format!("{}={word}@{hit}", self.point),
         };
         let probe_quiet = (self.tier == Tier::Probed).then_some(QUIET);
-        let ask = Ask { key: "k", probe_quiet, wait: Some("5s"), json: true, ..Ask::default() };
-        let first = scene.call(&Ask { failpoints: Some(&spec), ..ask.clone() });
+        let ask = RunCall { key: "k", probe_quiet, wait: Some("5s"), json: true, ..RunCall::default() };
+        let first = scene.call(&RunCall { failpoints: Some(&spec), ..ask.clone() });
         let fired = format!("failpoint {}", self.point);
         assert!(first.stderr.contains(&fired), "{self:?}: it never struck: {first:?}");
         let before = scene.changes("k");
@@ -106,7 +106,7 @@ impl Case {
             Action::Abort => self.judge_death(&first, before),
             Action::Error => self.judge_error(&first, before),
         }
-        let standing = scene.boundary.standing(&ask).expect("semel starts");
+        let standing = scene.process.standing(&ask).expect("semel starts");
         let standing = standing.unwrap_or_else(|what| panic!("{self:?}: {what}"));
         if before == 1 {
             assert_ne!(standing, Standing::Free, "{self:?}: it happened, and the ledger would run it again");
@@ -118,14 +118,14 @@ impl Case {
         second
     }
 
-    fn judge_death(self, first: &Answered, changes: usize) {
+    fn judge_death(self, first: &ProcessAnswer, changes: usize) {
         assert_eq!(first.status.signal(), Some(6), "{self:?}: it did not die: {first:?}");
         let expected =
             usize::from(matches!(reached(self.point, self.hit), Reached::Effect | Reached::Settlement));
         assert_eq!(changes, expected, "{self:?}: {first:?}");
     }
 
-    fn judge_error(self, first: &Answered, changes: usize) {
+    fn judge_error(self, first: &ProcessAnswer, changes: usize) {
         match &first.saw {
             Saw::Success { .. } => assert_eq!(changes, 1, "{self:?}: success without a change"),
             Saw::Unavailable { .. } => {
@@ -143,7 +143,13 @@ impl Case {
         }
     }
 
-    fn judge_recovery(self, first: &Answered, second: &Answered, changes: (usize, usize), scene: &Scene) {
+    fn judge_recovery(
+        self,
+        first: &ProcessAnswer,
+        second: &ProcessAnswer,
+        changes: (usize, usize),
+        scene: &Scene,
+    ) {
         let reached = match (self.action, &first.saw) {
             (Action::Abort, _) => reached(self.point, self.hit),
             (Action::Error, Saw::Success { .. }) => Reached::Settlement,

@@ -15,10 +15,10 @@ use semel_ledger::place::Place;
 use semel_ledger::record::decode;
 use semel_ledger::sqlite::{OpenOptions, SqliteStore};
 use semel_ledger::store::{By, PAGE_ROWS_MAX, Store};
-use semel_testkit::boundary::{Ask, Boundary};
 use semel_testkit::history::{Saw, Standing};
 use semel_testkit::random::Random;
-use semel_testkit::world::Log;
+use semel_testkit::semel_process::{RunCall, SemelProcess};
+use semel_testkit::world::WorldLog;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -82,10 +82,10 @@ fn power_cuts(door: Door, cache: Cache) {
     std::thread::scope(|scope| {
         for _ in 0..WRITERS {
             scope.spawn(|| match (door, &served) {
-                (Door::Run, _) => writers.write(|key| call(&scene.boundary, key)),
+                (Door::Run, _) => writers.write(|key| call(&scene.process, key)),
                 (Door::Serve, Some(served)) => writers.write(|key| served.call(key)),
                 (Door::Mcp | Door::Serve, _) => {
-                    let mut line = Line::open(&scene.boundary);
+                    let mut line = Line::open(&scene.process);
                     writers.write(|key| line.call(key));
                 }
             });
@@ -98,7 +98,7 @@ fn power_cuts(door: Door, cache: Cache) {
             let acknowledged = writers.acknowledged();
             let log = scene.world.log().expect("the world's log can be read");
             let cut = drive.cut();
-            let copy = Boundary { state: cut.state(), ..scene.boundary.clone() };
+            let copy = SemelProcess { state: cut.state(), ..scene.process.clone() };
             tally.add(&judge(door, &copy, &scene, &acknowledged, &log, &mut random));
         }
     });
@@ -133,10 +133,10 @@ impl Tally {
 /// Everything that was known before the cut must be known after it.
 fn judge(
     door: Door,
-    copy: &Boundary,
+    copy: &SemelProcess,
     scene: &Scene,
     acknowledged: &BTreeMap<u64, Saw>,
-    log: &Log,
+    log: &WorldLog,
     random: &mut Random,
 ) -> Tally {
     let mut tally = Tally::default();
@@ -175,7 +175,7 @@ fn judge(
 }
 
 /// Opens the ledger as it is after a cut, and says what it knows of each order.
-fn known(copy: &Boundary) -> BTreeMap<String, Standing> {
+fn known(copy: &SemelProcess) -> BTreeMap<String, Standing> {
     let place = Place::at(copy.ledger());
     let options = OpenOptions { read_only: true, blocking: true, ..OpenOptions::at(place, At(0)) };
     let store = SqliteStore::open(options).expect("the ledger opens after the cut").store;
@@ -202,21 +202,21 @@ fn known(copy: &Boundary) -> BTreeMap<String, Standing> {
     }
 }
 
-fn call(boundary: &Boundary, key: &str) -> Saw {
-    boundary.call(&asked(key)).expect("semel starts").saw
+fn call(process: &SemelProcess, key: &str) -> Saw {
+    process.call(&asked(key)).expect("semel starts").saw
 }
 
 fn name(number: u64) -> String {
     format!("key-{number}")
 }
 
-fn asked(key: &str) -> Ask<'_> {
-    Ask {
+fn asked(key: &str) -> RunCall<'_> {
+    RunCall {
         key,
         json: true,
         wait: Some("0s"),
         touch: &["--delay-ms", "5", "--life-ms", "60000"],
-        ..Ask::default()
+        ..RunCall::default()
     }
 }
 
@@ -243,8 +243,8 @@ impl Writers {
 }
 
 /// A server behind semel that changes the world for each order.
-fn server(boundary: &Boundary) -> Vec<String> {
-    let [touch, world] = [&boundary.touch, &boundary.world].map(|path| path.display().to_string());
+fn server(process: &SemelProcess) -> Vec<String> {
+    let [touch, world] = [&process.touch, &process.world].map(|path| path.display().to_string());
     let options = ["--speak", "mcp", "--delay-ms", "5", "--life-ms", "60000"].map(str::to_owned);
     [touch, "--world".to_owned(), world].into_iter().chain(options).collect()
 }
@@ -257,9 +257,9 @@ struct Line {
 }
 
 impl Line {
-    fn open(boundary: &Boundary) -> Line {
-        let mut command = boundary.semel();
-        command.args(["mcp", "--name", "shop", "--"]).args(server(boundary)).stdin(Stdio::piped());
+    fn open(process: &SemelProcess) -> Line {
+        let mut command = process.semel();
+        command.args(["mcp", "--name", "shop", "--"]).args(server(process)).stdin(Stdio::piped());
         let mut child = command.stderr(Stdio::null()).spawn().expect("semel starts");
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let (input, output) = (input.expect("a pipe"), BufReader::new(output.expect("a pipe")));
@@ -301,9 +301,9 @@ struct Served {
 
 impl Served {
     fn start(scene: &Scene) -> Served {
-        let policy = format!("[mcp.shop]\ncommand = {}\n", json!(server(&scene.boundary)));
+        let policy = format!("[mcp.shop]\ncommand = {}\n", json!(server(&scene.process)));
         fs::write(scene.directory.path().join("semel.toml"), policy).expect("there is room");
-        let mut command = scene.boundary.semel();
+        let mut command = scene.process.semel();
         command.args(["--json", "serve", "--listen", "127.0.0.1:0"]).current_dir(scene.directory.path());
         command.env("SEMEL_SERVE_TOKEN", TOKEN).stderr(Stdio::null());
         let mut child = command.spawn().expect("semel starts");

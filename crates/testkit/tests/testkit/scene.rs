@@ -1,7 +1,7 @@
 //! What the tests of the real binary share: the programs, a place of their own, a world.
 
-use semel_testkit::boundary::{Answered, Ask, Boundary};
-use semel_testkit::world::World;
+use semel_testkit::semel_process::{ProcessAnswer, RunCall, SemelProcess};
+use semel_testkit::world::WorldProcess;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use tempfile::TempDir;
 
 /// A ledger and a world in a directory that goes with it.
 pub struct Scene {
-    pub world: World,
-    pub boundary: Boundary,
+    pub world: WorldProcess,
+    pub process: SemelProcess,
     pub directory: TempDir,
 }
 
@@ -25,19 +25,19 @@ impl Scene {
     }
 
     pub fn with_ledger_in(directory: TempDir, state: PathBuf) -> Scene {
-        let world = World::start(Path::new(env!("CARGO_BIN_EXE_semel-world")), directory.path());
+        let world = WorldProcess::start(Path::new(env!("CARGO_BIN_EXE_semel-world")), directory.path());
         let world = world.expect("the world starts");
-        let boundary = Boundary {
+        let process = SemelProcess {
             semel: semel().to_owned(),
             touch: PathBuf::from(env!("CARGO_BIN_EXE_semel-touch")),
             state,
             world: world.socket().to_owned(),
         };
-        Scene { world, boundary, directory }
+        Scene { world, process, directory }
     }
 
-    pub fn call(&self, ask: &Ask<'_>) -> Answered {
-        self.boundary.call(ask).expect("semel starts")
+    pub fn call(&self, ask: &RunCall<'_>) -> ProcessAnswer {
+        self.process.call(ask).expect("semel starts")
     }
 
     /// How often the world changed under a key.
@@ -154,9 +154,9 @@ impl Started {
         self.0.as_ref().expect("it has not been waited for").id()
     }
 
-    pub fn finish(mut self, json: bool) -> Answered {
+    pub fn finish(mut self, json: bool) -> ProcessAnswer {
         let child = self.0.take().expect("it has not been waited for");
-        Answered::of(child.wait_with_output().expect("it can be waited for"), json)
+        ProcessAnswer::of(child.wait_with_output().expect("it can be waited for"), json)
     }
 }
 

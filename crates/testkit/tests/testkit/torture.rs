@@ -6,9 +6,9 @@
 use crate::scene::{Scene, Started, children, now, number, say, signal, sleep};
 use rustix::process::Signal;
 use semel_ledger::failpoint;
-use semel_testkit::boundary::{Answered, Ask, Boundary};
-use semel_testkit::history::{Call, Check, Saw, Standing, Violation, judge};
+use semel_testkit::history::{CallRecord, HistoryCheck, Saw, Standing, Violation, judge};
 use semel_testkit::random::{Random, digest};
+use semel_testkit::semel_process::{ProcessAnswer, RunCall, SemelProcess};
 use semel_testkit::world::body;
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -61,7 +61,8 @@ fn two_thousand_kills_leave_no_second_change_and_no_hidden_one() {
 #[test]
 fn a_boundary_that_runs_doubts_again_is_caught() {
     let outcome = Torture::new(seed(), 80, Runner::ReExecutesDoubts).run();
-    let caught = outcome.violations.iter().filter(|violation| violation.check == Check::C1AtMostOnce).count();
+    let caught =
+        outcome.violations.iter().filter(|violation| violation.check == HistoryCheck::C1AtMostOnce).count();
     say(format_args!("canary, doubts run again: {caught} second changes caught in {}", outcome.counts));
     assert!(caught > 0, "the judge did not notice second changes: {:?}", outcome.violations);
 }
@@ -69,8 +70,11 @@ fn a_boundary_that_runs_doubts_again_is_caught() {
 #[test]
 fn a_world_that_lies_is_caught() {
     let outcome = Torture::new(seed(), 20, Runner::LyingWorld).run();
-    let caught =
-        outcome.violations.iter().filter(|violation| violation.check == Check::C2SuccessIsTrue).count();
+    let caught = outcome
+        .violations
+        .iter()
+        .filter(|violation| violation.check == HistoryCheck::C2SuccessIsTrue)
+        .count();
     say(format_args!("canary, lying world: {caught} false successes caught in {}", outcome.counts));
     assert!(caught > 0, "the judge did not notice false successes: {:?}", outcome.violations);
 }
@@ -87,9 +91,9 @@ fn kills_while_a_ledger_is_founded_leave_one_that_works() {
     for round in 0..ROUNDS {
         let key = format!("round-{round}");
         let state = scene.directory.path().join(format!("state-{round}"));
-        let boundary = Boundary { state, ..scene.boundary.clone() };
-        let ask = Ask { key: &key, json: true, wait: Some("5s"), ..Ask::default() };
-        let calls: Vec<Started> = (0..CALLERS).map(|_| Started::new(boundary.command(&ask))).collect();
+        let process = SemelProcess { state, ..scene.process.clone() };
+        let ask = RunCall { key: &key, json: true, wait: Some("5s"), ..RunCall::default() };
+        let calls: Vec<Started> = (0..CALLERS).map(|_| Started::new(process.command(&ask))).collect();
         let mut seen = Vec::new();
         for call in calls {
             sleep(Duration::from_micros(random.below(LONGEST_MICROS / CALLERS)));
@@ -98,7 +102,7 @@ fn kills_while_a_ledger_is_founded_leave_one_that_works() {
             }
             seen.push(call.finish(true).saw);
         }
-        seen.push(boundary.call(&ask).expect("semel starts").saw);
+        seen.push(process.call(&ask).expect("semel starts").saw);
         let last = seen.last().expect("one was just made");
         let log = scene.world.log().expect("the world's log can be read");
         let truth = log.get(&key).map(|happened| Saw::Success { body: body(&happened[0].id) });
@@ -111,7 +115,7 @@ fn kills_while_a_ledger_is_founded_leave_one_that_works() {
         }
         let successful = |saw: &&Saw| matches!(saw, Saw::Success { .. });
         assert!(seen.iter().filter(successful).all(|saw| Some(saw) == truth.as_ref()), "{}", context());
-        assert_eq!(damage(&boundary), Vec::<String>::new(), "{}", context());
+        assert_eq!(damage(&process), Vec::<String>::new(), "{}", context());
     }
     say(format_args!(
         "founding: {ROUNDS} ledgers, {kills} kills; {successes} applied, {doubts} in doubt; seed {seed}"
@@ -136,7 +140,7 @@ struct Torture {
     kills_wanted: u64,
     runner: Runner,
     keys: Mutex<Keys>,
-    history: Mutex<Vec<Call>>,
+    history: Mutex<Vec<CallRecord>>,
     /// Orders the beginnings and ends of calls.
     tick: AtomicU64,
     /// Mean time of a call that nobody killed, so that kills fall into its whole length on any machine.
@@ -300,18 +304,18 @@ impl Torture {
                 ends.iter().filter_map(|(key, last)| self.unfinished(key, last, log.contains_key(key))),
             );
         }
-        let damage = damage(&self.scene.boundary);
+        let damage = damage(&self.scene.process);
         Outcome { counts: self.count(&log, &standings), violations, damage }
     }
 
     /// Probed keys must end applied, opaque ones applied or in doubt.
-    fn unfinished(&self, key: &str, last: &Answered, happened: bool) -> Option<Violation> {
+    fn unfinished(&self, key: &str, last: &ProcessAnswer, happened: bool) -> Option<Violation> {
         let what = match &last.saw {
             Saw::Success { .. } if happened => return None,
             Saw::InDoubt if !is_probed(key) => return None,
             _ => format!("asked without kills it ends as {last:?}"),
         };
-        Some(Violation { check: Check::C4ChangeIsKnown, key: key.to_owned(), what })
+        Some(Violation { check: HistoryCheck::C4ChangeIsKnown, key: key.to_owned(), what })
     }
 
     /// One caller: asks, is killed, asks again.
@@ -352,7 +356,7 @@ impl Torture {
         let pause = random.chance(8).then(|| pause(random));
         // A pause that outlives this brings the deadline to pass while the owner lives, and its answer comes late.
         let timeout = pause.and(Some("400ms"));
-        let ask = Ask {
+        let ask = RunCall {
             json,
             wait: Some(wait),
             touch: &touch,
@@ -363,7 +367,7 @@ impl Torture {
         self.counts.calls.fetch_add(1, Ordering::Relaxed);
         let began = self.tick();
         let started = now();
-        let process = Started::new(self.scene.boundary.command(&ask));
+        let process = Started::new(self.scene.process.command(&ask));
         let kill = random.chance(80).then(|| {
             let kind = match random.below(10) {
                 0..5 => Kill::Wrapper,
@@ -414,7 +418,7 @@ impl Torture {
     fn re_execute(&self, key: &str) -> Saw {
         let moods = self.seed.to_string();
         let touch = self.touch(&moods);
-        let output = self.scene.boundary.bare(&Ask { touch: &touch, ..ask(key) }).output();
+        let output = self.scene.process.bare(&RunCall { touch: &touch, ..ask(key) }).output();
         let output = output.expect("semel-touch starts");
         match output.status.success() {
             true => Saw::Success { body: String::from_utf8_lossy(&output.stdout).into_owned() },
@@ -467,11 +471,11 @@ impl Torture {
     }
 
     fn remember(&self, key: &str, began: u64, saw: Saw) {
-        let call = Call { key: key.to_owned(), began, ended: self.tick(), saw };
+        let call = CallRecord { key: key.to_owned(), began, ended: self.tick(), saw };
         self.history.lock().unwrap_or_else(PoisonError::into_inner).push(call);
     }
 
-    fn history(&self) -> Vec<Call> {
+    fn history(&self) -> Vec<CallRecord> {
         self.history.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -489,7 +493,7 @@ impl Torture {
         let asked = self.for_all(&self.born(), |key| {
             let moods = self.seed.to_string();
             let touch = self.touch(&moods);
-            let standing = self.scene.boundary.standing(&Ask { touch: &touch, ..ask(key) });
+            let standing = self.scene.process.standing(&RunCall { touch: &touch, ..ask(key) });
             standing
                 .expect("semel starts")
                 .unwrap_or_else(|what| panic!("{key} cannot be asked about: {what}"))
@@ -498,17 +502,17 @@ impl Torture {
     }
 
     /// Nobody is killed any more. What was refused is asked for again, as an agent would.
-    fn ask_all_once_more(&self) -> Vec<(String, Answered)> {
+    fn ask_all_once_more(&self) -> Vec<(String, ProcessAnswer)> {
         const TRIES: usize = 20;
         self.for_all(&self.born(), |key| {
             let moods = self.seed.to_string();
             let touch = self.touch(&moods);
             // An attempt that was refused after its deadline leaves a doubt without an unproven sender. A probe's
             // "no" then counts after the time that any sender has, which is ten seconds.
-            let ask = Ask { json: true, wait: Some("20s"), touch: &touch, ..ask(key) };
+            let ask = RunCall { json: true, wait: Some("20s"), touch: &touch, ..ask(key) };
             for tries in 1.. {
                 let began = self.tick();
-                let last = self.scene.boundary.call(&ask).expect("semel starts");
+                let last = self.scene.process.call(&ask).expect("semel starts");
                 self.remember(key, began, last.saw.clone());
                 if !matches!(last.saw, Saw::NotApplied { .. }) || tries == TRIES {
                     return last;
@@ -534,7 +538,7 @@ impl Torture {
         results.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, log: &semel_testkit::world::Log, standings: &BTreeMap<String, Standing>) -> Counts {
+    fn count(&self, log: &semel_testkit::world::WorldLog, standings: &BTreeMap<String, Standing>) -> Counts {
         let history = self.history();
         let saw = |matching: fn(&Saw) -> bool| history.iter().filter(|call| matching(&call.saw)).count();
         let stands = |wanted| standings.values().filter(|standing| **standing == wanted).count();
@@ -579,8 +583,8 @@ fn is_probed(key: &str) -> bool {
     digest(key).is_multiple_of(2)
 }
 
-fn ask(key: &str) -> Ask<'_> {
-    Ask { key, probe_quiet: is_probed(key).then_some(QUIET), ..Ask::default() }
+fn ask(key: &str) -> RunCall<'_> {
+    RunCall { key, probe_quiet: is_probed(key).then_some(QUIET), ..RunCall::default() }
 }
 
 /// One crash point of the gate or the store, at one of its first hits.
@@ -611,9 +615,9 @@ fn is_running(process: u32) -> bool {
 }
 
 /// What `semel doctor --full` says about the ledger's integrity, unless all is well.
-fn damage(boundary: &Boundary) -> Vec<String> {
-    let mut doctor = Command::new(&boundary.semel);
-    doctor.args(["--json", "doctor", "--full"]).env("SEMEL_STATE_DIR", &boundary.state).current_dir("/");
+fn damage(process: &SemelProcess) -> Vec<String> {
+    let mut doctor = Command::new(&process.semel);
+    doctor.args(["--json", "doctor", "--full"]).env("SEMEL_STATE_DIR", &process.state).current_dir("/");
     let output = doctor.output().expect("semel starts");
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let items = document["items"].as_array().map_or(&[][..], Vec::as_slice);

@@ -2,16 +2,16 @@
 
 use crate::scene::{Mounted, Scene, Started, children, now, private_directory, say, signal, sleep, until};
 use rustix::process::Signal;
-use semel_testkit::boundary::{Answered, Ask};
 use semel_testkit::history::{Saw, Standing};
+use semel_testkit::semel_process::{ProcessAnswer, RunCall};
 use semel_testkit::world;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-fn asked(key: &str) -> Ask<'_> {
-    Ask { key, json: true, wait: Some("5s"), ..Ask::default() }
+fn asked(key: &str) -> RunCall<'_> {
+    RunCall { key, json: true, wait: Some("5s"), ..RunCall::default() }
 }
 
 /// A scene whose ledger lies on a small filesystem of its own.
@@ -42,7 +42,7 @@ fn body_of(scene: &Scene, key: &str) -> Saw {
     Saw::Success { body: world::body(&log[key][0].id) }
 }
 
-fn assert_nothing_ran(scene: &Scene, key: &str, answered: &Answered) {
+fn assert_nothing_ran(scene: &Scene, key: &str, answered: &ProcessAnswer) {
     assert!(matches!(answered.saw, Saw::Unavailable { .. }), "{answered:?}");
     assert_eq!((answered.code(), scene.changes(key)), (Some(125), 0), "{answered:?}");
 }
@@ -52,11 +52,11 @@ fn assert_nothing_ran(scene: &Scene, key: &str, answered: &Answered) {
 fn a_disk_that_is_full_at_the_claim_sends_nothing() {
     let (scene, _mounted) = scene_on_small_disk();
     let before = scene.call(&asked("before"));
-    fill(&scene.boundary.state);
+    fill(&scene.process.state);
     assert_nothing_ran(&scene, "k", &scene.call(&asked("k")));
     let replayed = scene.call(&asked("before"));
     assert_eq!((&replayed.saw, scene.changes("before")), (&before.saw, 1), "{replayed:?}");
-    make_room(&scene.boundary.state);
+    make_room(&scene.process.state);
     assert_eq!(scene.call(&asked("k")).saw, body_of(&scene, "k"));
     assert_eq!(scene.changes("k"), 1);
 }
@@ -65,9 +65,9 @@ fn a_disk_that_is_full_at_the_claim_sends_nothing() {
 #[ignore = "mounts filesystems: run it as root with --ignored"]
 fn a_disk_that_is_full_before_the_ledger_exists_sends_nothing() {
     let (scene, _mounted) = scene_on_small_disk();
-    fill(&scene.boundary.state);
+    fill(&scene.process.state);
     assert_nothing_ran(&scene, "k", &scene.call(&asked("k")));
-    make_room(&scene.boundary.state);
+    make_room(&scene.process.state);
     assert_eq!(scene.call(&asked("k")).saw, body_of(&scene, "k"));
 }
 
@@ -77,15 +77,15 @@ fn a_disk_that_is_full_at_the_settlement_leaves_a_doubt_and_loses_nothing() {
     let (scene, _mounted) = scene_on_small_disk();
     let before = scene.call(&asked("before"));
     // The command itself takes the room that its settlement needs.
-    let script = format!("{FILL} > {}/filler 2>/dev/null; exec \"$@\"", scene.boundary.state.display());
+    let script = format!("{FILL} > {}/filler 2>/dev/null; exec \"$@\"", scene.process.state.display());
     let call =
-        || Answered::of(scene.boundary.shell(&asked("k"), &script).output().expect("semel starts"), true);
+        || ProcessAnswer::of(scene.process.shell(&asked("k"), &script).output().expect("semel starts"), true);
     let first = call();
     assert_eq!((&first.saw, first.code(), scene.changes("k")), (&Saw::InDoubt, Some(121), 1), "{first:?}");
     // Even with the disk still full it is not taken for unseen.
     let held = call();
     assert_eq!((&held.saw, scene.changes("k")), (&Saw::InDoubt, 1), "{held:?}");
-    make_room(&scene.boundary.state);
+    make_room(&scene.process.state);
     let second = call();
     assert_eq!((&second.saw, second.code(), scene.changes("k")), (&Saw::InDoubt, Some(121), 1), "{second:?}");
     assert_eq!(scene.call(&asked("before")).saw, before.saw);
@@ -96,9 +96,9 @@ fn a_disk_that_is_full_at_the_settlement_leaves_a_doubt_and_loses_nothing() {
 fn a_disk_that_has_room_again_in_time_takes_the_settlement() {
     let (scene, _mounted) = scene_on_small_disk();
     scene.call(&asked("before"));
-    let filler = scene.boundary.state.join("filler");
-    let script = format!("{FILL} > {}/filler 2>/dev/null; exec \"$@\"", scene.boundary.state.display());
-    let started = Started::new(scene.boundary.shell(&asked("k"), &script));
+    let filler = scene.process.state.join("filler");
+    let script = format!("{FILL} > {}/filler 2>/dev/null; exec \"$@\"", scene.process.state.display());
+    let started = Started::new(scene.process.shell(&asked("k"), &script));
     until("the command has run", || scene.changes("k") == 1);
     sleep(Duration::from_millis(500));
     fs::remove_file(filler).expect("it was filled");
@@ -150,7 +150,7 @@ fn a_damaged_ledger_sends_nothing() {
         }),
     ];
     let scene = filled_ledger();
-    let ledger = scene.boundary.ledger();
+    let ledger = scene.process.ledger();
     fold(&ledger);
     let sound = fs::read(&ledger).expect("the ledger can be read");
     for (what, harm) in harms {
@@ -172,7 +172,7 @@ fn a_damaged_ledger_sends_nothing() {
 fn a_ledger_that_is_gone_holds_what_it_may_have_forgotten() {
     for emptied in [true, false] {
         let scene = filled_ledger();
-        let ledger = scene.boundary.ledger();
+        let ledger = scene.process.ledger();
         fold(&ledger);
         match emptied {
             true => replace(&ledger, &[]),
@@ -205,8 +205,8 @@ fn a_hundred_megabytes_of_output_fit_into_little_memory() {
     const OUTPUT: &str = "100000000";
     for json in [false, true] {
         let scene = Scene::new();
-        let ask = Ask { touch: &["--output-bytes", OUTPUT], json, ..asked("k") };
-        let mut command = scene.boundary.command(&ask);
+        let ask = RunCall { touch: &["--output-bytes", OUTPUT], json, ..asked("k") };
+        let mut command = scene.process.command(&ask);
         let passed = scene.directory.path().join("passed");
         command.stdout(fs::File::create(&passed).expect("there is room"));
         let started = Started::new(command);
@@ -226,11 +226,11 @@ fn a_hundred_megabytes_of_output_fit_into_little_memory() {
             let length = fs::metadata(&passed).expect("it was passed on").len();
             assert!(length > 100_000_000, "only {length} bytes were passed on");
         }
-        let replayed = scene.call(&Ask { json: true, ..ask });
+        let replayed = scene.call(&RunCall { json: true, ..ask });
         assert_eq!((replayed.code(), scene.changes("k")), (Some(0), 1), "{replayed:?}");
         let reason = replayed.object["reason"].as_str().unwrap_or_default();
         assert!(reason.contains("was not kept"), "{replayed:?}");
-        assert_eq!(scene.boundary.standing(&ask).expect("semel starts"), Ok(Standing::Applied));
+        assert_eq!(scene.process.standing(&ask).expect("semel starts"), Ok(Standing::Applied));
     }
 }
 
@@ -244,13 +244,13 @@ fn peak_kib(process: u32) -> Option<u64> {
 #[test]
 fn a_paused_owner_is_doubted_and_its_late_success_resolves_the_doubt() {
     let scene = Scene::new();
-    let ask = Ask { timeout: Some("1s"), touch: &["--linger-ms", "300"], ..asked("k") };
-    let owner = Started::new(scene.boundary.command(&ask));
+    let ask = RunCall { timeout: Some("1s"), touch: &["--linger-ms", "300"], ..asked("k") };
+    let owner = Started::new(scene.process.command(&ask));
     until("the world has changed", || scene.changes("k") == 1);
     assert!(signal(owner.id(), Signal::STOP), "the owner ended too early");
-    let early = scene.call(&Ask { wait: Some("0s"), ..ask.clone() });
+    let early = scene.call(&RunCall { wait: Some("0s"), ..ask.clone() });
     assert!(matches!(early.saw, Saw::InFlight | Saw::InDoubt), "{early:?}");
-    let late = scene.call(&Ask { wait: Some("5s"), ..ask.clone() });
+    let late = scene.call(&RunCall { wait: Some("5s"), ..ask.clone() });
     assert_eq!((&late.saw, late.code(), scene.changes("k")), (&Saw::InDoubt, Some(121), 1), "{late:?}");
     assert!(signal(owner.id(), Signal::CONT), "the owner is gone");
     let own = owner.finish(true);
@@ -263,14 +263,14 @@ fn a_paused_owner_is_doubted_and_its_late_success_resolves_the_doubt() {
 fn a_paused_owner_keeps_a_probe_from_believing_that_nothing_happened() {
     let scene = Scene::new();
     // It naps before it touches the world, so that the probe finds nothing while the command can still act.
-    let ask = Ask {
+    let ask = RunCall {
         timeout: Some("1s"),
         probe_quiet: Some("100ms"),
         touch: &["--nap-ms", "400"],
         wait: Some("2s"),
         ..asked("k")
     };
-    let owner = Started::new(scene.boundary.command(&ask));
+    let owner = Started::new(scene.process.command(&ask));
     until("the command has started", || !children(owner.id()).is_empty());
     let command = children(owner.id())[0];
     assert!(signal(owner.id(), Signal::STOP) && signal(command, Signal::STOP), "they ended too early");
@@ -289,21 +289,21 @@ fn a_paused_owner_keeps_a_probe_from_believing_that_nothing_happened() {
 #[test]
 fn a_refusal_that_comes_after_the_deadline_does_not_leave_a_lasting_doubt() {
     let scene = Scene::new();
-    let ask = Ask {
+    let ask = RunCall {
         timeout: Some("1s"),
         probe_quiet: Some("100ms"),
         touch: &["--mode", "refuse", "--nap-ms", "300"],
         ..asked("k")
     };
-    let owner = Started::new(scene.boundary.command(&ask));
+    let owner = Started::new(scene.process.command(&ask));
     until("the command has started", || !children(owner.id()).is_empty());
     assert!(signal(owner.id(), Signal::STOP), "the owner ended too early");
     sleep(Duration::from_millis(1_200));
-    let held = scene.call(&Ask { wait: Some("0s"), ..ask.clone() });
+    let held = scene.call(&RunCall { wait: Some("0s"), ..ask.clone() });
     assert_eq!(held.saw, Saw::InDoubt, "{held:?}");
     assert!(signal(owner.id(), Signal::CONT), "the owner is gone");
     owner.finish(true);
-    let later = scene.call(&Ask { wait: Some("20s"), ..ask });
+    let later = scene.call(&RunCall { wait: Some("20s"), ..ask });
     assert_eq!((&later.saw, scene.changes("k")), (&Saw::NotApplied { attempt: Some(2) }, 0), "{later:?}");
 }
 
@@ -313,23 +313,23 @@ fn sigterm_reaches_the_command_and_its_end_is_settled() {
     let ask = asked("k");
     // It takes the signal as a reason to finish what it has begun.
     let script = "trap 'exec \"$@\"' TERM; echo ready > /dev/null; while :; do sleep 0.02; done";
-    let started = Started::new(scene.boundary.shell(&ask, script));
+    let started = Started::new(scene.process.shell(&ask, script));
     until("the command has started", || {
         children(started.id()).iter().any(|shell| !children(*shell).is_empty())
     });
     assert!(signal(started.id(), Signal::TERM), "it ended too early");
     let answered = started.finish(true);
     assert_eq!((&answered.saw, scene.changes("k")), (&body_of(&scene, "k"), 1), "{answered:?}");
-    let mut again = scene.boundary.shell(&ask, script);
-    let replayed = Answered::of(again.output().expect("semel starts"), true);
+    let mut again = scene.process.shell(&ask, script);
+    let replayed = ProcessAnswer::of(again.output().expect("semel starts"), true);
     assert_eq!((replayed.saw, scene.changes("k")), (answered.saw, 1));
 }
 
 #[test]
 fn a_command_that_dies_of_a_forwarded_sigterm_is_settled_as_a_doubt() {
     let scene = Scene::new();
-    let ask = Ask { touch: &["--linger-ms", "20000"], ..asked("k") };
-    let started = Started::new(scene.boundary.command(&ask));
+    let ask = RunCall { touch: &["--linger-ms", "20000"], ..asked("k") };
+    let started = Started::new(scene.process.command(&ask));
     until("the world has changed", || scene.changes("k") == 1);
     assert!(signal(started.id(), Signal::TERM), "it ended too early");
     let answered = started.finish(true);
@@ -342,11 +342,11 @@ fn a_command_that_dies_of_a_forwarded_sigterm_is_settled_as_a_doubt() {
 #[test]
 fn a_lost_answer_is_held_and_a_probe_finds_it() {
     let scene = Scene::new();
-    let ask = Ask { touch: &["--mode", "lose"], ..asked("k") };
+    let ask = RunCall { touch: &["--mode", "lose"], ..asked("k") };
     let lost = scene.call(&ask);
     assert_eq!((&lost.saw, lost.code(), scene.changes("k")), (&Saw::InDoubt, Some(121), 1), "{lost:?}");
     assert_eq!((scene.call(&ask).saw, scene.changes("k")), (Saw::InDoubt, 1));
-    let found = scene.call(&Ask { probe_quiet: Some("100ms"), ..ask });
+    let found = scene.call(&RunCall { probe_quiet: Some("100ms"), ..ask });
     assert_eq!((&found.saw, scene.changes("k")), (&body_of(&scene, "k"), 1), "{found:?}");
     assert_eq!(scene.world.count("k").expect("the world answers"), 1);
 }
@@ -354,7 +354,7 @@ fn a_lost_answer_is_held_and_a_probe_finds_it() {
 #[test]
 fn a_refusal_changes_nothing_and_may_be_tried_again() {
     let scene = Scene::new();
-    let refused = scene.call(&Ask { touch: &["--mode", "refuse"], ..asked("k") });
+    let refused = scene.call(&RunCall { touch: &["--mode", "refuse"], ..asked("k") });
     assert_eq!(
         (&refused.saw, refused.code()),
         (&Saw::NotApplied { attempt: Some(1) }, Some(3)),
@@ -367,9 +367,9 @@ fn a_refusal_changes_nothing_and_may_be_tried_again() {
 #[test]
 fn a_hundred_callers_of_one_key_make_one_change() {
     let scene = Scene::new();
-    let ask = Ask { wait: Some("60s"), touch: &["--delay-ms", "200"], ..asked("k") };
-    let callers: Vec<Started> = (0..100).map(|_| Started::new(scene.boundary.command(&ask))).collect();
-    let answers: Vec<Answered> = callers.into_iter().map(|caller| caller.finish(true)).collect();
+    let ask = RunCall { wait: Some("60s"), touch: &["--delay-ms", "200"], ..asked("k") };
+    let callers: Vec<Started> = (0..100).map(|_| Started::new(scene.process.command(&ask))).collect();
+    let answers: Vec<ProcessAnswer> = callers.into_iter().map(|caller| caller.finish(true)).collect();
     let truth = body_of(&scene, "k");
     assert!(answers.iter().all(|answered| answered.saw == truth), "{answers:?}");
     let ran = answers.iter().filter(|answered| answered.object["outcome"] == "ran").count();
@@ -380,9 +380,9 @@ fn a_hundred_callers_of_one_key_make_one_change() {
 fn a_reused_key_for_something_else_never_runs() {
     let scene = Scene::new();
     scene.call(&asked("k"));
-    let drifted = scene.call(&Ask { touch: &["--delay-ms", "1"], ..asked("k") });
+    let drifted = scene.call(&RunCall { touch: &["--delay-ms", "1"], ..asked("k") });
     assert_eq!((drifted.code(), scene.changes("k")), (Some(123), 1), "{drifted:?}");
-    let doubtful = Ask { touch: &["--mode", "lose"], ..asked("d") };
+    let doubtful = RunCall { touch: &["--mode", "lose"], ..asked("d") };
     assert_eq!(scene.call(&doubtful).saw, Saw::InDoubt);
     let drifted = scene.call(&asked("d"));
     assert_eq!((drifted.code(), scene.changes("d")), (Some(123), 1), "{drifted:?}");
@@ -393,7 +393,7 @@ fn a_young_ledger_without_its_wal_holds_what_it_may_have_forgotten() {
     let scene = Scene::new();
     scene.call(&asked("k"));
     for beside in ["ledger.db-wal", "ledger.db-shm"] {
-        fs::remove_file(scene.boundary.state.join(beside)).expect("it was there");
+        fs::remove_file(scene.process.state.join(beside)).expect("it was there");
     }
     let answered = scene.call(&asked("k"));
     assert_eq!((&answered.saw, scene.changes("k")), (&Saw::InDoubt, 1), "{answered:?}");

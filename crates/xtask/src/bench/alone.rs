@@ -1,10 +1,10 @@
 //! One caller at a time: what a guarded call costs beside the two flushes that nobody can save.
 
-use super::floor::{Appended, two_flushes};
-use super::house::{self, House, NamedBy};
+use super::baseline::{Appended, two_flushes};
+use super::house::{self, House, KeySource};
 use super::load::drive;
 use super::measure::{Times, now};
-use super::report::{Line, figure};
+use super::report::{ReportLine, figure};
 use super::{CALLERS, Effort};
 use crate::project::{self, Result};
 use std::path::Path;
@@ -15,7 +15,7 @@ use tokio::runtime::Runtime;
 /// Calls and flushes take turns in blocks of this many, so that both see the same machine.
 const BLOCK: u64 = 50;
 
-pub fn run(effort: Effort) -> Result<Vec<Line>> {
+pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
     let ledger = directory.path().join("ledger.db");
     let house = Arc::new(House::open(&ledger)?);
@@ -27,7 +27,7 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
     let blocks = effort.count(60) as u64;
     for n in 0..blocks * BLOCK {
         let started = now();
-        let intent = house.intent(NamedBy::Key, "alone", n);
+        let intent = house.intent(KeySource::Key, "alone", n);
         intents.add(started.elapsed());
         let started = now();
         let passed = runtime.block_on(house.fresh(&intent));
@@ -53,8 +53,8 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
     );
     let made_of_mark = format!("delivered mark p50 {} us, not flushed", figure(mark));
     Ok(vec![
-        Line::plain("p50 of a call / two fdatasyncs", pass / floor, "", made_of).at_most(1.5, 1.2),
-        Line::plain("the same with its delivered mark", (pass + mark) / floor, "", made_of_mark),
+        ReportLine::plain("p50 of a call / two fdatasyncs", pass / floor, "", made_of).at_most(1.5, 1.2),
+        ReportLine::plain("the same with its delivered mark", (pass + mark) / floor, "", made_of_mark),
     ])
 }
 
@@ -69,7 +69,7 @@ fn warm_up(runtime: &Runtime, house: &Arc<House>, ledger: &Path) -> Result<()> {
         let house = Arc::clone(house);
         drive(runtime, CALLERS, Duration::from_millis(100), move |n| {
             let (house, intent) =
-                (Arc::clone(&house), house.intent(NamedBy::Key, &format!("warm-{round}"), n));
+                (Arc::clone(&house), house.intent(KeySource::Key, &format!("warm-{round}"), n));
             async move {
                 house.fresh(&intent).await;
             }
@@ -77,7 +77,7 @@ fn warm_up(runtime: &Runtime, house: &Arc<House>, ledger: &Path) -> Result<()> {
     }
     // The writer's thread steps back once it has been lonely for a while.
     for n in 0..40 {
-        runtime.block_on(house.fresh(&house.intent(NamedBy::Key, "warm-alone", n)));
+        runtime.block_on(house.fresh(&house.intent(KeySource::Key, "warm-alone", n)));
     }
     Ok(())
 }

@@ -2,19 +2,18 @@
 //!
 //! A child says `ready`, waits for a line on its input, and ends by printing its result as one line of JSON.
 
-use super::{memory, processes, slow_disk, upstream};
 use crate::project::Result;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 
 pub const COMMAND: &str = "bench-child";
 
 const READY: &str = "ready";
 
 #[derive(Debug)]
-pub struct Child {
+pub struct BenchChild {
     command: Command,
 }
 
@@ -25,12 +24,12 @@ pub struct Started {
     output: BufReader<std::process::ChildStdout>,
 }
 
-impl Child {
-    pub fn new(part: &str, directory: &Path, words: &[&str]) -> Result<Child> {
+impl BenchChild {
+    pub fn new(part: &str, directory: &Path, words: &[&str]) -> Result<BenchChild> {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg(COMMAND).arg(part).arg(directory).args(words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        Ok(Child { command })
+        Ok(BenchChild { command })
     }
 
     pub fn command(&mut self) -> &mut Command {
@@ -75,25 +74,6 @@ impl Started {
 
 pub fn number(found: &Value, name: &str) -> f64 {
     found[name].as_f64().unwrap_or(f64::NAN)
-}
-
-/// The child's side.
-pub fn run(words: &[&str]) -> Result<ExitCode> {
-    let [part, directory, rest @ ..] = words else { return Err("a part and a directory are needed".into()) };
-    let directory = Path::new(directory);
-    let result = match *part {
-        "slow-disk" => {
-            wait_for_begin()?;
-            slow_disk::in_child(directory, rest)
-        }
-        "processes" => processes::in_child(directory, rest),
-        upstream::PART => upstream::in_child(),
-        "idle" => memory::idle_in_child(directory),
-        "waiters" => memory::waiters_in_child(directory, rest),
-        other => Err(format!("there is no part `{other}`").into()),
-    }?;
-    println!("{result}");
-    Ok(ExitCode::SUCCESS)
 }
 
 /// Everything is set up: tells the parent so, and waits for its word.

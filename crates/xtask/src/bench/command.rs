@@ -2,7 +2,7 @@
 
 use super::Effort;
 use super::measure::{Times, time};
-use super::report::{Line, figure};
+use super::report::{ReportLine, figure};
 use crate::project::{self, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 const RUNS: usize = 300;
 const RUNS_QUICK: usize = 200;
 
-pub fn run(effort: Effort) -> Result<Vec<Line>> {
+pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
     let semel = installed(&release_binary()?, directory.path())?;
     let runs = if effort.quick { RUNS_QUICK } else { RUNS };
@@ -33,7 +33,8 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
             figure(floor)
         )
     };
-    let line = |what: &str, times: &mut Times| Line::plain(what, times.median() / floor, "", made_of(times));
+    let line =
+        |what: &str, times: &mut Times| ReportLine::plain(what, times.median() / floor, "", made_of(times));
     Ok(vec![
         line("semel run -- true, fresh / flock", &mut fresh).at_most(2.8, 2.2),
         line("semel run -- true, replayed / flock", &mut replayed).at_most(1.8, 1.3),

@@ -2,7 +2,7 @@
 //! the reply that stands in it, under keys of their own, inserted in the order and into the trees that the gate would
 //! have used. The journal is left short: it is only ever appended to, and no call reads it.
 
-use super::house::{House, NamedBy, TENANT, caller_key};
+use super::house::{House, KeySource, TENANT, caller_key};
 use super::measure::now;
 use crate::project::Result;
 use rusqlite::Connection;
@@ -30,7 +30,7 @@ impl Filled {
     /// A new ledger with its first effect.
     pub fn found(file: &Path, runtime: &Runtime) -> Result<Filled> {
         let house = House::open(file)?;
-        let intent = house.intent(NamedBy::Key, Self::SERIES, 0);
+        let intent = house.intent(KeySource::Key, Self::SERIES, 0);
         let passed = runtime.block_on(house.fresh(&intent));
         runtime.block_on(house.gate.delivered(&passed.delivery.expect("a success can be delivered")))?;
         let secret = house.gate.ledger.secret().clone();
@@ -58,7 +58,7 @@ impl Filled {
         connection.execute_batch(
             "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-1500000;",
         )?;
-        let effect = Template::read(&connection, "effect", "id = 1")?;
+        let effect = RowTemplate::read(&connection, "effect", "id = 1")?;
         let first: Vec<u8> = effect.value("effect")?;
         let first = u128::from_be_bytes(first.try_into().map_err(|_| "an effect id has 16 bytes")?);
         while self.effects < effects {
@@ -94,20 +94,20 @@ fn keys(secret: &Secret, n: u64) -> (Digest, Digest) {
 
 /// One row, whatever its columns are, to be inserted again with some of them changed.
 #[derive(Debug)]
-struct Template {
+struct RowTemplate {
     columns: Vec<String>,
     values: Vec<Value>,
     insert: String,
 }
 
-impl Template {
-    fn read(connection: &Connection, table: &str, condition: &str) -> Result<Template> {
+impl RowTemplate {
+    fn read(connection: &Connection, table: &str, condition: &str) -> Result<RowTemplate> {
         let mut query = connection.prepare(&format!("SELECT * FROM {table} WHERE {condition}"))?;
         let columns: Vec<String> = query.column_names().map(str::to_owned).collect();
         let values = query.query_row([], |row| (0..columns.len()).map(|column| row.get(column)).collect())?;
         let places = vec!["?"; columns.len()].join(", ");
         let insert = format!("INSERT INTO {table}({}) VALUES({places})", columns.join(", "));
-        Ok(Template { columns, values, insert })
+        Ok(RowTemplate { columns, values, insert })
     }
 
     fn value(&self, column: &str) -> Result<Vec<u8>> {

@@ -31,7 +31,7 @@ pub const REPLY_BYTES: usize = 200;
 
 /// What a call brings along to be recognised by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NamedBy {
+pub enum KeySource {
     /// A key of its own, as the clients of all peers send one.
     Key,
     /// Its arguments alone; semel then also looks for rewordings among what is open.
@@ -40,13 +40,13 @@ pub enum NamedBy {
 
 #[derive(Debug)]
 pub struct House {
-    pub gate: Gate<SqliteStore, FileHolders, OsEntropy, RuntimeClock>,
+    pub gate: Gate<SqliteStore, FileHolders, OsEntropy, BenchClock>,
     rule: Arc<Rule>,
 }
 
 impl House {
     pub fn open(ledger: &Path) -> Result<House> {
-        let clock = RuntimeClock(SystemClock::start());
+        let clock = BenchClock(SystemClock::start());
         let options = OpenOptions::at(Place::at(ledger), clock.now());
         let OpenedStore { store, secret, .. } = SqliteStore::open(options)?;
         let holders = FileHolders::in_directory(store.place().owners());
@@ -61,10 +61,10 @@ impl House {
     }
 
     /// The intent of call `n` of a series. Another `n` or another series is another intent.
-    pub fn intent(&self, named_by: NamedBy, series: &str, n: u64) -> Intent {
+    pub fn intent(&self, named_by: KeySource, series: &str, n: u64) -> Intent {
         let (arguments, key) = match named_by {
-            NamedBy::Key => (arguments(0), Some(caller_key(series, n))),
-            NamedBy::Arguments => (arguments(n), None),
+            KeySource::Key => (arguments(0), Some(caller_key(series, n))),
+            KeySource::Arguments => (arguments(n), None),
         };
         let key = key.map(|key| IdempotencyKey::parse(&key).expect("visible ASCII"));
         let ask = Ask {
@@ -129,9 +129,9 @@ pub fn runtime() -> Result<Runtime> {
 
 /// The machine's clocks, with a sleep that leaves the thread to others.
 #[derive(Debug)]
-pub struct RuntimeClock(SystemClock);
+pub struct BenchClock(SystemClock);
 
-impl Clock for RuntimeClock {
+impl Clock for BenchClock {
     fn now(&self) -> At {
         self.0.now()
     }

@@ -1,12 +1,12 @@
 //! `semel serve` as a reverse proxy before an API that does nothing, beside nginx before the same.
 
-use super::floor::{Appended, two_flushes};
-use super::load::Load;
+use super::baseline::{Appended, two_flushes};
+use super::load::LoadResult;
 use super::measure::{self, Times};
 use super::nginx::Nginx;
-use super::report::{Line, figure};
-use super::served::{Served, TOKEN};
-use super::upstream::Upstream;
+use super::report::{ReportLine, figure};
+use super::served::{BenchServer, TOKEN};
+use super::upstream::BenchUpstream;
 use super::wire::{self, drive, request};
 use super::{CALLERS, Effort};
 use crate::project::{self, Result};
@@ -20,15 +20,15 @@ const BODY: &str =
 
 const KIND: &str = "Content-Type: application/json\r\n";
 
-pub fn run(effort: Effort) -> Result<Vec<Line>> {
-    let stage = Stage::build()?;
+pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
+    let stage = HttpStage::build()?;
     let alone = stage.turn(1, effort)?;
     let crowd = stage.turn(CALLERS, effort)?;
     let mut lines = Vec::new();
     for (turn, connections) in [(&alone, 1), (&crowd, CALLERS)] {
         let beside = |what: &str, ours: &Measured, theirs: &Measured| {
             let ratio = ours.load.per_second() / theirs.load.per_second();
-            Line::plain(
+            ReportLine::plain(
                 format!("{what} / nginx, {connections} connections"),
                 ratio,
                 "",
@@ -48,8 +48,8 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
 /// Fresh calls and replays a second, over many connections.
 pub fn rates(
     runtime: &Runtime,
-    upstream: &Upstream,
-    semel: &Served,
+    upstream: &BenchUpstream,
+    semel: &BenchServer,
     series: &str,
     span: Duration,
 ) -> Result<(f64, f64)> {
@@ -68,7 +68,7 @@ fn guarded(series: &str, keys: u64) -> impl Fn(u64) -> Vec<u8> + Send + Sync + '
 }
 
 /// What a fresh call alone takes more than a call without any proxy, beside two flushes and what nginx adds.
-fn added(mut turn: Turn, stage: &Stage) -> Result<Line> {
+fn added(mut turn: HttpTurn, stage: &HttpStage) -> Result<ReportLine> {
     let mut file = Appended::create(stage.directory.path())?;
     let mut flushes = Times::default();
     for _ in 0..400 {
@@ -86,7 +86,7 @@ fn added(mut turn: Turn, stage: &Stage) -> Result<Line> {
         figure(flushed)
     );
     let what = "fresh guarded POST alone: added p50 / (two flushes + what nginx adds)";
-    Ok(Line::plain(what, ours / (flushed + theirs), "", made_of).at_most(1.3, 1.0))
+    Ok(ReportLine::plain(what, ours / (flushed + theirs), "", made_of).at_most(1.3, 1.0))
 }
 
 fn made_of(ours: &Measured, theirs: &Measured) -> String {
@@ -104,23 +104,23 @@ fn made_of(ours: &Measured, theirs: &Measured) -> String {
 }
 
 #[derive(Debug)]
-pub struct Stage {
+pub struct HttpStage {
     pub runtime: Runtime,
-    pub upstream: Upstream,
+    pub upstream: BenchUpstream,
     nginx: Nginx,
-    pub semel: Served,
+    pub semel: BenchServer,
     directory: tempfile::TempDir,
 }
 
 /// A load, and the processor time that the proxy took for it.
 #[derive(Debug)]
 struct Measured {
-    load: Load,
+    load: LoadResult,
     cpu: f64,
 }
 
 #[derive(Debug)]
-struct Turn {
+struct HttpTurn {
     direct: Measured,
     nginx_get: Measured,
     nginx_post: Measured,
@@ -129,13 +129,13 @@ struct Turn {
     replayed: Measured,
 }
 
-impl Stage {
-    fn build() -> Result<Stage> {
-        let upstream = Upstream::start()?;
-        let stage = Stage {
+impl HttpStage {
+    fn build() -> Result<HttpStage> {
+        let upstream = BenchUpstream::start()?;
+        let stage = HttpStage {
             runtime: wire::runtime()?,
             nginx: Nginx::before(upstream.address)?,
-            semel: Served::before(upstream.address, "")?,
+            semel: BenchServer::before(upstream.address, "")?,
             upstream,
             directory: tempfile::tempdir_in(project::scratch()?)?,
         };
@@ -145,7 +145,7 @@ impl Stage {
         Ok(stage)
     }
 
-    fn turn(&self, connections: usize, effort: Effort) -> Result<Turn> {
+    fn turn(&self, connections: usize, effort: Effort) -> Result<HttpTurn> {
         let span = effort.span();
         let series = format!("{:x}", measure::own_seconds().to_bits() ^ u64::from(std::process::id()));
         let get = |path: &'static str, headers: &'static str| move |_| request("GET", path, headers, "");
@@ -172,7 +172,7 @@ impl Stage {
             self.measure(self.semel.address, connections, span, &semel, guarded(&series, known))?;
         let repeated = self.upstream.count(&self.runtime)? - before - posted;
         expect(repeated == 0, || format!("{repeated} replays were made again"))?;
-        Ok(Turn { direct, nginx_get, nginx_post, passed, fresh, replayed })
+        Ok(HttpTurn { direct, nginx_get, nginx_post, passed, fresh, replayed })
     }
 
     fn measure(

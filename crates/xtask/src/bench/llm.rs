@@ -1,12 +1,12 @@
 //! `semel serve` before a model that answers at once: what it adds to the first token, how soon a twin gets what is
 //! there, and what an open stream costs.
 
-use super::load::Load;
+use super::load::LoadResult;
 use super::measure::{self, Times};
-use super::report::{Line, figure};
-use super::served::{Served, TOKEN};
-use super::upstream::{HELD, STREAM_HEAD, Upstream, event, stream_end, whole};
-use super::wire::{self, Wire, drive, request};
+use super::report::{ReportLine, figure};
+use super::served::{BenchServer, TOKEN};
+use super::upstream::{BenchUpstream, HELD, STREAM_HEAD, event, stream_end, whole};
+use super::wire::{self, BenchConnection, drive, request};
 use super::{CALLERS, Effort};
 use crate::project::Result;
 use serde_json::json;
@@ -31,10 +31,10 @@ pub const GUARDED: &str = "/p/bench/v1/chat/completions";
 
 const KIND: &str = "Content-Type: application/json\r\nAuthorization: Bearer sk-bench\r\n";
 
-pub fn run(effort: Effort) -> Result<Vec<Line>> {
+pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
     let runtime = wire::runtime()?;
-    let upstream = Upstream::start()?;
-    let semel = Served::before(upstream.address, SPEAKS)?;
+    let upstream = BenchUpstream::start()?;
+    let semel = BenchServer::before(upstream.address, SPEAKS)?;
     let mut lines = vec![throughput(&runtime, &upstream, &semel, effort)?];
     lines.push(first_token(&runtime, &upstream, &semel, effort)?);
     lines.extend(joined(&runtime, effort)?);
@@ -58,11 +58,16 @@ pub fn whole_answers(
     path: &'static str,
     first: u64,
     span: Duration,
-) -> Result<Load> {
+) -> Result<LoadResult> {
     drive(runtime, to, CALLERS, span, move |n| prompt(path, first + n, ""))
 }
 
-fn throughput(runtime: &Runtime, upstream: &Upstream, semel: &Served, effort: Effort) -> Result<Line> {
+fn throughput(
+    runtime: &Runtime,
+    upstream: &BenchUpstream,
+    semel: &BenchServer,
+    effort: Effort,
+) -> Result<ReportLine> {
     whole_answers(runtime, semel.address, GUARDED, 0, Duration::from_millis(300))?;
     let direct = whole_answers(runtime, upstream.address, DIRECT, 0, effort.span())?;
     let before = measure::seconds_of(&[semel.process()]);
@@ -77,13 +82,19 @@ fn throughput(runtime: &Runtime, upstream: &Upstream, semel: &Served, effort: Ef
         figure(direct.per_second())
     );
     let ratio = ours.per_second() / direct.per_second();
-    Ok(Line::plain(format!("whole answers / direct, {CALLERS} connections"), ratio, "", made_of))
+    Ok(ReportLine::plain(format!("whole answers / direct, {CALLERS} connections"), ratio, "", made_of))
 }
 
-fn first_token(runtime: &Runtime, upstream: &Upstream, semel: &Served, effort: Effort) -> Result<Line> {
+fn first_token(
+    runtime: &Runtime,
+    upstream: &BenchUpstream,
+    semel: &BenchServer,
+    effort: Effort,
+) -> Result<ReportLine> {
     let (mut direct, mut ours) = (Times::default(), Times::default());
     runtime.block_on(async {
-        let mut wires = [Wire::to(upstream.address).await?, Wire::to(semel.address).await?];
+        let mut wires =
+            [BenchConnection::to(upstream.address).await?, BenchConnection::to(semel.address).await?];
         for n in 0..effort.count(REQUESTS) as u64 {
             for (wire, (path, times)) in wires.iter_mut().zip([(DIRECT, &mut direct), (GUARDED, &mut ours)]) {
                 let asked = prompt(path, (1 << 41) + n, ",\"stream\":true");
@@ -103,18 +114,19 @@ fn first_token(runtime: &Runtime, upstream: &Upstream, semel: &Served, effort: E
         figure(ours.micros(0.99)),
         figure(direct.median())
     );
-    Ok(Line::plain("first token: added p50", added, " ms", made_of).at_most(0.3, 0.15))
+    Ok(ReportLine::plain("first token: added p50", added, " ms", made_of).at_most(0.3, 0.15))
 }
 
 /// Two callers of one prompt, and a model that speaks when it is told to.
-fn joined(runtime: &Runtime, effort: Effort) -> Result<Vec<Line>> {
+fn joined(runtime: &Runtime, effort: Effort) -> Result<Vec<ReportLine>> {
     let listener = runtime.block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))?;
-    let semel = Served::before(listener.local_addr()?, SPEAKS)?;
+    let semel = BenchServer::before(listener.local_addr()?, SPEAKS)?;
     let (mut live, mut late) = (Times::default(), Times::default());
     runtime.block_on(async {
         for n in 0..effort.count(REQUESTS) as u64 {
             let asked = prompt(GUARDED, n, ",\"stream\":true");
-            let (mut one, mut two) = (Wire::to(semel.address).await?, Wire::to(semel.address).await?);
+            let (mut one, mut two) =
+                (BenchConnection::to(semel.address).await?, BenchConnection::to(semel.address).await?);
             one.send(&asked).await?;
             let mut model = begun(&listener).await?;
             one.until(b"\r\n\r\n").await?;
@@ -126,7 +138,7 @@ fn joined(runtime: &Runtime, effort: Effort) -> Result<Vec<Line>> {
             two.until(b"data: ").await?;
             live.add(there.elapsed());
             // It is there already when the third asks.
-            let mut three = Wire::to(semel.address).await?;
+            let mut three = BenchConnection::to(semel.address).await?;
             let asking = measure::now();
             three.send(&asked).await?;
             three.until(b"data: ").await?;
@@ -141,7 +153,7 @@ fn joined(runtime: &Runtime, effort: Effort) -> Result<Vec<Line>> {
     })?;
     let line = |what: &str, mut times: Times| {
         let made_of = format!("p99 {} ms", figure(times.micros(0.99) / 1e3));
-        Line::plain(what, times.median() / 1e3, " ms", made_of)
+        ReportLine::plain(what, times.median() / 1e3, " ms", made_of)
     };
     Ok(vec![
         line("joined stream: from the model's first byte to the twin's, p50", live).at_most(1.0, 0.2),
@@ -164,9 +176,9 @@ async fn begun(listener: &TcpListener) -> std::io::Result<TcpStream> {
 }
 
 /// What an open stream takes, of memory that is resident.
-fn open_streams(runtime: &Runtime) -> Result<Line> {
-    let upstream = Upstream::start()?;
-    let semel = Served::before(upstream.address, SPEAKS)?;
+fn open_streams(runtime: &Runtime) -> Result<ReportLine> {
+    let upstream = BenchUpstream::start()?;
+    let semel = BenchServer::before(upstream.address, SPEAKS)?;
     let resident = || measure::resident_of(semel.process()).ok_or("there is no such process");
     // The server keeps some of its places for telling that there is none.
     let streams = STREAMS.min(measure::open_files_max().saturating_sub(1_000) / 2 * 15 / 16);
@@ -174,7 +186,7 @@ fn open_streams(runtime: &Runtime) -> Result<Line> {
         runtime.block_on(async {
             let mut wires = Vec::with_capacity(to - from);
             for n in from..to {
-                let mut wire = Wire::to(semel.address).await?;
+                let mut wire = BenchConnection::to(semel.address).await?;
                 let more = format!(",\"user\":\"{HELD}\",\"stream\":true");
                 wire.send(&prompt(GUARDED, n as u64, &more)).await?;
                 wire.until(b"data: ").await?;
@@ -197,5 +209,5 @@ fn open_streams(runtime: &Runtime) -> Result<Line> {
         figure(before)
     );
     drop((first, half, rest));
-    Ok(Line::plain("memory of an open stream", each, " KB", made_of).at_most(20.0, 12.0))
+    Ok(ReportLine::plain("memory of an open stream", each, " KB", made_of).at_most(20.0, 12.0))
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 #[derive(Debug)]
-pub struct Load {
+pub struct LoadResult {
     pub calls: u64,
     pub took: Duration,
     /// Processor time that all calls took together, in seconds.
@@ -15,7 +15,7 @@ pub struct Load {
     pub times: Times,
 }
 
-impl Load {
+impl LoadResult {
     /// Microseconds of processor time a call.
     pub fn cpu_micros(&self) -> f64 {
         self.cpu * 1e6 / self.calls as f64
@@ -27,7 +27,7 @@ impl Load {
 }
 
 /// Calls `call` with 0, 1, 2, … from so many callers until the time is over.
-pub fn drive<C, F>(runtime: &Runtime, callers: usize, span: Duration, call: C) -> Load
+pub fn drive<C, F>(runtime: &Runtime, callers: usize, span: Duration, call: C) -> LoadResult
 where
     C: Fn(u64) -> F + Send + Sync + 'static,
     F: Future<Output = ()> + Send,
@@ -56,5 +56,5 @@ where
         }
     });
     let cpu = measure::own_seconds() - cpu_before;
-    Load { calls: next.load(Ordering::Relaxed), took: started.elapsed(), cpu, times }
+    LoadResult { calls: next.load(Ordering::Relaxed), took: started.elapsed(), cpu, times }
 }

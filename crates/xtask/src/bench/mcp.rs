@@ -3,7 +3,7 @@
 use super::Effort;
 use super::child::number;
 use super::command::release_binary;
-use super::report::{Line, figure};
+use super::report::{ReportLine, figure};
 use crate::peers;
 use crate::project::{self, Result};
 use serde_json::{Value, json};
@@ -22,21 +22,21 @@ const ROUNDS: usize = 3;
 /// The size of a large tool result.
 const MEGABYTES: usize = 50;
 
-pub fn run(effort: Effort) -> Result<Vec<Line>> {
+pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
-    let stage = Stage { semel: release_binary()?, python: peers::for_bench()?, directory };
+    let stage = McpStage { semel: release_binary()?, python: peers::for_bench()?, directory };
     let mut lines = beside_fastmcp(&stage, effort)?;
     lines.extend(memory(&stage, effort)?);
     Ok(lines)
 }
 
-struct Stage {
+struct McpStage {
     semel: PathBuf,
     python: PathBuf,
     directory: TempDir,
 }
 
-impl Stage {
+impl McpStage {
     fn python(&self, name: &str) -> Vec<PathBuf> {
         vec![self.python.clone(), project::root().join("crates/testkit/peers").join(name)]
     }
@@ -54,7 +54,7 @@ impl Stage {
     }
 }
 
-fn beside_fastmcp(stage: &Stage, effort: Effort) -> Result<Vec<Line>> {
+fn beside_fastmcp(stage: &McpStage, effort: Effort) -> Result<Vec<ReportLine>> {
     let proxy = [stage.python("fastmcp_proxy.py"), stage.python("echo.py")].concat();
     let ways = json!({"direct": stage.python("echo.py"), "proxy": proxy, "semel": stage.guarded()});
     let plan = json!({
@@ -81,16 +81,21 @@ fn beside_fastmcp(stage: &Stage, effort: Effort) -> Result<Vec<Line>> {
     let ((guarded, guarded_of), (read, read_of)) = (share("charge"), share("get"));
     let mixed = [("guarded stdio call", "charge_mixed"), ("read call", "get_mixed")].map(|(what, tool)| {
         let (value, made_of) = share(tool);
-        Line::plain(format!("{what}, each after one of another way: the same"), value, "", made_of)
+        ReportLine::plain(format!("{what}, each after one of another way: the same"), value, "", made_of)
     });
     let [direct, proxied, ours] = ["direct", "proxy", "semel"].map(|way| number(&found[way], "rate"));
     let rates = format!("{} of {} calls/s; FastMCP {}", figure(ours), figure(direct), figure(proxied));
     let mut lines = vec![
-        Line::plain("guarded stdio call: added p50 / what the FastMCP proxy adds", guarded, "", guarded_of)
-            .at_most(0.25, None),
-        Line::plain("read call: added p50 / what the FastMCP proxy adds", read, "", read_of)
+        ReportLine::plain(
+            "guarded stdio call: added p50 / what the FastMCP proxy adds",
+            guarded,
+            "",
+            guarded_of,
+        )
+        .at_most(0.25, None),
+        ReportLine::plain("read call: added p50 / what the FastMCP proxy adds", read, "", read_of)
             .at_most(0.05, None),
-        Line::plain("16 concurrent guarded calls / direct throughput", ours / direct, "", rates)
+        ReportLine::plain("16 concurrent guarded calls / direct throughput", ours / direct, "", rates)
             .at_least(0.6, None),
     ];
     lines.extend(mixed);
@@ -98,17 +103,17 @@ fn beside_fastmcp(stage: &Stage, effort: Effort) -> Result<Vec<Line>> {
 }
 
 /// Resident memory of the one process that is semel's own.
-fn memory(stage: &Stage, effort: Effort) -> Result<Vec<Line>> {
-    let mut session = Session::open(stage)?;
+fn memory(stage: &McpStage, effort: Effort) -> Result<Vec<ReportLine>> {
+    let mut session = McpSession::open(stage)?;
     for n in 0..effort.count(CALLS) {
         session.call("charge", json!({"k": format!("memory-{n}")}))?;
     }
     let resident = session.megabytes("VmRSS:")?;
-    let line =
-        Line::plain("memory", resident, " MB", "resident, after as many guarded calls").at_most(30.0, None);
+    let line = ReportLine::plain("memory", resident, " MB", "resident, after as many guarded calls")
+        .at_most(30.0, None);
     let mut lines = vec![line];
     for (what, tool) in [("read", "get_big"), ("guarded", "charge_big")] {
-        let mut session = Session::open(stage)?;
+        let mut session = McpSession::open(stage)?;
         let before = session.megabytes("VmHWM:")?;
         let length = session.call(tool, json!({"megabytes": MEGABYTES, "k": what}))?;
         let peak = session.megabytes("VmHWM:")?;
@@ -116,20 +121,20 @@ fn memory(stage: &Stage, effort: Effort) -> Result<Vec<Line>> {
         let made_of =
             format!("peak {} MB, {} MB before; {} MB passed", figure(peak), figure(before), figure(size));
         let name = format!("{MEGABYTES} MB tool result, {what}: peak memory of semel / size of the result");
-        lines.push(Line::plain(name, peak / size, "", made_of));
+        lines.push(ReportLine::plain(name, peak / size, "", made_of));
     }
     Ok(lines)
 }
 
 /// Bare pipes: whoever measures semel's memory needs its process id.
-struct Session {
+struct McpSession {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-impl Session {
-    fn open(stage: &Stage) -> Result<Session> {
+impl McpSession {
+    fn open(stage: &McpStage) -> Result<McpSession> {
         let words = stage.guarded();
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
@@ -137,7 +142,7 @@ impl Session {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let input = child.stdin.take().expect("its input was asked for");
         let output = BufReader::new(child.stdout.take().expect("its output was asked for"));
-        let mut session = Session { child, input, output };
+        let mut session = McpSession { child, input, output };
         let about = json!({"name": "bench", "version": "1"});
         let params = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": about});
         session.request("initialize", params)?;
@@ -166,7 +171,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for McpSession {
     fn drop(&mut self) {
         let _ended = self.child.kill();
         let _reaped = self.child.wait();

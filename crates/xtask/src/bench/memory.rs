@@ -1,10 +1,10 @@
 //! Resident memory of a gate that has nothing to do, and of one with ten thousand callers waiting for one effect.
 
 use super::Effort;
-use super::child::{self, Child};
-use super::house::{self, House, NamedBy, success};
+use super::child::{self, BenchChild};
+use super::house::{self, House, KeySource, success};
 use super::measure::{self, Machine};
-use super::report::{Line, figure};
+use super::report::{ReportLine, figure};
 use crate::project::{self, Result};
 use semel_core::answer::OutcomeWord;
 use semel_core::effect::Effect;
@@ -19,24 +19,29 @@ use tokio::sync::Notify;
 
 const WAITERS: usize = 10_000;
 
-pub fn run(_effort: Effort) -> Result<Vec<Line>> {
+pub fn run(_effort: Effort) -> Result<Vec<ReportLine>> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
-    let idle = Child::new("idle", directory.path(), &[])?.start()?.result()?;
-    let waiting = Child::new("waiters", directory.path(), &[&WAITERS.to_string()])?.start()?.result()?;
+    let idle = BenchChild::new("idle", directory.path(), &[])?.start()?.result()?;
+    let waiting = BenchChild::new("waiters", directory.path(), &[&WAITERS.to_string()])?.start()?.result()?;
     let cpu = child::number(&waiting, "cpu");
     let made_of = format!("{} core busy while they wait", figure(cpu));
     Ok(vec![
-        Line::plain("an idle gate", child::number(&idle, "resident_mb"), " MB", "").at_most(25.0, None),
-        Line::plain("10k waiters on one effect", child::number(&waiting, "resident_mb"), " MB", made_of)
-            .at_most(150.0, None),
-        Line::plain("10k waiters: released within", child::number(&waiting, "released_ms"), " ms", ""),
+        ReportLine::plain("an idle gate", child::number(&idle, "resident_mb"), " MB", "").at_most(25.0, None),
+        ReportLine::plain(
+            "10k waiters on one effect",
+            child::number(&waiting, "resident_mb"),
+            " MB",
+            made_of,
+        )
+        .at_most(150.0, None),
+        ReportLine::plain("10k waiters: released within", child::number(&waiting, "released_ms"), " ms", ""),
     ])
 }
 
 pub fn idle_in_child(directory: &Path) -> Result<Value> {
     let house = House::open(&directory.join("idle.db"))?;
     let runtime = house::runtime()?;
-    runtime.block_on(house.fresh(&house.intent(NamedBy::Key, "idle", 0)));
+    runtime.block_on(house.fresh(&house.intent(KeySource::Key, "idle", 0)));
     child::wait_for_begin()?;
     Ok(json!({"resident_mb": measure::resident()}))
 }
@@ -47,7 +52,7 @@ pub fn waiters_in_child(directory: &Path, words: &[&str]) -> Result<Value> {
     let runtime = house::runtime()?;
     child::wait_for_begin()?;
     let gates = Arc::new((Notify::new(), Notify::new()));
-    let intent = Arc::new(house.intent(NamedBy::Key, "waited-for", 0));
+    let intent = Arc::new(house.intent(KeySource::Key, "waited-for", 0));
     let holder = runtime.spawn({
         let (house, intent, gates) = (Arc::clone(&house), Arc::clone(&intent), Arc::clone(&gates));
         async move {

@@ -3,9 +3,9 @@
 //! A time says little without the machine that took it, so every figure is divided by a denominator measured beside
 //! it, in turns. Nothing asserts a time; `--gate` makes a missed goal an exit code.
 
+mod baseline;
 pub mod child;
 mod fill;
-mod floor;
 mod house;
 mod load;
 mod measure;
@@ -31,7 +31,7 @@ mod turns;
 
 use crate::project::{self, Result};
 use measure::Machine;
-use report::{Line, Reported};
+use report::{ReportLine, Reported};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl Effort {
 
 struct Bench {
     name: &'static str,
-    run: fn(Effort) -> Result<Vec<Line>>,
+    run: fn(Effort) -> Result<Vec<ReportLine>>,
     repetitions: usize,
 }
 
@@ -79,7 +79,7 @@ const BENCHES: [Bench; 11] = [
     Bench { name: "memory", run: memory::run, repetitions: 1 },
 ];
 
-struct Options {
+struct BenchOptions {
     effort: Effort,
     gate: bool,
     json: Option<String>,
@@ -113,8 +113,9 @@ fn again_in_release(words: &[&str]) -> Result<ExitCode> {
     Ok(ExitCode::from(code.unwrap_or(2)))
 }
 
-fn parse(words: &[&str]) -> Result<Options> {
-    let mut options = Options { effort: Effort { quick: false }, gate: false, json: None, names: Vec::new() };
+fn parse(words: &[&str]) -> Result<BenchOptions> {
+    let mut options =
+        BenchOptions { effort: Effort { quick: false }, gate: false, json: None, names: Vec::new() };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
@@ -130,7 +131,7 @@ fn parse(words: &[&str]) -> Result<Options> {
     Ok(options)
 }
 
-fn measure(options: &Options) -> Result<Vec<Reported>> {
+fn measure(options: &BenchOptions) -> Result<Vec<Reported>> {
     let mut lines = Vec::new();
     for bench in &BENCHES {
         if !options.names.is_empty() && !options.names.iter().any(|name| name == bench.name) {
@@ -147,11 +148,15 @@ fn measure(options: &Options) -> Result<Vec<Reported>> {
     Ok(lines)
 }
 
-fn once(name: &'static str, bench: fn(Effort) -> Result<Vec<Line>>, effort: Effort) -> Result<Vec<Reported>> {
+fn once(
+    name: &'static str,
+    bench: fn(Effort) -> Result<Vec<ReportLine>>,
+    effort: Effort,
+) -> Result<Vec<Reported>> {
     let before = Machine::look();
     let lines = bench(effort)?;
     let others = before.zip(Machine::look()).map(|(before, after)| after.others_since(&before));
-    let report = |line: Line| Reported { bench: name, values: vec![line.value], line, others };
+    let report = |line: ReportLine| Reported { bench: name, values: vec![line.value], line, others };
     Ok(lines.into_iter().map(report).collect())
 }
 
@@ -165,4 +170,23 @@ fn medians(runs: Vec<Vec<Reported>>) -> Vec<Reported> {
         Reported { values, ..same[(same.len() - 1) / 2].clone() }
     };
     (0..count).map(median).collect()
+}
+
+/// One part of a bench, in a process of its own.
+pub fn run_child(words: &[&str]) -> Result<ExitCode> {
+    let [part, directory, rest @ ..] = words else { return Err("a part and a directory are needed".into()) };
+    let directory = std::path::Path::new(directory);
+    let result = match *part {
+        "slow-disk" => {
+            child::wait_for_begin()?;
+            slow_disk::in_child(directory, rest)
+        }
+        "processes" => processes::in_child(directory, rest),
+        upstream::PART => upstream::in_child(),
+        "idle" => memory::idle_in_child(directory),
+        "waiters" => memory::waiters_in_child(directory, rest),
+        other => Err(format!("there is no part `{other}`").into()),
+    }?;
+    println!("{result}");
+    Ok(ExitCode::SUCCESS)
 }

@@ -1,10 +1,10 @@
 //! Several processes on one ledger: whether they share it fairly, and what sharing costs.
 
 use super::Effort;
-use super::child::{self, Child, Started};
-use super::house::{self, House, NamedBy};
+use super::child::{self, BenchChild, Started};
+use super::house::{self, House, KeySource};
 use super::load::drive;
-use super::report::{Line, figure};
+use super::report::{ReportLine, figure};
 use crate::project::{self, Result};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -14,23 +14,23 @@ use std::time::Duration;
 /// Callers in each process: enough for its batches to matter.
 const CALLERS_EACH: usize = 16;
 
-pub fn run(effort: Effort) -> Result<Vec<Line>> {
+pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
     let one = together(1, effort)?;
     let mut lines = Vec::new();
     for count in [2, 4] {
         let several = together(count, effort)?;
         let made_of = format!("{} calls/s together; {} alone", figure(several.total), figure(one.total));
         lines.extend([
-            Line::plain(format!("{count} processes / one"), several.total / one.total, "", made_of)
+            ReportLine::plain(format!("{count} processes / one"), several.total / one.total, "", made_of)
                 .at_least(0.5, None),
-            Line::plain(
+            ReportLine::plain(
                 format!("{count} processes: farthest from an equal share"),
                 several.uneven * 100.0,
                 " %",
                 several.shares,
             )
             .at_most(10.0, None),
-            Line::plain(
+            ReportLine::plain(
                 format!("{count} processes: worst call"),
                 several.worst_ms,
                 " ms",
@@ -52,7 +52,7 @@ struct Together {
 fn together(count: usize, effort: Effort) -> Result<Together> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
     let span = effort.span().as_millis().to_string();
-    let start = |n: usize| Child::new("processes", directory.path(), &[&n.to_string(), &span])?.start();
+    let start = |n: usize| BenchChild::new("processes", directory.path(), &[&n.to_string(), &span])?.start();
     let mut started = (0..count).map(start).collect::<Result<Vec<_>>>()?;
     started.iter_mut().try_for_each(Started::begin)?;
     let found = started.into_iter().map(Started::result).collect::<Result<Vec<_>>>()?;
@@ -75,10 +75,10 @@ pub fn in_child(directory: &Path, words: &[&str]) -> Result<Value> {
     let house = Arc::new(House::open(&directory.join("ledger.db"))?);
     let runtime = house::runtime()?;
     // Threads, connections and the owner's lock are there before the others begin.
-    runtime.block_on(house.fresh(&house.intent(NamedBy::Key, &series, u64::MAX)));
+    runtime.block_on(house.fresh(&house.intent(KeySource::Key, &series, u64::MAX)));
     child::wait_for_begin()?;
     let mut load = drive(&runtime, CALLERS_EACH, span, move |n| {
-        let (house, intent) = (Arc::clone(&house), house.intent(NamedBy::Key, &series, n));
+        let (house, intent) = (Arc::clone(&house), house.intent(KeySource::Key, &series, n));
         async move {
             house.fresh(&intent).await;
         }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 /// One measured figure.
 #[derive(Debug, Clone)]
-pub struct Line {
+pub struct ReportLine {
     pub what: String,
     pub value: f64,
     pub unit: &'static str,
@@ -32,29 +32,29 @@ pub enum Better {
 #[derive(Debug, Clone)]
 pub struct Reported {
     pub bench: &'static str,
-    pub line: Line,
+    pub line: ReportLine,
     pub others: Option<f64>,
     /// The values of all repetitions, the reported one among them.
     pub values: Vec<f64>,
 }
 
-impl Line {
+impl ReportLine {
     /// A figure without a goal, for information.
     pub fn plain(
         what: impl Into<String>,
         value: f64,
         unit: &'static str,
         made_of: impl Into<String>,
-    ) -> Line {
-        Line { what: what.into(), value, unit, goal: None, made_of: made_of.into() }
+    ) -> ReportLine {
+        ReportLine { what: what.into(), value, unit, goal: None, made_of: made_of.into() }
     }
 
-    pub fn at_most(self, must: f64, aim: impl Into<Option<f64>>) -> Line {
-        Line { goal: Some(Goal { better: Better::Less, must, aim: aim.into() }), ..self }
+    pub fn at_most(self, must: f64, aim: impl Into<Option<f64>>) -> ReportLine {
+        ReportLine { goal: Some(Goal { better: Better::Less, must, aim: aim.into() }), ..self }
     }
 
-    pub fn at_least(self, must: f64, aim: impl Into<Option<f64>>) -> Line {
-        Line { goal: Some(Goal { better: Better::More, must, aim: aim.into() }), ..self }
+    pub fn at_least(self, must: f64, aim: impl Into<Option<f64>>) -> ReportLine {
+        ReportLine { goal: Some(Goal { better: Better::More, must, aim: aim.into() }), ..self }
     }
 
     pub fn misses_goal(&self) -> bool {
@@ -123,7 +123,7 @@ fn row(reported: &Reported) -> [String; 8] {
 
 pub fn json(lines: &[Reported]) -> Value {
     let line = |reported: &Reported| {
-        let Line { what, value, unit, goal, made_of } = &reported.line;
+        let ReportLine { what, value, unit, goal, made_of } = &reported.line;
         json!({
             "bench": reported.bench, "what": what, "value": value, "unit": unit.trim(), "made_of": made_of,
             "goal": goal.map(|goal| json!({"sign": goal.better.sign(), "must": goal.must, "aim": goal.aim})),
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_line_knows_whether_it_meets_its_goal_or_its_aim() {
-        let line = |value| Line::plain("p50", value, "", "").at_most(1.5, 1.2);
+        let line = |value| ReportLine::plain("p50", value, "", "").at_most(1.5, 1.2);
         assert_eq!([1.0, 1.3, 1.6].map(|value| line(value).verdict()), ["aim", "goal", "MISSED"]);
         assert!(line(f64::NAN).misses_goal());
     }

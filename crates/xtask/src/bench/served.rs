@@ -13,15 +13,15 @@ use tempfile::TempDir;
 pub const TOKEN: &str = "Semel-Token: a-token-of-this-bench\r\n";
 
 #[derive(Debug)]
-pub struct Served {
+pub struct BenchServer {
     process: Child,
     pub address: SocketAddr,
     _directory: TempDir,
 }
 
-impl Served {
+impl BenchServer {
     /// Before one upstream, named `bench`, with more lines about it.
-    pub fn before(upstream: SocketAddr, more: &str) -> Result<Served> {
+    pub fn before(upstream: SocketAddr, more: &str) -> Result<BenchServer> {
         let semel = release_binary()?;
         let directory = tempfile::tempdir_in(project::scratch()?)?;
         let own = directory.path();
@@ -39,7 +39,7 @@ impl Served {
         BufReader::new(process.stdout.take().expect("its output was asked for")).read_line(&mut line)?;
         let said: Value = serde_json::from_str(&line).map_err(|_| format!("semel serve said {line:?}"))?;
         let address = said["listen"].as_str().ok_or("semel serve does not say where")?.parse()?;
-        Ok(Served { process, address, _directory: directory })
+        Ok(BenchServer { process, address, _directory: directory })
     }
 
     pub fn process(&self) -> u32 {
@@ -51,7 +51,7 @@ fn token() -> &'static str {
     TOKEN.trim_end().strip_prefix("Semel-Token: ").expect("it is a header")
 }
 
-impl Drop for Served {
+impl Drop for BenchServer {
     fn drop(&mut self) {
         let _ended = self.process.kill();
         let _reaped = self.process.wait();

@@ -1,12 +1,12 @@
 //! Ledgers from a thousand to ten million effects: whether a call costs more as the ledger grows.
 
 use super::Effort;
+use super::baseline::scattered;
 use super::fill::Filled;
-use super::floor::scattered;
-use super::house::{self, NamedBy};
+use super::house::{self, KeySource};
 use super::load::drive;
 use super::measure::{Times, now};
-use super::report::{Line, figure};
+use super::report::{ReportLine, figure};
 use super::{CALLERS, house::House};
 use crate::project::{self, Result};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const SIZES: [u64; 3] = [100_000, 1_000_000, 10_000_000];
 /// The largest takes minutes to fill.
 const SIZES_QUICK: usize = 2;
 
-pub fn run(effort: Effort) -> Result<Vec<Line>> {
+pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
     let runtime = house::runtime()?;
     let mut small = Filled::found(&directory.path().join("small.db"), &runtime)?;
@@ -34,7 +34,7 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
         let name = format!("{} effects / 1k", figure(*size as f64));
         let line = |what: &str, cost: f64, base: f64| {
             let made_of = format!("{} us; {} us with 1k", figure(cost), figure(base));
-            Line::plain(format!("{what}, {name}"), cost / base, "", made_of).at_most(2.0, 1.5)
+            ReportLine::plain(format!("{what}, {name}"), cost / base, "", made_of).at_most(2.0, 1.5)
         };
         lines.extend([
             line("fresh p50", cost.fresh.median(), base.fresh.median()),
@@ -47,7 +47,7 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
 }
 
 #[derive(Default)]
-struct Cost {
+struct SizeCost {
     fresh: Times,
     replay: Times,
     /// Microseconds a call with many callers.
@@ -61,10 +61,10 @@ fn compare(
     round: usize,
     small: &Filled,
     large: &Filled,
-) -> Result<(Cost, Cost)> {
+) -> Result<(SizeCost, SizeCost)> {
     const TURNS: u64 = 20;
     const TURNS_BUSY: u32 = 6;
-    let mut costs = (Cost::default(), Cost::default());
+    let mut costs = (SizeCost::default(), SizeCost::default());
     let houses = (Arc::new(House::open(small.file())?), Arc::new(House::open(large.file())?));
     for turn in 0..TURNS {
         let series = format!("size-{round}-{turn}");
@@ -82,16 +82,23 @@ fn compare(
     Ok(costs)
 }
 
-fn alone(runtime: &Runtime, effort: Effort, house: &House, filled: &Filled, series: &str, cost: &mut Cost) {
+fn alone(
+    runtime: &Runtime,
+    effort: Effort,
+    house: &House,
+    filled: &Filled,
+    series: &str,
+    cost: &mut SizeCost,
+) {
     for n in 0..effort.count(100) as u64 {
-        let intent = house.intent(NamedBy::Key, series, n);
+        let intent = house.intent(KeySource::Key, series, n);
         let started = now();
         runtime.block_on(house.fresh(&intent));
         cost.fresh.add(started.elapsed());
     }
     for n in 0..effort.count(1_000) as u64 {
         let seed = series.bytes().map(u64::from).sum();
-        let intent = house.intent(NamedBy::Key, Filled::SERIES, scattered(seed, n, filled.effects()));
+        let intent = house.intent(KeySource::Key, Filled::SERIES, scattered(seed, n, filled.effects()));
         let started = now();
         runtime.block_on(house.replay(&intent));
         cost.replay.add(started.elapsed());
@@ -100,7 +107,7 @@ fn alone(runtime: &Runtime, effort: Effort, house: &House, filled: &Filled, seri
 
 fn busy(runtime: &Runtime, house: Arc<House>, span: Duration, series: String) -> f64 {
     let load = drive(runtime, CALLERS, span, move |n| {
-        let (house, intent) = (Arc::clone(&house), house.intent(NamedBy::Key, &series, n));
+        let (house, intent) = (Arc::clone(&house), house.intent(KeySource::Key, &series, n));
         async move {
             house.fresh(&intent).await;
         }

@@ -1,11 +1,11 @@
 //! A disk whose flush takes 2 ms longer: whether all callers share each flush.
 
+use super::baseline::Appended;
 use super::busy::{Mark, guarded};
-use super::child::{self, Child};
-use super::floor::Appended;
-use super::house::{self, NamedBy};
+use super::child::{self, BenchChild};
+use super::house::{self, KeySource};
 use super::measure::Times;
-use super::report::{Line, figure};
+use super::report::{ReportLine, figure};
 use super::{CALLERS, Effort};
 use crate::project::{self, Result};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ const SLOWER_BY: Duration = Duration::from_millis(2);
 
 const SHIM: &str = include_str!("../slowsync.c");
 
-pub fn run(effort: Effort) -> Result<Vec<Line>> {
+pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
     let source = directory.path().join("slowsync.c");
     let shim = directory.path().join("slowsync.so");
@@ -26,7 +26,8 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
     project::must(
         Command::new("cc").args(["-O1", "-shared", "-fPIC", "-o"]).arg(&shim).arg(&source).arg("-ldl"),
     )?;
-    let mut child = Child::new("slow-disk", directory.path(), &[&effort.span().as_millis().to_string()])?;
+    let mut child =
+        BenchChild::new("slow-disk", directory.path(), &[&effort.span().as_millis().to_string()])?;
     child.command().env("LD_PRELOAD", &shim).env("SLOWSYNC_US", SLOWER_BY.as_micros().to_string());
     let found = child.start()?.result()?;
     let (flush, calls) = (child::number(&found, "flush_us"), child::number(&found, "calls_per_second"));
@@ -43,7 +44,7 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
         figure(child::number(&found, "p99_us"))
     );
     Ok(vec![
-        Line::plain("64 callers / limit of two shared flushes", calls / limit, "", made_of)
+        ReportLine::plain("64 callers / limit of two shared flushes", calls / limit, "", made_of)
             .at_least(0.5, 0.8),
     ])
 }
@@ -57,7 +58,7 @@ pub fn in_child(directory: &Path, words: &[&str]) -> Result<Value> {
         flushes.add(appended.flush_one()?);
     }
     let ledger = directory.join("slow.db");
-    let mut load = guarded(&house::runtime()?, &ledger, NamedBy::Key, Mark::Left, CALLERS, span)?;
+    let mut load = guarded(&house::runtime()?, &ledger, KeySource::Key, Mark::Left, CALLERS, span)?;
     Ok(json!({
         "flush_us": flushes.median(),
         "calls_per_second": load.per_second(),

@@ -10,18 +10,18 @@ const TURNS: u32 = 8;
 pub const BATCH: u64 = 32;
 
 /// One kind: a thread's so-manieth batch, and what it took. What it prepares for it need not count.
-pub type Reading<'a> = &'a (dyn Fn(usize, u64) -> Duration + Sync);
+pub type ReadFn<'a> = &'a (dyn Fn(usize, u64) -> Duration + Sync);
 
 /// What all threads together read.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Read {
+pub struct ReadResult {
     pub count: u64,
     /// Of one thread after the other.
     took: Duration,
     threads: usize,
 }
 
-impl Read {
+impl ReadResult {
     pub fn per_second(&self) -> f64 {
         self.count as f64 * self.threads as f64 / self.took.as_secs_f64()
     }
@@ -36,9 +36,9 @@ impl Read {
 pub fn in_turns<const KINDS: usize>(
     threads: usize,
     span: Duration,
-    kinds: [Reading<'_>; KINDS],
-) -> [Read; KINDS] {
-    let mut all = [Read { threads, ..Read::default() }; KINDS];
+    kinds: [ReadFn<'_>; KINDS],
+) -> [ReadResult; KINDS] {
+    let mut all = [ReadResult { threads, ..ReadResult::default() }; KINDS];
     for _ in 0..TURNS {
         for (kind, read) in kinds.into_iter().zip(&mut all) {
             turn(span / TURNS, kind, read);
@@ -47,7 +47,7 @@ pub fn in_turns<const KINDS: usize>(
     all
 }
 
-fn turn(span: Duration, kind: Reading<'_>, read: &mut Read) {
+fn turn(span: Duration, kind: ReadFn<'_>, read: &mut ReadResult) {
     let (already, started) = (read.count / BATCH, measure::now());
     let one = |thread: usize| {
         let (mut batches, mut took) = (0, Duration::ZERO);

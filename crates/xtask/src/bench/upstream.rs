@@ -3,7 +3,7 @@
 //! It counts what is posted, and answers like a model below `/v1/`: whole, as a stream, or as a stream that stays open.
 
 use super::child::COMMAND;
-use super::wire::{Wire, request};
+use super::wire::{BenchConnection, request};
 use crate::project::Result;
 use serde_json::{Value, json};
 use std::cell::Cell;
@@ -25,34 +25,35 @@ pub const ANSWER_BYTES: usize = 200;
 pub const HELD: &str = "held";
 
 #[derive(Debug)]
-pub struct Upstream {
+pub struct BenchUpstream {
     process: Child,
     pub address: SocketAddr,
     /// Open as long as it lives, so that it can say goodbye.
     _output: BufReader<ChildStdout>,
 }
 
-impl Upstream {
-    pub fn start() -> Result<Upstream> {
+impl BenchUpstream {
+    pub fn start() -> Result<BenchUpstream> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args([COMMAND, PART, "."]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn()?;
         let mut line = String::new();
         let mut output = BufReader::new(process.stdout.take().expect("its output was asked for"));
         output.read_line(&mut line)?;
-        Ok(Upstream { process, address: line.trim().parse()?, _output: output })
+        Ok(BenchUpstream { process, address: line.trim().parse()?, _output: output })
     }
 
     /// How often something was posted to it.
     pub fn count(&self, runtime: &Runtime) -> Result<u64> {
-        let body = runtime
-            .block_on(async { Wire::to(self.address).await?.ask(&request("GET", "/count", "", "")).await })?;
+        let body = runtime.block_on(async {
+            BenchConnection::to(self.address).await?.ask(&request("GET", "/count", "", "")).await
+        })?;
         let said: Value = serde_json::from_slice(&body)?;
         said["count"].as_u64().ok_or_else(|| "it does not count".into())
     }
 }
 
-impl Drop for Upstream {
+impl Drop for BenchUpstream {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
         drop(self.process.wait());

@@ -1,6 +1,6 @@
 //! Raw HTTP/1.1 on connections that are kept: as little as a client can do, so that what is measured is the server.
 
-use super::load::Load;
+use super::load::LoadResult;
 use super::measure::{self, Times};
 use crate::project::Result;
 use std::io;
@@ -29,16 +29,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// One connection, used for one request after the other.
 #[derive(Debug)]
-pub struct Wire {
+pub struct BenchConnection {
     stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-impl Wire {
-    pub async fn to(address: SocketAddr) -> io::Result<Wire> {
+impl BenchConnection {
+    pub async fn to(address: SocketAddr) -> io::Result<BenchConnection> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Wire { stream, buffer: Vec::with_capacity(4 * 1024) })
+        Ok(BenchConnection { stream, buffer: Vec::with_capacity(4 * 1024) })
     }
 
     pub async fn send(&mut self, request: &[u8]) -> io::Result<()> {
@@ -108,9 +108,11 @@ pub fn drive(
     connections: usize,
     span: Duration,
     request: impl Fn(u64) -> Vec<u8> + Send + Sync + 'static,
-) -> Result<Load> {
+) -> Result<LoadResult> {
     let (request, next) = (Arc::new(request), Arc::new(AtomicU64::new(0)));
-    let wires = (0..connections).map(|_| runtime.block_on(Wire::to(to))).collect::<io::Result<Vec<_>>>()?;
+    let wires = (0..connections)
+        .map(|_| runtime.block_on(BenchConnection::to(to)))
+        .collect::<io::Result<Vec<_>>>()?;
     let cpu_before = measure::own_seconds();
     let started = measure::now();
     let driving = wires.into_iter().map(|mut wire| {
@@ -132,5 +134,5 @@ pub fn drive(
         times.join(runtime.block_on(one)??);
     }
     let cpu = measure::own_seconds() - cpu_before;
-    Ok(Load { calls: next.load(Ordering::Relaxed), took: started.elapsed(), cpu, times })
+    Ok(LoadResult { calls: next.load(Ordering::Relaxed), took: started.elapsed(), cpu, times })
 }

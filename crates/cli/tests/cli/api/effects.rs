@@ -1,4 +1,4 @@
-use super::client::{Client, token};
+use super::client::{ApiClient, token};
 use crate::home::Home;
 use crate::serve::served::{Served, TOKEN};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ fn ids(list: &Value) -> Vec<String> {
 fn effects_are_listed_newest_first_in_pages_and_filtered() {
     let home = Home::new();
     let served = Served::start(&home, "");
-    let admin = Client::new(&served, TOKEN);
+    let admin = ApiClient::new(&served.address, TOKEN);
     let mut made = Vec::new();
     for n in 0..7 {
         let ran = home.json([
@@ -75,7 +75,7 @@ fn effects_are_listed_newest_first_in_pages_and_filtered() {
 fn replies_are_given_as_they_were_recorded() {
     let home = Home::new();
     let served = Served::start(&home, "");
-    let admin = Client::new(&served, TOKEN);
+    let admin = ApiClient::new(&served.address, TOKEN);
     let ran = home.json(["run", "--", "echo", "hello"]);
     let path = format!("/effects/{}/reply", ran["effect_id"].as_str().expect("an id"));
     let reply = admin.get(&path).json();
@@ -88,7 +88,7 @@ fn replies_are_given_as_they_were_recorded() {
 fn runs_are_listed_by_their_newest_effect_and_told_to_models_in_markdown() {
     let home = Home::new();
     let served = Served::start(&home, "");
-    let operator = Client::new(&served, &token(&home, "operator", "local", "op"));
+    let operator = ApiClient::new(&served.address, &token(&home, "operator", "local", "op"));
     for (run, word) in [("a", "1"), ("b", "2"), ("a", "3"), ("c", "4"), ("b", "5")] {
         home.json(["run", "--run", run, "--", "echo", word]);
     }
@@ -114,7 +114,7 @@ fn without_a_ledger_the_api_says_so_and_nothing_is_claimed() {
     std::fs::create_dir(home.state()).expect("a directory");
     std::fs::write(home.state().join("ledger.db"), "this is no database, and never was one").expect("a file");
     let served = Served::start(&home, "");
-    let admin = Client::new(&served, TOKEN);
+    let admin = ApiClient::new(&served.address, TOKEN);
     for (method, path, body) in [
         ("GET", "/effects", ""),
         ("GET", "/runs", ""),

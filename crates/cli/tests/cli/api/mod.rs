@@ -7,4 +7,3 @@ mod begin;
 mod document;
 mod effects;
 mod shown;
-mod words;

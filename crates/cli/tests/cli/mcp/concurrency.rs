@@ -2,7 +2,7 @@
 
 use super::line::Line;
 use super::peers::Server;
-use super::post::{Post, Reply};
+use super::post::Post;
 use super::{Way, text};
 use crate::home::Home;
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ fn identical_ids(home: &Home, url: &str) {
     home.wait_until("all have charged", || home.effects() == CLIENTS);
     home.file("until", "");
     let answers: Vec<Value> =
-        connections.into_iter().map(|connection| Reply::read(connection).answer()).collect();
+        connections.into_iter().map(|connection| connection.answer_so_far().rpc_answer()).collect();
     for (n, answer) in answers.iter().enumerate() {
         assert_eq!(answer["id"], 7, "{answer}");
         assert!(text(&answer["result"]).contains(&customer(n)), "client {n} got {answer}");

@@ -115,21 +115,10 @@ impl Home {
     }
 
     /// Waits until something is so. Whatever is waited for is done by another process.
-    pub fn wait_until(&self, what: &str, mut so: impl FnMut() -> bool) {
-        for _ in 0..PATIENCE {
-            if so() {
-                return;
-            }
-            std::thread::park_timeout(LOOK_EVERY);
-        }
-        panic!("it did not come to pass that {what}");
+    pub fn wait_until(&self, what: &str, so: impl FnMut() -> bool) {
+        semel_testkit::wait_until(what, so);
     }
 }
-
-const LOOK_EVERY: std::time::Duration = std::time::Duration::from_millis(5);
-
-/// Half a minute: longer than any wait that semel makes by itself.
-const PATIENCE: u32 = 6_000;
 
 /// A call as a step of a client's plan.
 pub fn call(tool: &str, arguments: Value) -> Value {

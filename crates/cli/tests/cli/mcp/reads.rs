@@ -42,7 +42,7 @@ fn a_read_after_a_write_is_fresh_over_http() {
     let mut id = 0;
     stays_fresh(&home, |tool, arguments| {
         id += 1;
-        client.call(id, tool, &arguments, &json!({})).result()
+        client.call(id, tool, &arguments, &json!({})).tool_result()
     });
 }
 
@@ -54,7 +54,7 @@ fn a_read_under_the_same_call_id_is_fresh() {
     let client = Post::opened(served.url());
     let read = |id| {
         let meta = json!({"claudecode/toolUseId": "toolu_1"});
-        text(&client.call(id, "get_charges", &json!({}), &meta).result())
+        text(&client.call(id, "get_charges", &json!({}), &meta).tool_result())
     };
     assert_eq!(read(1).lines().count(), 0);
     client.call(2, "charge", &json!({"customer": "ada", "amount": 3}), &json!({}));

@@ -2,9 +2,10 @@
 //! send the call again, with the model's own call id and a new JSON-RPC id.
 
 use super::peers::Server;
-use super::post::{Post, Reply};
+use super::post::Post;
 use super::{Way, assert_in_doubt, assert_replayed, receipt, text};
 use crate::home::Home;
+use semel_testkit::http::Response;
 use serde_json::{Value, json};
 
 /// What each of the two sends with a tool call, as far as it names the call.
@@ -21,7 +22,7 @@ fn ada() -> Value {
 }
 
 /// Sends, opens a new session, and sends again under another JSON-RPC id.
-fn send_twice(url: &str, tool: &str, agent: &str) -> [Reply; 2] {
+fn send_twice(url: &str, tool: &str, agent: &str) -> [Response; 2] {
     let mut client = Post::opened(url);
     let first = client.call(2, tool, &ada(), &meta(agent, "toolu_1"));
     client.initialize();
@@ -36,7 +37,7 @@ fn without_semel_a_session_lost_after_the_effect_charges_twice() {
         let served = home.http(Way::Direct, Server::Rogue);
         let [first, again] = send_twice(served.url(), "charge_then_404", agent);
         assert_eq!((first.status, again.status), (404, 200));
-        assert!(text(&again.result()).starts_with("charged: "), "{again:?}");
+        assert!(text(&again.tool_result()).starts_with("charged: "), "{again:?}");
         assert_eq!(home.effects(), 2);
     }
 }
@@ -47,7 +48,7 @@ fn a_session_lost_after_the_effect_charges_once() {
         let home = Home::new();
         let served = home.http(Way::Guarded, Server::Rogue);
         let [_, again] = send_twice(served.url(), "charge_then_404", agent);
-        assert_in_doubt(&again.result());
+        assert_in_doubt(&again.tool_result());
         assert_eq!(home.effects(), 1);
     }
 }
@@ -63,8 +64,8 @@ fn whatever_breaks_after_the_effect_it_is_done_once_and_told_as_a_doubt() {
         let home = Home::new();
         let guarded = home.http(Way::Guarded, Server::Rogue);
         let [first, again] = send_twice(guarded.url(), tool, CODEX);
-        assert_in_doubt(&first.result());
-        assert_in_doubt(&again.result());
+        assert_in_doubt(&first.tool_result());
+        assert_in_doubt(&again.tool_result());
         assert_eq!(home.effects(), 1, "{tool}");
     }
 }
@@ -86,7 +87,7 @@ fn a_client_that_hangs_up_and_sends_again_gets_the_answer_of_the_first_sending()
         });
         let again = client.post(&call(2));
         home.file("until", "");
-        let result = Reply::read(again).result();
+        let result = again.answer_so_far().tool_result();
         assert!(text(&result).contains("charged: ch_"), "{result}");
         assert_eq!(home.effects(), effects, "{way:?}");
     }
@@ -100,7 +101,7 @@ fn one_call_of_the_model_is_one_effect_and_two_calls_are_two() {
     let note = json!({"note": "called back"});
     let send = |id: u64, call: &str| {
         let client = Post::opened(served.url());
-        client.call(id, "append_note", &note, &meta(CLAUDE_CODE, call)).result()
+        client.call(id, "append_note", &note, &meta(CLAUDE_CODE, call)).tool_result()
     };
     let first = send(1, "toolu_1");
     assert_replayed(&send(2, "toolu_1"), &first);
@@ -119,11 +120,11 @@ fn a_new_call_id_does_not_make_a_charge_another_intent() {
     let home = Home::new();
     let served = home.http(Way::Guarded, Server::Python);
     let client = Post::opened(served.url());
-    let first = client.call(1, "charge", &ada(), &meta(CODEX, "call_1")).result();
-    assert_replayed(&client.call(2, "charge", &ada(), &meta(CODEX, "call_2")).result(), &first);
+    let first = client.call(1, "charge", &ada(), &meta(CODEX, "call_1")).tool_result();
+    assert_replayed(&client.call(2, "charge", &ada(), &meta(CODEX, "call_2")).tool_result(), &first);
     assert_eq!(home.effects(), 1);
     let said_why = json!({"customer": "ada", "amount": 3, "semel_again": "the second month"});
-    let repeat = client.call(3, "charge", &said_why, &meta(CODEX, "call_3")).result();
+    let repeat = client.call(3, "charge", &said_why, &meta(CODEX, "call_3")).tool_result();
     assert_eq!(receipt(&repeat)["outcome"], "ran", "{repeat}");
     assert_eq!(home.effects(), 2);
 }

@@ -38,7 +38,9 @@ fn over_http(url: &str) -> impl FnMut(&str, Value) -> Value {
     let mut id = 0;
     move |tool: &str, arguments: Value| {
         id += 1;
-        client.call(id, tool, &arguments, &json!({"claudecode/toolUseId": format!("toolu_{id}")})).result()
+        client
+            .call(id, tool, &arguments, &json!({"claudecode/toolUseId": format!("toolu_{id}")}))
+            .tool_result()
     }
 }
 

@@ -1,7 +1,7 @@
 use crate::home::Home;
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
 use crate::serve::stateless::{call, serving};
-use crate::serve::upstream::Upstream;
+use semel_testkit::http::FakeMcpServer;
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 const CALLS: u64 = 100;
 
-fn serve(home: &Home, upstream: &Upstream, grace: &str) -> Served {
+fn serve(home: &Home, upstream: &FakeMcpServer, grace: &str) -> Served {
     let policy = format!("[mcp.bank]\nurl = \"{}\"\n[serve]\ngrace = \"{grace}\"\n", upstream.url());
     Served::start(home, &policy)
 }
 
 /// Begins so many charges that wait, and returns once all of them were sent.
-fn begin(home: &Home, served: &Served, upstream: &Upstream) -> Vec<crate::serve::served::Asked> {
+fn begin(home: &Home, served: &Served, upstream: &FakeMcpServer) -> Vec<semel_testkit::http::RawClient> {
     let headers = format!("Semel-Token: {TOKEN}\r\n{SESSION}");
     let asked = (0..CALLS).map(|n| {
         let message = calling(n, "charge", json!({"waits": true, "n": n}));
@@ -29,7 +29,7 @@ fn begin(home: &Home, served: &Served, upstream: &Upstream) -> Vec<crate::serve:
 #[test]
 fn a_server_that_is_told_to_stop_leaves_nothing_claimed() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let mut served = serve(&home, &upstream, "1s");
     let asked = begin(&home, &served, &upstream);
     assert!(served.stop().success(), "it exits 0");
@@ -44,7 +44,7 @@ fn a_server_that_is_told_to_stop_leaves_nothing_claimed() {
     let headers = format!("Semel-Token: {TOKEN}\r\n{SESSION}");
     let message = calling(1, "charge", json!({"waits": true, "n": 7}));
     let held = again.ask_raw("POST /mcp/bank HTTP/1.1", &headers, &message.to_string()).answer();
-    assert_eq!((held.outcome(), upstream.effects()), (json!("held"), CALLS as usize));
+    assert_eq!((held.tool_outcome(), upstream.effects()), (json!("held"), CALLS as usize));
 }
 
 /// Some clients wait for ever on a stream that ends without an answer.
@@ -66,7 +66,7 @@ fn whoever_waits_on_a_stream_when_the_grace_is_over_is_told_so() {
 #[test]
 fn what_settles_within_the_grace_is_answered_and_done() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let mut served = serve(&home, &upstream, "60s");
     let asked = begin(&home, &served, &upstream);
     let releasing = upstream.clone();
@@ -81,7 +81,7 @@ fn what_settles_within_the_grace_is_answered_and_done() {
     assert!(served.stop().success());
     releases.join().expect("it was told to stop");
     let answers = asked.into_iter().map(|asked| asked.answer());
-    assert!(answers.into_iter().all(|answer| answer.status == 200 && answer.outcome() == "ran"));
+    assert!(answers.into_iter().all(|answer| answer.status == 200 && answer.tool_outcome() == "ran"));
     let applied = home.json(["ledger", "list", "--state", "applied", "--limit", "500"]);
     assert_eq!(applied["items"].as_array().map(Vec::len), Some(CALLS as usize));
     assert_eq!(upstream.effects(), CALLS as usize);
@@ -90,7 +90,7 @@ fn what_settles_within_the_grace_is_answered_and_done() {
 #[test]
 fn what_was_still_being_read_gets_the_grace_too() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let mut served = serve(&home, &upstream, "60s");
     let message = calling(1, "charge", json!({"waits": true})).to_string();
     let (first, second) = message.split_at(message.len() / 2);

@@ -1,9 +1,9 @@
 use crate::home::Home;
-use crate::serve::served::{Answer, Asked, SESSION, Served, TOKEN, calling};
-use crate::serve::upstream::Upstream;
+use crate::serve::served::{SESSION, Served, TOKEN, calling};
+use semel_testkit::http::{FakeMcpServer, RawClient, Response};
 use serde_json::json;
 
-fn get(served: &Served, path: &str) -> Answer {
+fn get(served: &Served, path: &str) -> Response {
     served.ask_raw(&format!("GET {path} HTTP/1.1"), "", "").answer()
 }
 
@@ -29,14 +29,14 @@ fn a_server_is_ready_only_while_its_ledger_takes_durable_writes() {
 #[test]
 fn a_crowd_is_refused_and_the_server_is_alive_all_the_same() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     // Room for sixteen connections, of which one is there to be refused.
     let served = Served::start_with_files(&home, &format!("[mcp.bank]\nurl = \"{}\"\n", upstream.url()), 160);
     let call = |n: u64| {
         let message = calling(n, "charge", json!({"waits": true, "n": n})).to_string();
         served.ask_raw("POST /mcp/bank HTTP/1.1", &format!("Semel-Token: {TOKEN}\r\n{SESSION}"), &message)
     };
-    let waiting: Vec<Asked> = (0..15).map(call).collect();
+    let waiting: Vec<RawClient> = (0..15).map(call).collect();
     home.wait_until("all are sent", || upstream.effects() == 15);
     let refused = call(15).answer();
     assert_eq!((refused.status, upstream.effects()), (503, 15), "{refused:?}");

@@ -1,13 +1,13 @@
 use crate::api::client::token;
 use crate::home::{Home, Ran};
-use crate::llm::stage::{Stage, five_of_which_two_are_generated};
+use crate::llm::stage::{Stage, ask};
 use crate::mcp::Way;
 use crate::mcp::line::Line;
 use crate::mcp::peers::{self, Server};
 use crate::proxy;
-use crate::proxy::api::Act;
 use crate::serve::served::{Served, TOKEN};
-use crate::serve::upstream::Upstream;
+use semel_testkit::http::fake_model::generate_two_of_five;
+use semel_testkit::http::{ApiAct, FakeMcpServer};
 use serde_json::{Value, json};
 
 fn scrape(served: &Served, token: &str) -> (u16, String) {
@@ -39,7 +39,7 @@ fn value(samples: &[Value], name: &str, labels: Value) -> Option<f64> {
 #[test]
 fn what_was_done_can_be_scraped_and_labels_come_from_closed_sets() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let served = Served::before(&home, &upstream.url());
     for _ in 0..3 {
         served.call("charge", json!({"amount": 1}));
@@ -99,7 +99,8 @@ fn metrics_are_for_this_machines_operator_unless_the_policy_says_otherwise() {
 #[test]
 fn tokens_money_and_repeats_are_scraped_as_the_model_and_semel_stats_count_them() {
     let mut stage = Stage::with("[prices.\"*\"]\ninput = 1\noutput = 10\n");
-    five_of_which_two_are_generated(&mut stage);
+    generate_two_of_five(&stage.model, |api, headers, body| ask(&stage.served, api, headers, body));
+    stage.home.wait_until("all is settled", || stage.count("in_flight") == 0);
     let (status, text) = scrape(&stage.served, &token(&stage.home, "operator", "local", "x"));
     assert_eq!(status, 200);
     let samples = parsed(&stage.home, &text);
@@ -133,7 +134,7 @@ fn tokens_money_and_repeats_are_scraped_as_the_model_and_semel_stats_count_them(
 #[test]
 fn what_other_processes_on_the_ledger_did_is_scraped_beside_what_this_one_did() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let served = Served::before(&home, &upstream.url());
     for _ in 0..2 {
         assert_eq!(home.semel(["run", "--key", "k", "--", "sh", "-c", "echo did >> here"]).code, Some(0));
@@ -189,7 +190,7 @@ fn a_call_that_is_answered_after_its_timeout_is_one_call_and_was_in_doubt() {
 
     let mut stage =
         proxy::stage::Stage::with("[[rule]]\nmatch = \"http:POST bank/*\"\ntimeout = \"200ms\"\n");
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let late = stage.charge("k", "{}");
     let became = proxy::stage::became(&late);
     assert_eq!(
@@ -205,11 +206,11 @@ fn a_call_that_is_answered_after_its_timeout_is_one_call_and_was_in_doubt() {
     let http = &stage.home.json(["stats"])["doors"]["http"];
     assert_eq!((&http["asked"], &http["sent"], stage.api.effects()), (&1.into(), &1.into(), 1), "{http}");
 
-    let (home, upstream) = (Home::new(), Upstream::start());
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     let rule = "[[rule]]\nmatch = \"mcp:bank/charge\"\nclass = \"consequential\"\ntimeout = \"200ms\"\n";
     let mut served = Served::start(&home, &format!("[mcp.bank]\nurl = \"{}\"\n{rule}", upstream.url()));
     let answer = served.call("charge", json!({"amount": 1, "waits": true}));
-    assert_eq!(answer.outcome(), "ran", "{answer:?}");
+    assert_eq!(answer.tool_outcome(), "ran", "{answer:?}");
     assert_eq!(counts(&home, &served, "mcp"), in_doubt);
     upstream.release();
     home.wait_until("the late answer is known", || applied(&home));

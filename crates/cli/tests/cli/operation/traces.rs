@@ -1,11 +1,10 @@
 use crate::home::Home;
 use crate::llm;
-use crate::llm::model::Api;
 use crate::mcp::peers;
 use crate::proxy;
-use crate::proxy::api::Act;
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
-use crate::serve::upstream::Upstream;
+use semel_testkit::http::ModelApi;
+use semel_testkit::http::{ApiAct, FakeMcpServer};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Stdio};
@@ -58,7 +57,7 @@ fn call(served: &Served, parent: &str) {
 #[test]
 fn an_attempt_has_a_span_and_every_collapsed_repeat_one_that_points_to_it() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let collector = Collector::start(&home, 1);
     let policy =
         format!("[mcp.bank]\nurl = \"{}\"\n[serve]\notlp = \"{}\"\n", upstream.url(), collector.address);
@@ -109,15 +108,15 @@ fn a_generation_says_what_it_took_and_whoever_joined_it_points_to_it() {
     let collector = Collector::start(&home, 0);
     let mut stage = llm::stage::Stage::told_to(&collector.address);
     let body = llm::stage::streamed("waits");
-    let mut first = llm::stage::ask(&stage.served, Api::Responses, &traced("00f067aa0ba902b1"), &body);
+    let mut first = llm::stage::ask(&stage.served, ModelApi::Responses, &traced("00f067aa0ba902b1"), &body);
     first.head();
     first.chunk();
     let retry = format!("x-stainless-retry-count: 1\r\n{}", traced("00f067aa0ba902b2"));
-    let mut retry = llm::stage::ask(&stage.served, Api::Responses, &retry, &body);
+    let mut retry = llm::stage::ask(&stage.served, ModelApi::Responses, &retry, &body);
     retry.head();
     stage.model.release();
-    llm::stage::read_to_end(&mut first);
-    llm::stage::read_to_end(&mut retry);
+    first.chunks();
+    retry.chunks();
     assert!(stage.served.stop().success());
     assert_eq!(stage.model.asked(), 1);
     let spans = spans(&home);
@@ -141,7 +140,7 @@ fn a_retry_that_its_budget_refuses_has_a_span_that_points_to_what_failed() {
     let body = llm::stage::request("status-500");
     let statuses = parents
         .each_ref()
-        .map(|parent| llm::stage::ask(&stage.served, Api::Chat, &traced(parent), &body).answer().status);
+        .map(|parent| llm::stage::ask(&stage.served, ModelApi::Chat, &traced(parent), &body).answer().status);
     assert_eq!((statuses, stage.model.asked()), ([500, 500, 500, 503], 3));
     assert!(stage.served.stop().success());
     let spans = spans(&home);
@@ -167,9 +166,9 @@ fn each_request_that_joined_another_has_a_span_that_points_to_it() {
         let text = stage.served.ask_raw("GET /metrics HTTP/1.1", &headers, "").answer().body;
         text.contains("semel_calls_in_flight 9\n")
     };
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let first = ask("00f067aa0ba902b0");
-    stage.api.has_heard(1);
+    stage.api.wait_for_requests(1);
     let parents = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| format!("00f067aa0ba902b{n}"));
     let twins = parents.each_ref().map(|parent| ask(parent));
     stage.home.wait_until("all are under way", all_are_under_way);
@@ -241,7 +240,7 @@ fn a_collector_that_is_away_or_hangs_keeps_nobody_waiting_and_what_was_lost_is_t
     let hanging = format!("http://{}", hangs.local_addr().expect("its address"));
     for collector in ["http://127.0.0.1:9", &hanging] {
         let home = Home::new();
-        let upstream = Upstream::start();
+        let upstream = FakeMcpServer::start();
         let policy = format!("[mcp.bank]\nurl = \"{}\"\n[serve]\notlp = \"{collector}\"\n", upstream.url());
         let mut served = Served::start(&home, &policy);
         let headers = format!("Semel-Token: {TOKEN}\r\n{SESSION}");

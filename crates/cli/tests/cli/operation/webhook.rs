@@ -1,4 +1,4 @@
-use crate::api::client::{Client, charge};
+use crate::api::client::{ApiClient, charge};
 use crate::home::Home;
 use crate::mcp::peers;
 use crate::serve::served::{Served, TOKEN};
@@ -137,7 +137,7 @@ fn a_duplicate_is_told_as_loudly_as_can_be() {
     let _listener = Listener::start(&home, port, 0);
     let served = serve(&home, port);
     home.wait_until("it has begun to look", || outbox_is_taken(&home));
-    let admin = Client::new(&served, TOKEN);
+    let admin = ApiClient::new(&served.address, TOKEN);
     let mut wish = charge("ann");
     wish["run"] = json!("r");
     let first = admin.claim(wish.clone());

@@ -1,25 +1,25 @@
 //! A command said that it did it: is it true?
 
-use super::api::{Api, Says};
-use crate::api::client::Client;
+use crate::api::client::ApiClient;
 use crate::home::{Home, Ran};
 use crate::run::TOUCH;
 use crate::serve::served::{Served, TOKEN};
+use semel_testkit::http::{RouteReply, RoutedApi};
 use std::process::Stdio;
 
-fn paid() -> Says {
-    Says::json(200, r#"{"status": "succeeded"}"#)
+fn paid() -> RouteReply {
+    RouteReply::json(200, r#"{"status": "succeeded"}"#)
 }
 
-fn unpaid() -> Says {
-    Says::json(200, r#"{"status": "pending"}"#)
+fn unpaid() -> RouteReply {
+    RouteReply::json(200, r#"{"status": "pending"}"#)
 }
 
 const CHARGE: &str = "echo x >> world; echo '{\"id\": \"ch_7\"}'";
 
 /// A home whose commands are confirmed by the API, which answers with these in turn.
-fn stage(within: &str, says: impl IntoIterator<Item = Says>) -> (Home, Api) {
-    let (home, api) = (Home::new(), Api::start());
+fn stage(within: &str, says: impl IntoIterator<Item = RouteReply>) -> (Home, RoutedApi) {
+    let (home, api) = (Home::new(), RoutedApi::start());
     let rule = format!(
         "[[rule]]\nmatch = \"cli:sh *\"\nclass = \"consequential\"\n[rule.confirm]\n\
          http = \"GET {}/charges/{{reply.id}}\"\nok = \"resp.status == 'succeeded'\"\nwithin = \"{within}\"\n",
@@ -48,14 +48,15 @@ fn a_success_that_can_be_seen_is_confirmed_before_the_command_exits() {
     assert_eq!((&answer["reason"], &answer["outcome"]), (&serde_json::Value::Null, &"ran".into()));
     assert_eq!(state(&home), ("applied".into(), Some("confirmed".into())));
     assert_eq!(charge(&home).json()["evidence"], "confirmed");
-    assert_eq!((home.effects(), api.heard().len()), (1, 1), "what is confirmed is not asked about again");
+    assert_eq!((home.effects(), api.requests().len()), (1, 1), "what is confirmed is not asked about again");
 }
 
 #[test]
 fn a_truth_that_lags_is_waited_for() {
-    let (home, api) = stage("20s", [unpaid(), Says::json(503, "{}"), Says::json(404, "{}"), paid()]);
+    let (home, api) =
+        stage("20s", [unpaid(), RouteReply::json(503, "{}"), RouteReply::json(404, "{}"), paid()]);
     assert_eq!(charge(&home).json()["evidence"], "confirmed");
-    assert_eq!((home.effects(), api.heard().len()), (1, 4));
+    assert_eq!((home.effects(), api.requests().len()), (1, 4));
 }
 
 #[test]
@@ -78,13 +79,18 @@ fn a_success_that_is_clearly_not_there_in_the_end_is_refuted_and_never_replayed(
 
 #[test]
 fn a_read_that_fails_refutes_nothing() {
-    for says in [Says::json(500, "{}"), Says::json(404, "{}"), Says::nothing(), Says::json(200, "{}")] {
+    for says in [
+        RouteReply::json(500, "{}"),
+        RouteReply::json(404, "{}"),
+        RouteReply::nothing(),
+        RouteReply::json(200, "{}"),
+    ] {
         let (home, api) = stage("600ms", [says]);
         let ran = charge(&home);
         let answer = ran.json();
         assert_eq!((ran.code, &answer["evidence"]), (Some(0), &"reported".into()), "{ran:?}");
         assert_eq!(answer["reason"], "reported, not confirmed yet");
-        assert!(api.heard().len() >= 2, "it was asked until its time was over");
+        assert!(api.requests().len() >= 2, "it was asked until its time was over");
         assert_eq!(charge(&home).json()["outcome"], "replayed");
         assert_eq!(home.effects(), 1);
     }
@@ -105,7 +111,7 @@ fn a_process_that_died_while_it_asked_leaves_the_question_to_the_next() {
     let args = ["run", "--json", "--", "sh", "-c", CHARGE];
     let mut first =
         home.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
-    while api.heard().is_empty() {
+    while api.requests().is_empty() {
         std::thread::yield_now();
     }
     first.kill().expect("it is there");
@@ -122,13 +128,13 @@ fn a_process_that_died_while_it_asked_leaves_the_question_to_the_next() {
 /// What became of it later is another matter than whether it was true.
 #[test]
 fn a_success_is_not_asked_about_once_its_time_is_over() {
-    let (home, api) = stage("300ms", [Says::json(500, "{}")]);
+    let (home, api) = stage("300ms", [RouteReply::json(500, "{}")]);
     assert_eq!(charge(&home).json()["evidence"], "reported");
-    let asked = api.heard().len();
+    let asked = api.requests().len();
     api.tell("GET /charges/ch_7", [unpaid()]);
     let again = charge(&home);
     assert_eq!((again.code, &again.json()["outcome"]), (Some(0), &"replayed".into()), "{again:?}");
-    assert_eq!(api.heard().len(), asked);
+    assert_eq!(api.requests().len(), asked);
 }
 
 #[test]
@@ -148,12 +154,12 @@ fn a_queued_answer_can_be_confirmed() {
     let (home, api) = stage("20s", [unpaid(), paid()]);
     let ran = home.run(&["--json"], "echo x >> world; echo '{\"status\": \"queued\", \"id\": \"ch_7\"}'");
     assert_eq!((ran.code, &ran.json()["evidence"]), (Some(0), &"confirmed".into()), "{ran:?}");
-    assert_eq!((home.effects(), api.heard().len()), (1, 2));
+    assert_eq!((home.effects(), api.requests().len()), (1, 2));
 }
 
 #[test]
 fn what_a_client_says_that_it_did_is_asked_about_too() {
-    let (home, bank) = (Home::new(), Api::start());
+    let (home, bank) = (Home::new(), RoutedApi::start());
     bank.tell("GET /charges/ch_7", [unpaid(), paid()]);
     let policy = format!(
         "[[rule]]\nmatch = \"fn:charge\"\nclass = \"consequential\"\n[rule.confirm]\n\
@@ -161,12 +167,12 @@ fn what_a_client_says_that_it_did_is_asked_about_too() {
         bank.url()
     );
     let served = Served::start(&home, &policy);
-    let admin = Client::new(&served, TOKEN);
+    let admin = ApiClient::new(&served.address, TOKEN);
     let claim = admin.claim(crate::api::client::charge("ann"));
     let settled = admin.settle(&claim, "applied", serde_json::json!({"id": "ch_7"})).json();
     assert_eq!(settled["reason"], "reported, not confirmed yet", "{settled}");
     home.wait_until("it is confirmed", || state(&home).1.as_deref() == Some("confirmed"));
-    assert_eq!(bank.heard().len(), 2);
+    assert_eq!(bank.requests().len(), 2);
 }
 
 /// What was taken back is not there, and was there all the same.
@@ -197,7 +203,7 @@ fn whoever_is_asked_to_end_stops_asking() {
     let policy = std::fs::read_to_string(home.work().join("semel.toml")).expect("a policy");
     home.file("semel.toml", &policy.replace("{reply.id}", "ch_7"));
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("semel starts");
-    while api.heard().is_empty() {
+    while api.requests().is_empty() {
         std::thread::yield_now();
     }
     let pid = rustix::process::Pid::from_child(&child);

@@ -1,8 +1,8 @@
 //! The requests that `docs/http.md` shows, made with curl.
 
-use super::api::Api;
 use crate::home::Home;
 use crate::serve::served::{Served, TOKEN};
+use semel_testkit::http::ScriptedApi;
 use std::path::Path;
 use std::process::Command;
 
@@ -38,7 +38,7 @@ fn fits(line: &str, shown: &str) -> bool {
 
 #[test]
 fn every_request_that_the_document_shows_does_what_it_says() {
-    let (home, api) = (Home::new(), Api::start());
+    let (home, api) = (Home::new(), ScriptedApi::start());
     let policy = format!("[upstream.bank]\nurl = \"{}\"\nservice = \"bank.example.com\"\n", api.url());
     let served = Served::start(&home, &policy);
     let all = shown();

@@ -1,22 +1,8 @@
-//! `/p/NAME/…` of `semel serve`, before an API of our own that counts what it was made to do.
+//! `/p/NAME/…` of `semel serve`, as far as it takes a process: kills, failures, restarts, documents. All other behaviour
+//! of this door is tested in process, in `crates/doors/tests`.
 
-pub mod api;
 pub mod stage;
 
-mod bodies;
 mod document;
-mod dodges;
-mod doubts;
-mod gateways;
-mod graphql;
-mod identity;
-mod keys;
-mod modes;
-mod passing;
-mod places;
-mod presets;
-mod questions;
+mod processes;
 mod read_only;
-mod repeats;
-mod secrets;
-mod smuggling;

@@ -1,18 +1,19 @@
 //! Who may ask, what may be asked, and what is not read at all.
 
 use super::findings::Findings;
-use super::line::Line;
+use super::line::{Judge, request};
 use super::stage::{CASE, JSON, Stage, asked};
 use crate::home::Home;
 use crate::serve::served::TOKEN;
+use semel_testkit::http::RawClient;
 use serde_json::json;
 
 /// A request to the plain API, as written but for what the test puts into its head.
-fn raw(stage: &Stage, first: &str, head: &str, body: &str) -> Line {
+fn raw(stage: &Stage, first: &str, head: &str, body: &str) -> RawClient {
     let mut line = stage.line();
     let host =
         if head.contains("Host:") { String::new() } else { format!("Host: {}\r\n", stage.semel.address) };
-    line.send(format!(
+    line.write(format!(
         "{first}\r\n{host}Semel-Token: {TOKEN}\r\nContent-Type: application/json\r\n{head}\r\n{body}"
     ));
     line
@@ -30,8 +31,8 @@ fn one_key_of_two_callers_is_two_effects_and_neither_sees_the_others() {
     let ask = |caller: &str, canary: &str| {
         let mut line = stage.line();
         let headers = [("Semel-Token", caller), (CASE, canary), ("Idempotency-Key", "shared"), JSON];
-        line.request("POST", "/p/plain/rest", &headers, "{}");
-        line.answer().expect("an answer")
+        request(&mut line, "POST", "/p/plain/rest", &headers, "{}");
+        line.next_answer()
     };
     let firsts: Vec<_> =
         callers.iter().enumerate().map(|(at, caller)| ask(caller, &format!("caller {at}"))).collect();
@@ -46,8 +47,8 @@ fn one_key_of_two_callers_is_two_effects_and_neither_sees_the_others() {
         let mut line = stage.line();
         let bearer = format!("Bearer {key}");
         let headers = [("Authorization", bearer.as_str()), (CASE, key), ("Idempotency-Key", "shared"), JSON];
-        line.request("POST", "/p/plain/rest", &headers, "{}");
-        line.answer().expect("an answer")
+        request(&mut line, "POST", "/p/plain/rest", &headers, "{}");
+        line.next_answer()
     };
     let (a, b) = (passed("sk_a"), passed("sk_b"));
     assert_eq!((a.outcome(), b.outcome()), ("ran", "ran"), "{a:?} {b:?}");
@@ -67,17 +68,17 @@ fn a_web_page_from_elsewhere_changes_nothing() {
     for head in heads {
         let mut line =
             raw(&stage, "POST /p/plain/rest HTTP/1.1", &format!("{head}Content-Length: 2\r\n"), "{}");
-        let answer = line.answer().expect("an answer");
+        let answer = line.next_answer();
         assert!(matches!(answer.status, 400 | 403), "{head}: {answer:?}");
     }
     // Without any token, and with a wrong one.
     for token in ["", "Semel-Token: wrong\r\n"] {
         let mut line = stage.line();
-        line.send(format!(
+        line.write(format!(
             "POST /p/plain/rest HTTP/1.1\r\nHost: {}\r\n{token}Content-Length: 2\r\n\r\n{{}}",
             stage.semel.address
         ));
-        assert_eq!(line.answer().expect("an answer").status, 401);
+        assert_eq!(line.next_answer().status, 401);
     }
     assert_eq!(stage.world.log().len(), 0, "nothing reached the world");
     assert_eq!(stage.home.json(["ledger", "list"])["items"], json!([]), "nothing was claimed");
@@ -119,7 +120,7 @@ fn a_request_with_two_ends_is_refused_and_its_connection_closed() {
     for (case, first, head, body) in cases {
         let head = format!("{CASE}: {case}\r\n{head}");
         let mut line = raw(&stage, first, &head, &format!("{body}{smuggled}"));
-        let status = line.answer().map(|answer| answer.status);
+        let status = line.answer_if_any().map(|answer| answer.status);
         // With both, the chunks count alone, as the standard allows, and the connection ends there.
         let refused = status.is_none_or(|status| (400..500).contains(&status));
         findings.expect(refused || case == "both", case, format_args!("{status:?}"));
@@ -137,21 +138,21 @@ fn an_upgrade_and_a_tunnel_are_not_opened() {
     let smuggled =
         "POST /p/plain/rest HTTP/1.1\r\nHost: localhost\r\nX-Case: smuggled\r\nContent-Length: 2\r\n\r\n{}";
     let mut line = raw(&stage, "POST /p/plain/rest HTTP/1.1", upgrade, &format!("{{}}{smuggled}"));
-    let answer = line.answer().expect("an answer");
+    let answer = line.next_answer();
     assert_ne!(answer.status, 101, "{answer:?}");
     for received in stage.world.received("up") {
         let headers = received["headers"].to_string().to_ascii_lowercase();
         assert!(!headers.contains("upgrade"), "{received}");
     }
     // What followed is a request of its own, and without a token it is refused.
-    if let Some(answer) = line.answer() {
+    if let Some(answer) = line.answer_if_any() {
         assert_eq!(answer.status, 401, "{answer:?}");
     }
     assert_eq!(stage.world.of("smuggled").requests, 0);
     let mut line = raw(&stage, "CONNECT 127.0.0.1:22 HTTP/1.1", "", "");
-    assert!(line.answer().is_none_or(|answer| answer.status >= 400));
+    assert!(line.answer_if_any().is_none_or(|answer| answer.status >= 400));
     let mut line = raw(&stage, "GET http://127.0.0.1:22/ HTTP/1.1", "", "");
-    assert!(line.answer().is_none_or(|answer| answer.status >= 400));
+    assert!(line.answer_if_any().is_none_or(|answer| answer.status >= 400));
 }
 
 #[test]
@@ -159,7 +160,7 @@ fn headers_between_two_neighbours_go_no_further() {
     let stage = Stage::new();
     let head = "Connection: close, X-Hop, X-Case\r\nX-Hop: 1\r\nTE: trailers\r\nKeep-Alive: 9\r\nProxy-Connection: x\r\n\
                 Proxy-Authorization: Basic canary\r\nSemel-Run-Id: r\r\nX-Kept: yes\r\nContent-Length: 2\r\n";
-    let answer = raw(&stage, "POST /p/plain/rest HTTP/1.1", head, "{}").answer().expect("an answer");
+    let answer = raw(&stage, "POST /p/plain/rest HTTP/1.1", head, "{}").answer();
     assert_eq!(answer.status, 201, "{answer:?}");
     let received = stage.world.log().into_iter().find(|line| line["at"] == "received").expect("it arrived");
     let headers = received["headers"].to_string().to_ascii_lowercase();
@@ -223,20 +224,20 @@ fn what_is_too_large_or_too_deep_is_refused_before_anything_is_claimed() {
     // Announced, so that nobody has to send it.
     let mut line =
         raw(&stage, "POST /p/plain/rest HTTP/1.1", "X-Case: huge\r\nContent-Length: 99999999999\r\n", "");
-    assert_eq!(line.answer().expect("an answer").status, 413);
+    assert_eq!(line.next_answer().status, 413);
     let body = format!("\"{}\"", "x".repeat(65 << 20));
     let mut line =
         raw(&stage, "POST /p/plain/rest HTTP/1.1", "X-Case: huge\r\nTransfer-Encoding: chunked\r\n", "");
-    line.send(format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()));
-    assert!(line.answer().is_none_or(|answer| answer.status == 413), "without an announcement");
+    line.write(format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()));
+    assert!(line.answer_if_any().is_none_or(|answer| answer.status == 413), "without an announcement");
     // A text is none that is compressed, whatever it is called.
     assert_eq!(ask("unpacked", &[("Content-Encoding", "gzip")], "{}"), 400);
     // Compressed, it is not what semel could compare; it is not unpacked either.
     let packed = "X-Case: packed\r\nIdempotency-Key: packed\r\n\
                   Content-Encoding: gzip\r\nContent-Length: 2\r\n";
     let mut line = raw(&stage, "POST /p/plain/rest HTTP/1.1", packed, "");
-    line.send([0x1f, 0x8b]);
-    let packed = line.answer().expect("an answer").status;
+    line.write([0x1f, 0x8b]);
+    let packed = line.next_answer().status;
     assert!(matches!(packed, 201 | 415), "{packed}");
     for case in ["deep", "twice", "head", "many", "huge", "unpacked"] {
         assert_eq!(stage.world.of(case).requests, 0, "{case}");
@@ -247,9 +248,9 @@ fn what_is_too_large_or_too_deep_is_refused_before_anything_is_claimed() {
 #[test]
 fn a_client_that_sends_a_byte_at_a_time_holds_nobody_up() {
     let stage = Stage::new();
-    let mut slow: Vec<Line> = (0..50).map(|_| stage.line()).collect();
+    let mut slow: Vec<RawClient> = (0..50).map(|_| stage.line()).collect();
     for byte in "POST /p/plain/rest HTTP/1.1\r\nHos".bytes() {
-        slow.iter_mut().for_each(|line| line.send([byte]));
+        slow.iter_mut().for_each(|line| line.write([byte]));
     }
     assert_eq!(stage.post("quick", "{}").status, 201);
     drop(slow);

@@ -1,7 +1,9 @@
 //! The line ends at byte n of the request, and at byte n of the response: some n always, every n with
 //! `SEMEL_EVERY_BYTE=1`, as `cargo xtask test --long` says it.
 
+use super::line::{Judge, request};
 use super::stage::Stage;
+use semel_testkit::http::RawClient;
 use serde_json::json;
 
 const BODY: &str = r#"{"item": "one"}"#;
@@ -48,11 +50,10 @@ fn a_response_that_is_cut_at_any_byte_is_in_doubt_and_no_part_of_it_is_an_answer
     let stage = Stage::new();
     let whole = {
         // As long as the others will be: from the status line to the last byte of the body.
-        let mut line = super::line::Line::to(&stage.world.address);
-        line.request("POST", "/rest", &[super::stage::JSON], BODY);
-        let answer = line.answer().expect("an answer");
-        let heads: usize = answer.headers.iter().map(|(name, value)| name.len() + value.len() + 4).sum();
-        "HTTP/1.1 201 Created\r\n".len() + heads + 2 + answer.body.len()
+        let mut line = RawClient::connect(&stage.world.address);
+        request(&mut line, "POST", "/rest", &[super::stage::JSON], BODY);
+        let answer = line.next_answer();
+        answer.head.len() + answer.body.len()
     };
     let places = places(whole);
     for n in &places {

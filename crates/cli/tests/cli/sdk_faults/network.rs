@@ -1,10 +1,11 @@
 //! What the network does between semel and an API that gives no help, and between a client and semel.
 
-use super::line::Line;
+use super::line::{Judge, request};
 use super::stage::{CASE, JSON, Stage, asked};
 use super::world::World;
 use crate::home::Home;
 use crate::serve::served::{Served, TOKEN};
+use semel_testkit::http::RawClient;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
@@ -41,7 +42,7 @@ fn what_could_not_be_reached_was_never_sent_and_runs_when_it_can() {
     assert_eq!(home.json(["ledger"])["items"], json!([]), "nothing is in doubt");
     let world = World::start_at(&home, later);
     let answer = ask("refused");
-    assert_eq!((answer.status, answer.outcome()), (201, "ran"), "{answer:?} {}", answer.text());
+    assert_eq!((answer.status, answer.outcome()), (201, "ran"), "{answer:?} {}", answer.body);
     assert_eq!(world.of("refused").effects, 1);
 }
 
@@ -129,9 +130,9 @@ fn a_client_that_goes_away_stops_nothing_and_its_retry_is_answered() {
     stage.world.fail("left", json!({"hold": "left"}));
     let headers = [("Semel-Token", TOKEN), (CASE, "left"), ("Idempotency-Key", "left"), JSON];
     let mut line = stage.line();
-    line.request("POST", "/p/plain/rest", &headers, "{}");
+    request(&mut line, "POST", "/p/plain/rest", &headers, "{}");
     stage.home.wait_until("it was sent", || stage.world.of("left").effects == 1);
-    line.leave();
+    drop(line);
     stage.world.release("left");
     let retry = stage.post("left", "{}");
     assert_eq!((retry.status, retry.outcome() == "ran"), (201, false), "{retry:?}");
@@ -144,11 +145,11 @@ fn a_client_that_goes_away_in_its_own_request_has_asked_for_nothing() {
     let stage = Stage::new();
     let mut line = stage.line();
     let address = &stage.semel.address;
-    line.send(format!(
+    line.write(format!(
         "POST /p/plain/rest HTTP/1.1\r\nHost: {address}\r\nSemel-Token: {TOKEN}\r\n{CASE}: half\r\n\
          Idempotency-Key: half\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n{{\"half"
     ));
-    line.leave();
+    drop(line);
     // What comes later on another connection shows that semel has seen the first one's end.
     assert_eq!(stage.post("after", "{}").status, 201);
     assert_eq!(stage.world.of("half").requests, 0);
@@ -162,15 +163,15 @@ fn a_client_that_does_not_read_its_replay_holds_nobody_up() {
     let first = stage.post("slow reader", "{}");
     assert_eq!(first.status, 201, "{first:?}");
     let headers = [("Semel-Token", TOKEN), (CASE, "slow reader"), ("Idempotency-Key", "slow reader"), JSON];
-    let mut slow: Vec<Line> = (0..20).map(|_| stage.line()).collect();
+    let mut slow: Vec<RawClient> = (0..20).map(|_| stage.line()).collect();
     for line in &mut slow {
-        line.request("POST", "/p/plain/rest", &headers, "{}");
+        request(line, "POST", "/p/plain/rest", &headers, "{}");
     }
     stage.post("slow reader", "{}").assert_replayed(&first);
     assert_eq!(stage.post("another", "{}").outcome(), "ran");
     assert_eq!(stage.home.json(["ledger"])["counts"]["in_flight"], 0);
     for mut line in slow {
-        line.answer().expect("an answer").assert_replayed(&first);
+        line.next_answer().assert_replayed(&first);
     }
     assert_eq!(stage.world.of("slow reader").effects, 1);
 }

@@ -38,7 +38,15 @@ fn an_api_that_honours_keys(sdk: Sdk) {
     let faults = faults::all();
     stage.world.tell(&json!({"keys": "honour"}));
     stage.world.tell(&faults::plan(&faults));
-    let cases: Vec<Vec<Value>> = faults.iter().map(|fault| vec![charge(fault.name); 2]).collect();
+    let twice = |fault: &Fault| {
+        let mut step = charge(fault.name);
+        // The SDK would obey each Retry-After of a minute that a spent budget asks for, to no avail.
+        if fault.kept {
+            (step["outer"], step["retries"]) = (1.into(), 0.into());
+        }
+        vec![step; 2]
+    };
+    let cases: Vec<Vec<Value>> = faults.iter().map(twice).collect();
     let base = sdk.api.guarded(&stage.semel.address);
     let brought = sdk.cases(&stage.home, &base, &cases, &token());
     let mut findings = Findings::default();

@@ -1,10 +1,12 @@
 //! Two servers on one ledger are one boundary.
 
+use super::line::{Judge, request};
 use super::models::{is_whole, prompt};
 use super::sdk::{
     ANTHROPIC_NODE, ANTHROPIC_PYTHON, Api, OPENAI_NODE, OPENAI_PYTHON, STRIPE_NODE, STRIPE_PYTHON, Sdk,
 };
 use super::stage::{CASE, JSON, Stage, asked, token};
+use semel_testkit::http::RawClient;
 use serde_json::{Value, json};
 
 fn step(sdk: Sdk, case: &str) -> Value {
@@ -95,14 +97,15 @@ fn what_one_process_left_in_doubt_the_other_does_not_send() {
     let address = semel.address.clone();
     let headers = [(CASE, "dead"), ("Idempotency-Key", "dead"), JSON];
     let caller = std::thread::spawn(move || {
-        let mut line = super::line::Line::to(&address);
-        line.request(
+        let mut line = RawClient::connect(&address);
+        request(
+            &mut line,
             "POST",
             "/p/plain/rest",
             &[&[("Semel-Token", crate::serve::served::TOKEN)], &headers[..]].concat(),
             "{}",
         );
-        line.answer()
+        line.answer_if_any()
     });
     home.wait_until("it was sent", || world.of("dead").effects == 1);
     // Killed, not stopped: nothing is written down on the way.

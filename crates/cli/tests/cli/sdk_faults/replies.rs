@@ -1,7 +1,8 @@
 //! What is kept of an answer, what is told again, and what never is.
 
-use super::line::Answer;
+use super::line::{Judge, request};
 use super::stage::{CASE, JSON, Stage};
+use semel_testkit::http::Response;
 use serde_json::json;
 
 /// More than is kept of any answer.
@@ -15,7 +16,7 @@ fn an_answer_that_is_too_large_to_keep_is_passed_whole_and_its_retry_told_that_i
     assert!(first.status == 201 && first.body.len() > PADDING, "{} {}", first.status, first.body.len());
     let again = stage.post("large", "{}");
     assert_eq!((again.status, again.outcome()), (200, "replayed"), "{again:?}");
-    assert!(again.text().contains("was not kept"), "{}", again.text());
+    assert!(again.body.contains("was not kept"), "{}", again.body);
     assert_eq!(stage.world.of("large").effects, 1);
 }
 
@@ -134,16 +135,17 @@ fn a_body_that_should_have_been_longer_is_no_answer() {
     for (case, raw) in answers {
         stage.world.fail(case, json!({"raw": raw}));
         // Its head was already passed on, so the line is cut; or it was held back, and the caller is told.
-        let first: Option<Answer> = {
+        let first: Option<Response> = {
             let mut line = stage.line();
             let token = ("Semel-Token", crate::serve::served::TOKEN);
-            line.request(
+            request(
+                &mut line,
                 "POST",
                 "/p/plain/rest",
                 &[token, (CASE, case), ("Idempotency-Key", case), JSON],
                 "{}",
             );
-            line.answer()
+            line.answer_if_any()
         };
         assert!(first.is_none_or(|answer| answer.status == 423), "{case}");
         stage.post(case, "{}").assert_in_doubt();
@@ -174,11 +176,7 @@ within = "3s"
         assert_eq!(ask().status, 200);
         stage.home.wait_until("it was looked at", || {
             let again = ask();
-            if refuted {
-                again.status == 403
-            } else {
-                again.text().contains("\"charge\"") && confirmed(&stage)
-            }
+            if refuted { again.status == 403 } else { again.body.contains("\"charge\"") && confirmed(&stage) }
         });
         assert_eq!(stage.world.of(case).requests, stage.world.of(case).effects.max(1), "{case}");
     }

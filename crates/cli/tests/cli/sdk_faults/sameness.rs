@@ -1,7 +1,8 @@
 //! Which requests are the same.
 
-use super::line::Answer;
+use super::line::Judge;
 use super::stage::{CASE, JSON, Stage};
+use semel_testkit::http::Response;
 use serde_json::json;
 
 #[test]
@@ -10,7 +11,7 @@ fn a_key_with_another_body_is_refused_and_changes_nothing() {
     assert_eq!(stage.post("drift", r#"{"amount": 1}"#).status, 201);
     let other = stage.post("drift", r#"{"amount": 2}"#);
     assert_eq!((other.status, other.code().as_str()), (422, "drift"), "{other:?}");
-    assert!(other.text().contains("amount"), "the answer names what differs: {}", other.text());
+    assert!(other.body.contains("amount"), "the answer names what differs: {}", other.body);
     stage.world.fail("doubt", json!({"cut_response": 0}));
     stage.post("doubt", r#"{"amount": 1}"#).assert_in_doubt();
     let other = stage.post("doubt", r#"{"amount": 2}"#);
@@ -66,7 +67,7 @@ fn how_a_body_is_written_does_not_make_it_another() {
         ),
     ];
     for (case, kind, body, other_kind, other) in &cases {
-        let ask = |kind: &str, body: &str| -> Answer {
+        let ask = |kind: &str, body: &str| -> Response {
             let headers = [(CASE, *case), ("Idempotency-Key", *case), ("Content-Type", kind)];
             stage.ask("POST", "/p/plain/upload", &headers, body)
         };

@@ -1,9 +1,10 @@
 //! The world, semel before it, and a ledger of their own.
 
-use super::line::{Answer, Line};
+use super::line::request;
 use super::world::World;
 use crate::home::Home;
 use crate::serve::served::{Served, TOKEN};
+use semel_testkit::http::{RawClient, Response};
 use serde_json::json;
 
 /// Tells the requests of one case from all others.
@@ -44,27 +45,27 @@ impl Stage {
         Served::again(&self.home)
     }
 
-    pub fn line(&self) -> Line {
-        Line::to(&self.semel.address)
+    pub fn line(&self) -> RawClient {
+        RawClient::connect(&self.semel.address)
     }
 
     /// One request on a connection of its own.
-    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
+    pub fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
         asked(&self.semel.address, method, path, headers, body)
     }
 
     /// An effect on the API that gives no help, named by the client's key.
-    pub fn post(&self, case: &str, body: &str) -> Answer {
+    pub fn post(&self, case: &str, body: &str) -> Response {
         self.ask("POST", &format!("{PLAIN}/rest"), &[(CASE, case), ("Idempotency-Key", case), JSON], body)
     }
 }
 
 pub const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-pub fn asked(address: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
-    let mut line = Line::to(address);
-    line.request(method, path, &[&[("Semel-Token", TOKEN)], headers].concat(), body);
-    line.answer().expect("an answer")
+pub fn asked(address: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Response {
+    let mut line = RawClient::connect(address);
+    request(&mut line, method, path, &[&[("Semel-Token", TOKEN)], headers].concat(), body);
+    line.next_answer()
 }
 
 /// What SDKs are given besides their base URL.

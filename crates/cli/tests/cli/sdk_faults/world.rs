@@ -1,10 +1,11 @@
 //! The API at the other end, and what its own log says happened there.
 
 use crate::home::Home;
+use semel_testkit::http::{RawClient, Response};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::io::{BufRead, BufReader};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 /// `semel-upstream` in threads of this process: its sockets are as real, and it is as new as the test.
@@ -54,7 +55,7 @@ impl World {
     /// What goes wrong from now on.
     pub fn tell(&self, plan: &Value) {
         let said = self.post("/__plan", &plan.to_string());
-        assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+        assert_eq!(said.status, 200, "{said:?}");
     }
 
     /// One fault for the next request of that case.
@@ -67,13 +68,9 @@ impl World {
         self.post(&format!("/__release/{name}"), "");
     }
 
-    fn post(&self, path: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        let (length, mut answer) = (body.len(), [0; 1024]);
-        write!(stream, "POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}")
-            .expect("it reads");
-        let read = stream.read(&mut answer).expect("it answers");
-        String::from_utf8_lossy(&answer[..read]).into_owned()
+    fn post(&self, path: &str, body: &str) -> Response {
+        let length = format!("Content-Length: {}\r\n", body.len());
+        RawClient::ask(&self.address, &format!("POST {path} HTTP/1.1"), &length, body).answer()
     }
 
     pub fn log(&self) -> Vec<Value> {

@@ -30,7 +30,7 @@ fn a_cancel_of_a_guarded_call_reaches_no_server_in_the_stateless_era() {
     home.wait_until("its client is told that it goes on", || asked.is_answered());
     assert_eq!(cancel(&served).status, 202);
     home.file("until", "");
-    assert_eq!(asked.answer().outcome(), "ran", "and whoever waits gets its answer");
+    assert_eq!(asked.answer().tool_outcome(), "ran", "and whoever waits gets its answer");
     let heard = std::fs::read_to_string(heard).expect("it heard something");
     assert!(!heard.contains(CANCELLED), "{heard}");
 }
@@ -49,7 +49,7 @@ fn a_client_that_leaves_in_the_middle_of_a_call_gets_its_answer_when_it_comes_ag
     home.wait_until("it is settled", || {
         home.json(["ledger", "list"])["items"][0]["state"].as_str() == Some("applied")
     });
-    assert_eq!(order().answer().outcome(), "replayed");
+    assert_eq!(order().answer().tool_outcome(), "replayed");
     let world = std::fs::read_to_string(home.work().join("world")).expect("the world");
     assert_eq!(world.lines().count(), 1, "{world}");
 }

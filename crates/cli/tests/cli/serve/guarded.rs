@@ -1,12 +1,17 @@
 use super::served::{SESSION, Served, calling};
-use super::upstream::Upstream;
 use crate::home::Home;
+use semel_testkit::http::FakeMcpServer;
+use semel_testkit::wait_until;
 use serde_json::json;
 
-fn bank() -> (Home, Upstream, Served) {
-    let (home, upstream) = (Home::new(), Upstream::start());
+fn bank() -> (Home, FakeMcpServer, Served) {
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     let served = Served::before(&home, &upstream.url());
     (home, upstream, served)
+}
+
+fn is_applied(home: &Home) -> bool {
+    home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(1)
 }
 
 #[test]
@@ -14,10 +19,10 @@ fn a_repeated_charge_is_answered_from_the_record() {
     let (_home, upstream, served) = bank();
     let first = served.call("charge", json!({"amount": 1}));
     let again = served.call("charge", json!({"amount": 1}));
-    assert_eq!((first.outcome(), again.outcome()), ("ran".into(), "replayed".into()));
+    assert_eq!((first.tool_outcome(), again.tool_outcome()), ("ran".into(), "replayed".into()));
     assert_eq!(first.json()["id"], 1);
     assert_eq!(upstream.effects(), 1);
-    assert_eq!(served.call("charge", json!({"amount": 2})).outcome(), "ran");
+    assert_eq!(served.call("charge", json!({"amount": 2})).tool_outcome(), "ran");
     assert_eq!(upstream.effects(), 2);
 }
 
@@ -76,12 +81,12 @@ fn a_client_that_leaves_does_not_stop_what_was_sent_and_gets_it_when_it_comes_ag
     let (home, upstream, served) = bank();
     let message = calling(1, "charge", json!({"amount": 1, "waits": true}));
     let asked = served.ask("POST", SESSION, &message.to_string());
-    wait(|| upstream.effects() == 1);
+    wait_until("it is with the server", || upstream.effects() == 1);
     drop(asked);
     upstream.release();
-    wait(|| home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(1));
+    wait_until("it is settled", || is_applied(&home));
     let again = served.call("charge", json!({"amount": 1, "waits": true}));
-    assert_eq!((again.outcome(), upstream.effects()), ("replayed".into(), 1));
+    assert_eq!((again.tool_outcome(), upstream.effects()), ("replayed".into(), 1));
 }
 
 /// The server ends its stream behind a priming event; semel takes it up again, and the client's own stays open.
@@ -104,9 +109,9 @@ fn a_polled_call_whose_client_leaves_is_settled_all_the_same() {
     home.wait_until("it is with the server", || upstream.effects() == 1);
     drop(asked);
     upstream.release();
-    wait(|| home.json(["ledger", "list", "--state", "applied"])["items"].as_array().map(Vec::len) == Some(1));
+    wait_until("it is settled", || is_applied(&home));
     let again = served.call("charge_polled", json!({"amount": 1}));
-    assert_eq!((again.outcome(), upstream.effects()), ("replayed".into(), 1));
+    assert_eq!((again.tool_outcome(), upstream.effects()), ("replayed".into(), 1));
 }
 
 #[test]
@@ -114,7 +119,7 @@ fn a_refusal_before_the_server_reaches_the_client_as_it_is() {
     let (home, upstream, served) = bank();
     let refused = served.call("charge_refused", json!({}));
     assert_eq!((refused.status, refused.body.as_str()), (401, "who are you?"));
-    assert!(refused.head.contains("www-authenticate: bearer resource_metadata="), "{refused:?}");
+    assert!(refused.head.contains("www-authenticate: Bearer resource_metadata="), "{refused:?}");
     assert_eq!(upstream.effects(), 0);
     let listed = home.json(["ledger", "list"]);
     assert_eq!(listed["items"][0]["state"], "not_applied", "{listed}");
@@ -134,7 +139,7 @@ fn an_error_with_a_status_that_leaves_it_open_is_in_doubt_whatever_it_says() {
             let (_home, upstream, served) = bank();
             let arguments = json!({"fails": status, "says": says});
             let first = served.call(tool, arguments.clone());
-            let code = |answer: &super::served::Answer| {
+            let code = |answer: &semel_testkit::http::Response| {
                 answer.json()["result"]["_meta"]["dev.semel/receipt"]["code"].clone()
             };
             match status {
@@ -180,7 +185,7 @@ fn the_same_call_for_two_accounts_is_two_effects() {
     let message = calling(1, "charge", json!({"amount": 1})).to_string();
     let call = |of: &str| {
         let headers = format!("{SESSION}Authorization: Bearer {of}\r\n");
-        served.ask("POST", &headers, &message).answer().outcome()
+        served.ask("POST", &headers, &message).answer().tool_outcome()
     };
     assert_eq!([call("ann"), call("bob"), call("ann"), call("bob")], ["ran", "ran", "replayed", "replayed"]);
     assert_eq!(upstream.effects(), 2);
@@ -197,8 +202,8 @@ fn what_a_server_lists_to_one_takes_no_protection_from_another() {
     let tweak = calling(1, "tweak", json!({}));
     ask("ada", &list);
     ask("xenia", &list);
-    assert_eq!(ask("xenia", &tweak).outcome(), serde_json::Value::Null, "to her it is a read");
-    assert_eq!(ask("ada", &tweak).outcome(), "ran", "to her it is not");
+    assert_eq!(ask("xenia", &tweak).tool_outcome(), serde_json::Value::Null, "to her it is a read");
+    assert_eq!(ask("ada", &tweak).tool_outcome(), "ran", "to her it is not");
     assert_eq!(upstream.effects(), 2);
 }
 
@@ -207,7 +212,7 @@ fn a_server_that_is_told_to_stop_lets_calls_settle() {
     let (home, upstream, mut served) = bank();
     let message = calling(1, "charge", json!({"amount": 1, "waits": true}));
     let asked = served.ask("POST", SESSION, &message.to_string());
-    wait(|| upstream.effects() == 1);
+    wait_until("it is with the server", || upstream.effects() == 1);
     let releasing = upstream.clone();
     let release = std::thread::spawn(move || {
         std::thread::park_timeout(std::time::Duration::from_millis(200));
@@ -229,15 +234,5 @@ fn a_run_that_was_cancelled_starts_nothing() {
     let answer = served.ask("POST", &format!("{SESSION}Semel-Run-Id: nightly\r\n"), &message).answer();
     assert_eq!(answer.json()["result"]["_meta"]["dev.semel/receipt"]["code"], "cancelled", "{answer:?}");
     assert_eq!(upstream.effects(), 0);
-    assert!(upstream.heard().iter().all(|heard| heard.header("semel-run-id").is_none()));
-}
-
-fn wait(mut so: impl FnMut() -> bool) {
-    for _ in 0..3_000 {
-        if so() {
-            return;
-        }
-        std::thread::park_timeout(std::time::Duration::from_millis(10));
-    }
-    panic!("it did not come to pass");
+    assert!(upstream.requests().iter().all(|heard| heard.header("semel-run-id").is_none()));
 }

@@ -1,9 +1,9 @@
 //! What one client may have under way, also where it has no session to be known by.
 
-use super::served::{Answer, Asked, SESSION, Served};
+use super::served::{SESSION, Served};
 use super::stateless::{ask, serving, told};
-use super::upstream::Upstream;
 use crate::home::Home;
+use semel_testkit::http::{FakeMcpServer, RawClient, Response};
 use serde_json::{Value, json};
 
 /// So much that four calls of it find room, and no fifth.
@@ -13,12 +13,12 @@ fn call(tool: &str, order: u64, large: &str) -> Value {
     json!({"name": tool, "arguments": {"order": order, "waits": true}, "_meta": {"x": large}})
 }
 
-fn is_refused(answer: &Answer) -> bool {
+fn is_refused(answer: &Response) -> bool {
     answer.body.contains("too much in flight; nothing was sent")
 }
 
 /// Each of them goes away once its call is with the server, and what it left behind is still there.
-fn leave_four(home: &Home, effects: impl Fn() -> usize, call: impl Fn(u64) -> Asked) {
+fn leave_four(home: &Home, effects: impl Fn() -> usize, call: impl Fn(u64) -> RawClient) {
     for order in 0..4 {
         let _asked = call(order);
         home.wait_until("it is with the server", || effects() == order as usize + 1);
@@ -41,7 +41,7 @@ fn calls_without_a_session_have_room_together_before_a_server_on_pipes() {
     let small = calling(5, "");
     home.wait_until("nobody's large call stands in its way", || effects() == 5);
     home.file("until", "");
-    assert_eq!(small.answer().outcome(), "ran");
+    assert_eq!(small.answer().tool_outcome(), "ran");
     home.wait_until("there is room again", || !is_refused(&calling(6, &large).answer()));
     assert_eq!(effects(), 6);
 }
@@ -49,7 +49,7 @@ fn calls_without_a_session_have_room_together_before_a_server_on_pipes() {
 #[test]
 fn calls_without_a_session_have_room_together_before_a_remote_server() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let served = Served::before(&home, &upstream.url());
     let large = "x".repeat(LARGE);
     let without = |order, large: &str| ask(&served, order, "tools/call", call("charge", order, large));
@@ -71,7 +71,7 @@ fn calls_without_a_session_have_room_together_before_a_remote_server() {
     let begun = in_session(7, SESSION, "");
     home.wait_until("a session has room of its own", || upstream.effects() == 5);
     upstream.release();
-    assert_eq!(begun.answer().outcome(), "ran");
+    assert_eq!(begun.answer().tool_outcome(), "ran");
 }
 
 /// A server is started by semel itself, once for each era, and the process of the era it does not speak is ended;
@@ -87,11 +87,11 @@ fn no_request_starts_a_process() {
             json!({"name": "create_order", "arguments": command, "command": "sh", "server": "other"});
         ask(&served, order, "tools/call", params).answer()
     };
-    assert_eq!(call(0).outcome(), "ran");
+    assert_eq!(call(0).tool_outcome(), "ran");
     let started = served.children();
     assert!(!started.is_empty(), "the server lives");
     for order in 1..=10 {
-        assert_eq!(call(order).outcome(), "ran");
+        assert_eq!(call(order).tool_outcome(), "ran");
         for path in ["/mcp/nobody", "/mcp/bank/sh", "/mcp/..%2f..%2fbin%2fsh", "/p/sh/", "/mcp/"] {
             let asked = served.ask_raw(&format!("POST {path} HTTP/1.1"), "", "{}").answer();
             assert!(asked.status >= 400, "{path}: {asked:?}");

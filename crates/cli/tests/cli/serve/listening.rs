@@ -1,8 +1,9 @@
 //! What a server on pipes says of its own accord, and who is told.
 
-use super::served::{Answer, Asked, Served};
+use super::served::Served;
 use super::stateless::{ask, serving, told};
 use crate::home::Home;
+use semel_testkit::http::{RawClient, Response};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ fn heard(file: &Path, method: &str) -> Vec<Value> {
 }
 
 /// The next events of a stream that is open.
-fn next_event(asked: &mut Asked) -> Value {
+fn next_event(asked: &mut RawClient) -> Value {
     loop {
         let chunk = asked.chunk();
         if let Some(data) = chunk.lines().find_map(|line| line.strip_prefix("data: ")) {
@@ -102,18 +103,18 @@ impl<'s> Client<'s> {
         (Client { served, headers }, hello.json()["result"].clone())
     }
 
-    fn ask(&self, method: &str, params: Value) -> Answer {
+    fn ask(&self, method: &str, params: Value) -> Response {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         self.served.ask("POST", &self.headers, &message.to_string()).answer()
     }
 
-    fn notify(&self, method: &str) -> Answer {
+    fn notify(&self, method: &str) -> Response {
         let message = json!({"jsonrpc": "2.0", "method": method});
         self.served.ask("POST", &self.headers, &message.to_string()).answer()
     }
 
     /// A stream, from which news come as soon as this has returned.
-    fn listen(&self) -> Asked {
+    fn listen(&self) -> RawClient {
         let mut asked = self.served.ask("GET", &self.headers, "");
         assert!(asked.head().contains("200 OK"));
         asked

@@ -1,12 +1,12 @@
 //! A remote server that reads its tools' arguments in headers too, and refuses a call whose headers and body disagree.
 
-use super::served::{Answer, Served};
+use super::served::Served;
 use super::stateless::ask_saying;
-use super::upstream::Upstream;
 use crate::home::Home;
 use crate::mcp::door::stage::stateless;
 use crate::mcp::line::Line;
 use crate::mcp::receipt;
+use semel_testkit::http::{FakeMcpServer, Response};
 use serde_json::{Value, json};
 
 /// Its key goes into an argument that is mirrored, and the tool that is asked before has another one.
@@ -16,9 +16,9 @@ const RULE: &str = "[[rule]]\nmatch = \"mcp:*/charge_marked\"\nclass = \"consequ
     found = \"resp.text == 'charged 7'\"\n";
 
 /// What it was asked to do, and what the headers said of it.
-fn heard(upstream: &Upstream, tool: &str) -> Vec<[Option<String>; 3]> {
-    let calls = upstream.heard().into_iter().filter(|heard| heard.body.contains(&format!("{tool:?}")));
-    let said = |heard: super::upstream::Heard| {
+fn heard(upstream: &FakeMcpServer, tool: &str) -> Vec<[Option<String>; 3]> {
+    let calls = upstream.requests().into_iter().filter(|heard| heard.text().contains(&format!("{tool:?}")));
+    let said = |heard: semel_testkit::http::Request| {
         ["request", "region", "account"]
             .map(|name| heard.header(&format!("mcp-param-{name}")).map(str::to_owned))
     };
@@ -26,7 +26,7 @@ fn heard(upstream: &Upstream, tool: &str) -> Vec<[Option<String>; 3]> {
 }
 
 /// It saw each charge once, under a key of its own, and was asked before each of them.
-fn charged_by_key(upstream: &Upstream) {
+fn charged_by_key(upstream: &FakeMcpServer) {
     assert_eq!(upstream.effects(), 2);
     let charges = heard(upstream, "charge_marked");
     let keys: Vec<&String> = charges.iter().filter_map(|[key, ..]| key.as_ref()).collect();
@@ -38,19 +38,19 @@ fn charged_by_key(upstream: &Upstream) {
 
 #[test]
 fn over_http_what_semel_puts_into_a_call_is_mirrored_too() {
-    let (home, upstream) = (Home::new(), Upstream::start());
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     let policy = format!("[mcp.bank]\nurl = \"{}\"\n{RULE}", upstream.url());
     let served = Served::start(&home, &policy);
-    let charge = |arguments: Value, headers: &str| -> Answer {
+    let charge = |arguments: Value, headers: &str| -> Response {
         let params = json!({"name": "charge_marked", "arguments": arguments});
         ask_saying(&served, "tools/call", params, headers).answer()
     };
     let region = "Mcp-Param-Region: eu\r\n";
     let plain = charge(json!({"amount": 1, "region": "eu", "semel_again": "one more"}), region);
-    assert_eq!(plain.outcome(), "ran", "{plain:?}");
+    assert_eq!(plain.tool_outcome(), "ran", "{plain:?}");
     let own = format!("{region}Mcp-Param-Request: mine\r\n");
     let overwritten = charge(json!({"amount": 2, "region": "eu", "request_id": "mine"}), &own);
-    assert_eq!(overwritten.outcome(), "ran", "{overwritten:?}");
+    assert_eq!(overwritten.tool_outcome(), "ran", "{overwritten:?}");
     charged_by_key(&upstream);
     // What the client itself says in two ways is refused, as without semel.
     let other = charge(json!({"amount": 3, "region": "eu"}), "Mcp-Param-Region: us\r\n");
@@ -60,7 +60,7 @@ fn over_http_what_semel_puts_into_a_call_is_mirrored_too() {
 
 #[test]
 fn behind_pipes_what_semel_puts_into_a_call_is_mirrored_too() {
-    let (home, upstream) = (Home::new(), Upstream::start());
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     home.file("semel.toml", RULE);
     let mut line = Line::start(&home, &home.stdio_before_http(&upstream.url()));
     for arguments in [

@@ -3,7 +3,6 @@
 pub mod served;
 mod smuggling;
 pub mod stateless;
-pub mod upstream;
 
 mod call_options;
 mod cancels;

@@ -1,12 +1,12 @@
 use super::served::{SESSION, Served};
-use super::upstream::Upstream;
 use crate::home::Home;
+use semel_testkit::http::FakeMcpServer;
 use serde_json::json;
 
 #[test]
 fn all_that_is_not_guarded_passes_as_it_came() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let served = Served::start(
         &home,
         &format!(
@@ -21,8 +21,8 @@ fn all_that_is_not_guarded_passes_as_it_came() {
     let answer = served.ask("POST", &headers, body).answer();
     assert_eq!(answer.body, r#"{"id":9007199254740993,  "x":1.0e2,"result":{}}"#);
     assert!(answer.head.contains("x-own: 1\r\n"), "{answer:?}");
-    let heard = upstream.heard().pop().expect("one request");
-    assert_eq!(heard.body, body);
+    let heard = upstream.requests().pop().expect("one request");
+    assert_eq!(heard.text(), body);
     let address = upstream.url();
     let host = address.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp"));
     for (name, value) in [
@@ -49,7 +49,7 @@ fn all_that_is_not_guarded_passes_as_it_came() {
 #[test]
 fn greetings_keep_their_session_and_listings_say_what_is_guarded() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let served = Served::before(&home, &upstream.url());
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
     let hello = served.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));

@@ -1,15 +1,15 @@
 //! What names a member twice, and what stands beside what semel reads: the same over HTTP as over stdio.
 
-use super::served::{Answer, Served};
+use super::served::Served;
 use super::stateless::{ask, told};
-use super::upstream::Upstream;
 use crate::home::Home;
 use crate::mcp::door::stage::listing;
-use serde_json::{Value, json};
+use semel_testkit::http::{FakeMcpServer, Response};
+use serde_json::json;
 
 const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
 
-fn send(served: &Served, method: &str, body: &str) -> Answer {
+fn send(served: &Served, method: &str, body: &str) -> Response {
     let headers = format!(
         "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
          MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\nMcp-Name: create_order\r\n"
@@ -71,7 +71,7 @@ fn what_stands_beside_an_edited_result_of_a_server_on_stdio_stays() {
     let body = format!(
         r#"{{"trace":"t-2","jsonrpc":"2.0","id":5,"method":"tools/call","params":{params}, "n":1.0}}"#
     );
-    assert_eq!(send(&served, "tools/call", &body).outcome(), "ran");
+    assert_eq!(send(&served, "tools/call", &body).tool_outcome(), "ran");
     let heard = std::fs::read_to_string(heard).expect("it heard something");
     // Not always the last: a process that is only asked for its era may come late.
     let call = heard.lines().find(|line| line.contains("t-2")).expect("the call");
@@ -82,7 +82,7 @@ fn what_stands_beside_an_edited_result_of_a_server_on_stdio_stays() {
 #[test]
 fn what_stands_beside_an_edited_result_of_a_remote_server_stays() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let served = Served::before(&home, &upstream.url());
     let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}});
     let hello = served.post(&json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}));
@@ -93,8 +93,8 @@ fn what_stands_beside_an_edited_result_of_a_remote_server_stays() {
     }
     let mut call = super::served::calling(3, "charge", json!({"amount": 1}));
     call["trace"] = "t-2".into();
-    assert_eq!(served.post(&call).outcome(), "ran");
-    let charged = upstream.heard().pop().expect("a charge");
-    let charged: Value = serde_json::from_str(&charged.body).expect("JSON");
+    assert_eq!(served.post(&call).tool_outcome(), "ran");
+    let charged = upstream.requests().pop().expect("a charge");
+    let charged = charged.json();
     assert_eq!((&charged["trace"], upstream.effects()), (&json!("t-2"), 1), "{charged}");
 }

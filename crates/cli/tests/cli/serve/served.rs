@@ -1,15 +1,11 @@
-//! `semel serve` as a process, and a client that shows every byte.
+//! `semel serve` as a process.
 
 use crate::home::{Home, memory_peak};
+use semel_testkit::http::{RawClient, Response};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-
-/// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 pub const TOKEN: &str = "a-token-of-this-test";
 
@@ -80,7 +76,7 @@ impl Served {
     }
 
     /// A request with semel's token, the head as given.
-    pub fn ask(&self, method: &str, headers: &str, body: &str) -> Asked {
+    pub fn ask(&self, method: &str, headers: &str, body: &str) -> RawClient {
         self.ask_raw(
             &format!("{method} /mcp/bank HTTP/1.1"),
             &format!("Semel-Token: {TOKEN}\r\n{headers}"),
@@ -102,19 +98,8 @@ impl Served {
         memory_peak(self.child.id())
     }
 
-    pub fn ask_raw(&self, first: &str, headers: &str, body: &str) -> Asked {
-        let host =
-            if headers.contains("Host: ") { String::new() } else { format!("Host: {}\r\n", self.address) };
-        let length = if headers.contains("Content-Length") || body.is_empty() {
-            String::new()
-        } else {
-            format!("Content-Length: {}\r\n", body.len())
-        };
-        let mut stream = TcpStream::connect(&self.address).expect("semel listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-        let text = format!("{first}\r\n{host}{length}{headers}Connection: close\r\n\r\n{body}");
-        stream.write_all(text.as_bytes()).expect("the request is taken");
-        Asked { reader: BufReader::new(stream) }
+    pub fn ask_raw(&self, first: &str, headers: &str, body: &str) -> RawClient {
+        RawClient::ask(&self.address, first, headers, body)
     }
 
     /// As its metrics say.
@@ -125,11 +110,11 @@ impl Served {
         count.and_then(|count| count.parse().ok()).expect("it is told")
     }
 
-    pub fn post(&self, message: &Value) -> Answer {
+    pub fn post(&self, message: &Value) -> Response {
         self.ask("POST", SESSION, &message.to_string()).answer()
     }
 
-    pub fn call(&self, tool: &str, arguments: Value) -> Answer {
+    pub fn call(&self, tool: &str, arguments: Value) -> Response {
         self.post(&calling(1, tool, arguments))
     }
 
@@ -171,105 +156,4 @@ pub const SESSION: &str = "Mcp-Session-Id: s-1\r\nMCP-Protocol-Version: 2025-11-
 pub fn calling(id: u64, tool: &str, arguments: Value) -> Value {
     let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": "t"}});
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
-}
-
-/// A request whose answer is still to be read.
-#[derive(Debug)]
-pub struct Asked {
-    reader: BufReader<TcpStream>,
-}
-
-/// Hangs up for certain: between its fork and its exec a child that another test starts has a copy of every socket, and
-/// an end of one's own copy alone would not be told to the other side before it is gone too.
-impl Drop for Asked {
-    fn drop(&mut self) {
-        let _gone = self.reader.get_ref().shutdown(std::net::Shutdown::Both);
-    }
-}
-
-#[derive(Debug, Clone)]
-pub struct Answer {
-    pub status: u16,
-    pub head: String,
-    pub body: String,
-}
-
-impl Asked {
-    pub fn head(&mut self) -> String {
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            assert!(self.reader.read_line(&mut head).expect("a head") > 0, "the connection ended: {head:?}");
-        }
-        head
-    }
-
-    /// Whether the first byte of an answer is there.
-    pub fn is_answered(&self) -> bool {
-        let stream = self.reader.get_ref();
-        let waits = |not: bool| stream.set_nonblocking(not).expect("it can be set");
-        waits(true);
-        let is_answered = stream.peek(&mut [0]).is_ok_and(|bytes| bytes > 0);
-        waits(false);
-        is_answered
-    }
-
-    /// One chunk of a body; empty at its end.
-    pub fn chunk(&mut self) -> String {
-        let mut size = String::new();
-        self.reader.read_line(&mut size).expect("a chunk");
-        let size = usize::from_str_radix(size.trim(), 16).unwrap_or(0);
-        let mut chunk = vec![0; size + 2];
-        self.reader.read_exact(&mut chunk).expect("a whole chunk");
-        chunk.truncate(size);
-        String::from_utf8(chunk).expect("text")
-    }
-
-    /// One chunk of a body; `None` where the connection ended in the middle.
-    pub fn chunk_if_any(&mut self) -> Option<String> {
-        let mut size = String::new();
-        self.reader.read_line(&mut size).ok().filter(|read| *read > 0)?;
-        let size = usize::from_str_radix(size.trim(), 16).ok()?;
-        let mut chunk = vec![0; size + 2];
-        self.reader.read_exact(&mut chunk).ok()?;
-        chunk.truncate(size);
-        String::from_utf8(chunk).ok()
-    }
-
-    pub fn answer(mut self) -> Answer {
-        let head = self.head();
-        self.answer_after(head)
-    }
-
-    /// The answer whose head was read already.
-    pub fn answer_after(mut self, head: String) -> Answer {
-        let status = head[9..12].parse().expect("a status");
-        let lower = head.to_ascii_lowercase();
-        let mut body = String::new();
-        if lower.contains("transfer-encoding: chunked") {
-            loop {
-                let chunk = self.chunk();
-                if chunk.is_empty() {
-                    break;
-                }
-                body.push_str(&chunk);
-            }
-        } else {
-            self.reader.read_to_string(&mut body).expect("a body");
-        }
-        Answer { status, head: lower, body }
-    }
-}
-
-impl Answer {
-    pub fn json(&self) -> Value {
-        // What takes long is answered in a stream, its last event is the answer.
-        let events = self.head.contains("content-type: text/event-stream");
-        let last = || self.body.lines().filter_map(|line| line.strip_prefix("data: ")).next_back();
-        let text = events.then(last).flatten().unwrap_or(&self.body);
-        serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-
-    pub fn outcome(&self) -> Value {
-        self.json()["result"]["_meta"]["dev.semel/receipt"]["outcome"].clone()
-    }
 }

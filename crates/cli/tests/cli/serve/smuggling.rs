@@ -1,22 +1,22 @@
 //! A call of a tool, hidden inside something harmless: what semel reads and what a server reads must be one thing.
 
 use super::served::{Served, calling};
-use super::upstream::Upstream;
 use crate::home::Home;
 use crate::mcp::peers::script;
+use semel_testkit::http::FakeMcpServer;
 use serde_json::{Value, json};
 
 #[test]
 fn a_body_in_another_charset_or_encoding_reaches_no_server() {
-    let (home, upstream) = (Home::new(), Upstream::start());
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     let served = Served::before(&home, &upstream.url());
     let message = calling(1, "charge", json!({"amount": 1})).to_string();
-    let heard = upstream.heard().len();
+    let heard = upstream.requests().len();
     for head in ["Content-Type: application/json; charset=utf-7", "Content-Type: text/plain"] {
         let answer = served.ask("POST", &format!("{head}\r\n"), &message).answer();
         assert!(answer.head.contains(" 415 "), "{head}: {}", answer.head);
     }
-    assert_eq!((upstream.effects(), upstream.heard().len()), (0, heard));
+    assert_eq!((upstream.effects(), upstream.requests().len()), (0, heard));
 }
 
 /// A server on stdio that does as it is told, behind HTTP.
@@ -83,7 +83,7 @@ fn a_run_that_a_request_names_is_that_requests_run() {
         served
             .ask("POST", &headers, &calling(1, "create_order", json!({"order": "1"})).to_string())
             .answer()
-            .outcome()
+            .tool_outcome()
     };
     assert_eq!((order("r1"), order("r2"), order("r1")), ("ran".into(), "ran".into(), "replayed".into()));
     home.semel(["cancel", "r9"]);

@@ -1,8 +1,9 @@
 //! A server on pipes, of the stateless era, offered over HTTP.
 
-use super::served::{Answer, Asked, Served};
+use super::served::Served;
 use crate::home::Home;
 use crate::mcp::peers::script;
+use semel_testkit::http::{RawClient, Response};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -38,16 +39,16 @@ pub fn meta() -> Value {
 }
 
 /// A request of this era, with what `params` says beside its `_meta`.
-pub fn ask(served: &Served, id: u64, method: &str, params: Value) -> Asked {
+pub fn ask(served: &Served, id: u64, method: &str, params: Value) -> RawClient {
     asking(served, id, method, params, "")
 }
 
 /// The same with further headers.
-pub fn ask_saying(served: &Served, method: &str, params: Value, further: &str) -> Asked {
+pub fn ask_saying(served: &Served, method: &str, params: Value, further: &str) -> RawClient {
     asking(served, 5, method, params, further)
 }
 
-fn asking(served: &Served, id: u64, method: &str, mut params: Value, further: &str) -> Asked {
+fn asking(served: &Served, id: u64, method: &str, mut params: Value, further: &str) -> RawClient {
     let name = params["name"].as_str().map(|name| format!("Mcp-Name: {name}\r\n")).unwrap_or_default();
     let mut whole = meta();
     if let Some(more) = params["_meta"].as_object() {
@@ -66,21 +67,21 @@ fn headers(method: &str, name: &str) -> String {
 }
 
 /// A call of the tool, which waits.
-pub fn call(served: &Served, tool: &str) -> Asked {
+pub fn call(served: &Served, tool: &str) -> RawClient {
     call_with(served, tool, json!({}), json!({}))
 }
 
 /// The same in a run of this name.
-pub fn call_in_run(served: &Served, tool: &str, arguments: Value, run: &str) -> Asked {
+pub fn call_in_run(served: &Served, tool: &str, arguments: Value, run: &str) -> RawClient {
     call_with(served, tool, arguments, json!({"dev.semel/run-id": run}))
 }
 
-fn call_with(served: &Served, tool: &str, arguments: Value, meta: Value) -> Asked {
+fn call_with(served: &Served, tool: &str, arguments: Value, meta: Value) -> RawClient {
     ask(served, 5, "tools/call", json!({"name": tool, "arguments": arguments, "_meta": meta}))
 }
 
 /// The word that nobody waits for it any more.
-pub fn cancel(served: &Served) -> Answer {
+pub fn cancel(served: &Served) -> Response {
     let method = "notifications/cancelled";
     let params = json!({"requestId": 5, "_meta": meta()});
     let cancel = json!({"jsonrpc": "2.0", "method": method, "params": params});

@@ -1,8 +1,8 @@
-use super::upstream::Upstream;
 use crate::home::Home;
 use crate::mcp::door::stage::stateless;
 use crate::mcp::line::Line;
 use crate::mcp::receipt;
+use semel_testkit::http::FakeMcpServer;
 use serde_json::{Value, json};
 
 fn lines(messages: &[Value]) -> Vec<u8> {
@@ -24,7 +24,7 @@ fn call(id: u64, tool: &str) -> Value {
 
 #[test]
 fn a_client_on_stdio_stands_before_a_remote_server() {
-    let (home, upstream) = (Home::new(), Upstream::start());
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     upstream.release();
     let speak = |id: u64| {
         let [first, second] = hello("2025-11-25");
@@ -41,16 +41,16 @@ fn a_client_on_stdio_stands_before_a_remote_server() {
     assert_eq!(outcome(speak(5)), "ran");
     assert_eq!(outcome(speak(8)), "replayed");
     assert_eq!(upstream.effects(), 1);
-    let heard = upstream.heard();
-    let charged = heard.iter().find(|heard| heard.body.contains("\"charge\"")).expect("a charge");
+    let heard = upstream.requests();
+    let charged = heard.iter().find(|heard| heard.text().contains("\"charge\"")).expect("a charge");
     assert_eq!(charged.header("mcp-session-id"), Some("s-1"));
     assert_eq!(charged.header("mcp-protocol-version"), Some("2025-11-25"));
-    assert!(heard.iter().any(|heard| heard.head.starts_with("DELETE /mcp ")), "it says goodbye");
+    assert!(heard.iter().any(|heard| heard.line().starts_with("DELETE /mcp ")), "it says goodbye");
 }
 
 #[test]
 fn what_stands_beside_what_semel_edits_stays_before_a_remote_server() {
-    let (home, upstream) = (Home::new(), Upstream::start());
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     let [first, second] = hello("2025-11-25");
     let mut charge = call(5, "charge");
     charge["trace"] = json!("t-2");
@@ -63,15 +63,15 @@ fn what_stands_beside_what_semel_edits_stays_before_a_remote_server() {
         let answer = said.iter().find(|message| message["id"] == id).expect("an answer");
         assert!(answer["trace"] == "t-1" && answer["result"].to_string().contains(edited), "{answer}");
     }
-    let heard = upstream.heard().into_iter().find(|heard| heard.body.contains("\"charge\""));
-    let heard: Value = serde_json::from_str(&heard.expect("a charge").body).expect("JSON");
+    let heard = upstream.requests().into_iter().find(|heard| heard.text().contains("\"charge\""));
+    let heard = heard.expect("a charge").json();
     assert_eq!((&heard["trace"], upstream.effects()), (&json!("t-2"), 1), "{heard}");
 }
 
 /// It does not wait for the answer to its greeting, which begins the session.
 #[test]
 fn a_guarded_call_waits_for_the_session_where_its_client_does_not() {
-    let (home, upstream) = (Home::new(), Upstream::start());
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     let [mut first, second] = hello("2025-11-25");
     first["params"]["clientInfo"]["name"] = json!("impatient");
     let input = lines(&[first, second, call(5, "charge")]);
@@ -79,7 +79,7 @@ fn a_guarded_call_waits_for_the_session_where_its_client_does_not() {
     let released = std::thread::spawn(move || {
         // Whatever comes too early has come by then, or the greeting is all that does.
         for _ in 0..100 {
-            if watched.heard().len() > 1 {
+            if watched.requests().len() > 1 {
                 break;
             }
             std::thread::park_timeout(std::time::Duration::from_millis(5));
@@ -89,8 +89,8 @@ fn a_guarded_call_waits_for_the_session_where_its_client_does_not() {
     let ran = home.semel_reading(["mcp", "--url", &upstream.url(), "--name", "bank"], &input);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     released.join().expect("it was released");
-    let heard = upstream.heard();
-    assert!(heard[0].body.contains("initialize") && upstream.effects() == 1, "{heard:?}");
+    let heard = upstream.requests();
+    assert!(heard[0].text().contains("initialize") && upstream.effects() == 1, "{heard:?}");
     assert!(heard[1..].iter().all(|heard| heard.header("mcp-session-id") == Some("s-1")), "{heard:?}");
 }
 
@@ -105,7 +105,7 @@ fn a_variable_that_is_not_set_is_named_as_it_was_typed() {
 
 #[test]
 fn of_the_stateless_era_headers_mirror_the_body() {
-    let (home, upstream) = (Home::new(), Upstream::start());
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {},
@@ -116,8 +116,8 @@ fn of_the_stateless_era_headers_mirror_the_body() {
     command.extend(["--header-env".to_owned(), "X-Login=USER".to_owned()]);
     let ran = home.semel_reading(&command, &lines(&[message]));
     assert!(ran.stdout.contains("charged 0"), "{ran:?}");
-    let heard = upstream.heard();
-    let called = heard.iter().find(|heard| heard.body.contains("tools/call")).expect("a call");
+    let heard = upstream.requests();
+    let called = heard.iter().find(|heard| heard.text().contains("tools/call")).expect("a call");
     for (name, value) in [
         ("mcp-protocol-version", Some("2026-07-28")),
         ("mcp-method", Some("tools/call")),
@@ -128,13 +128,13 @@ fn of_the_stateless_era_headers_mirror_the_body() {
         assert_eq!(called.header(name), value, "{name}");
     }
     let listed =
-        heard.iter().find(|heard| heard.body.contains("tools/list")).expect("semel asks for the tools");
+        heard.iter().find(|heard| heard.text().contains("tools/list")).expect("semel asks for the tools");
     assert_eq!(listed.header("mcp-method"), Some("tools/list"));
 }
 
 #[test]
 fn a_remote_tool_that_asks_twice_is_one_effect() {
-    let (home, upstream) = (Home::new(), Upstream::start());
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     let mut line = Line::start(&home, &home.stdio_before_http(&upstream.url()));
     let mut call = json!({"name": "charge_asking", "arguments": {"amount": 1}, "_meta": stateless()});
     for state in ["one", "two"] {
@@ -158,7 +158,7 @@ fn a_remote_tool_that_asks_twice_is_one_effect() {
 
 #[test]
 fn a_remote_subscription_stays_open_and_is_let_go_of_where_its_client_ends_it() {
-    let (home, upstream) = (Home::new(), Upstream::start());
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     let mut line = Line::start(&home, &home.stdio_before_http(&upstream.url()));
     let id = line.ask("subscriptions/listen", json!({"_meta": stateless(), "notifications": {}}));
     let said = |line: &mut Line| -> Value {

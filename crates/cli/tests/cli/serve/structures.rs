@@ -21,7 +21,7 @@ fn a_structure_of_any_kind_is_replayed_as_it_was() {
             effects += 1;
             for outcome in ["ran", "replayed", "replayed"] {
                 let answer = ask(&served, 5, "tools/call", params.clone()).answer();
-                assert_eq!(answer.outcome(), outcome, "{answer:?}");
+                assert_eq!(answer.tool_outcome(), outcome, "{answer:?}");
                 assert!(answer.body.contains(&format!(r#""structuredContent":{structure}"#)), "{answer:?}");
                 let result: &Value = &answer.json()["result"];
                 assert_ne!(result["isError"], true, "{result}");

@@ -1,9 +1,10 @@
 //! Tasks over HTTP: their call is answered once the client has learnt how they ended.
 
-use super::served::{Answer, Served, TOKEN};
+use super::served::{Served, TOKEN};
 use crate::api::client::token;
 use crate::home::Home;
 use crate::mcp::peers::script;
+use semel_testkit::http::Response;
 use serde_json::{Value, json};
 
 const POLICY: &str = "\n[[rule]]\nmatch = \"mcp:bank/create_order\"\nclass = \"act\"\nwait = \"30ms\"\n";
@@ -41,7 +42,7 @@ impl Client<'_> {
         Client { headers: format!("{kind}Mcp-Session-Id: {session}\r\n"), ..client }
     }
 
-    fn post(&self, message: &Value) -> Answer {
+    fn post(&self, message: &Value) -> Response {
         let headers = format!("Semel-Token: {}\r\n{}", self.token, self.headers);
         self.served.ask_raw("POST /mcp/bank HTTP/1.1", &headers, &message.to_string()).answer()
     }

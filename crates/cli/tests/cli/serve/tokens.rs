@@ -1,11 +1,10 @@
 //! Tokens of the ledger: made and revoked on the command line, honoured by every server on that ledger.
 
 use super::served::{SESSION, Served, TOKEN, calling};
-use super::upstream::Upstream;
-use crate::api::client::Client;
+use crate::api::client::ApiClient;
 use crate::home::Home;
 use crate::proxy;
-use crate::proxy::api::Act;
+use semel_testkit::http::{ApiAct, FakeMcpServer};
 use serde_json::json;
 
 fn token(home: &Home, more: &[&str]) -> (String, String) {
@@ -23,7 +22,7 @@ fn status(served: &Served, token: &str) -> u16 {
 #[test]
 fn a_token_works_on_every_server_of_its_ledger_until_it_is_revoked() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let servers = [Served::before(&home, &upstream.url()), Served::before(&home, &upstream.url())];
     let (token, id) = token(&home, &["--scope", "agent", "--name", "ci", "--expires", "1h"]);
     for served in &servers {
@@ -43,7 +42,10 @@ fn a_token_works_on_every_server_of_its_ledger_until_it_is_revoked() {
     assert_eq!(home.semel(["token", "revoke", &id]).code, Some(2));
     let (short, _) = self::token(&home, &["--scope", "agent", "--expires", "1ms"]);
     assert_eq!(status(&servers[0], &short), 401, "it is over");
-    assert!(upstream.heard().iter().all(|heard| !heard.head.contains("semel_")), "no token goes further");
+    assert!(
+        upstream.requests().iter().all(|heard| !heard.head.text.contains("semel_")),
+        "no token goes further"
+    );
 }
 
 #[test]
@@ -75,7 +77,7 @@ fn a_token_is_shown_once_and_written_nowhere() {
 #[test]
 fn the_same_key_of_two_tenants_or_two_principals_is_two_effects() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let served = Served::before(&home, &upstream.url());
     let acme = token(&home, &["--scope", "agent", "--tenant", "acme", "--name", "ci"]).0;
     let other = token(&home, &["--scope", "agent", "--tenant", "other", "--name", "ci"]).0;
@@ -88,12 +90,12 @@ fn the_same_key_of_two_tenants_or_two_principals_is_two_effects() {
         served.ask_raw("POST /mcp/bank HTTP/1.1", &headers, &message.to_string()).answer()
     };
     let first = call(&acme);
-    assert_eq!(first.outcome(), "ran");
+    assert_eq!(first.tool_outcome(), "ran");
     for (token, outcome, effects) in
         [(&acme, "replayed", 1), (&other, "ran", 2), (&nightly, "ran", 3), (&renewed, "replayed", 3)]
     {
         let answer = call(token);
-        assert_eq!((answer.outcome(), upstream.effects()), (json!(outcome), effects));
+        assert_eq!((answer.tool_outcome(), upstream.effects()), (json!(outcome), effects));
         let same = answer.json()["result"]["content"][0] == first.json()["result"]["content"][0];
         assert_eq!(same, outcome == "replayed", "no answer crosses: {answer:?}");
     }
@@ -102,7 +104,7 @@ fn the_same_key_of_two_tenants_or_two_principals_is_two_effects() {
 #[test]
 fn a_session_of_one_principal_is_closed_to_another_that_knows_its_id() {
     let home = Home::new();
-    let upstream = Upstream::start();
+    let upstream = FakeMcpServer::start();
     let served = Served::before(&home, &upstream.url());
     let [ann, bob] = ["ann", "bob"].map(|name| token(&home, &["--scope", "agent", "--name", name]).0);
     let ask = |token: &str, method: &str, headers: &str, body: &str| {
@@ -114,10 +116,10 @@ fn a_session_of_one_principal_is_closed_to_another_that_knows_its_id() {
     let kind = "Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n";
     assert_eq!(ask(&ann, "POST", kind, &hello.to_string()).status, 200);
     let session = "Mcp-Session-Id: s-1\r\n";
-    let before = upstream.heard().len();
+    let before = upstream.requests().len();
     assert_eq!(ask(&bob, "DELETE", session, "").status, 404);
     assert_eq!(ask(&bob, "GET", session, "").status, 404);
-    assert_eq!(upstream.heard().len(), before, "the server hears nothing of it");
+    assert_eq!(upstream.requests().len(), before, "the server hears nothing of it");
     assert_eq!(ask(&ann, "DELETE", session, "").status, 200);
 }
 
@@ -148,9 +150,9 @@ fn what_waits_for_its_turn_is_not_sent_for_a_token_that_was_revoked_meanwhile() 
 
     let stage = proxy::stage::Stage::with(&rule("http:POST bank/*", "body.account"));
     let bob = token(&stage.home, &["--scope", "agent", "--name", "bob"]);
-    stage.api.next(Act::Hold);
+    stage.api.next(ApiAct::Hold);
     let first = stage.ask("POST", "/charges", proxy::stage::JSON, r#"{"account":7,"n":1}"#);
-    stage.api.has_heard(1);
+    stage.api.wait_for_requests(1);
     let headers = format!("Semel-Token: {}\r\n{}", bob.0, proxy::stage::JSON);
     let waits = stage.served.ask_raw("POST /p/api/charges HTTP/1.1", &headers, r#"{"account":7,"n":2}"#);
     wait_for_requests(&stage.home, &stage.served, 3);
@@ -160,9 +162,9 @@ fn what_waits_for_its_turn_is_not_sent_for_a_token_that_was_revoked_meanwhile() 
     let refused = waits.answer();
     assert_eq!((refused.status, &refused.json()["code"]), (502, &json!("not_started")), "{refused:?}");
     assert!(refused.json()["what_happened"].to_string().contains("revoked"), "{refused:?}");
-    assert_eq!((stage.api.heard().len(), stage.api.effects()), (1, 1));
+    assert_eq!((stage.api.requests().len(), stage.api.effects()), (1, 1));
 
-    let (home, upstream) = (Home::new(), Upstream::start());
+    let (home, upstream) = (Home::new(), FakeMcpServer::start());
     let policy =
         format!("[mcp.bank]\nurl = \"{}\"\n{}", upstream.url(), rule("mcp:bank/charge", "args.account"));
     let served = Served::start(&home, &policy);
@@ -186,7 +188,7 @@ fn what_waits_for_its_turn_is_not_sent_for_a_token_that_was_revoked_meanwhile() 
     assert_eq!(upstream.effects(), 1);
     drop(waits);
 
-    let admin = Client::new(&served, TOKEN);
+    let admin = ApiClient::new(&served.address, TOKEN);
     let carol = token(&home, &["--scope", "agent", "--name", "carol"]);
     let wish = |name: &str, wait: &str| json!({"action": format!("fn:{name}"), "serialize_by": "account 7", "wait": wait});
     let claim = admin.claim(wish("first", "0s"));

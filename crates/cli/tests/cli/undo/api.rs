@@ -1,10 +1,10 @@
 //! `POST /api/v1/effects/ID/undo`.
 
 use super::id;
-use crate::api::client::{Client, charge, token};
+use crate::api::client::{ApiClient, charge, token};
 use crate::home::Home;
-use crate::probes::api::{Api, Says};
 use crate::serve::served::{Served, TOKEN};
+use semel_testkit::http::{RouteReply, RoutedApi};
 use serde_json::{Value, json};
 
 fn why() -> Value {
@@ -13,15 +13,15 @@ fn why() -> Value {
 
 #[test]
 fn what_a_client_did_itself_is_taken_back_once() {
-    let (home, bank) = (Home::new(), Api::start());
-    bank.tell("DELETE /charges/ch_7", [Says::json(200, "{}")]);
+    let (home, bank) = (Home::new(), RoutedApi::start());
+    bank.tell("DELETE /charges/ch_7", [RouteReply::json(200, "{}")]);
     let policy = format!(
         "[[rule]]\nmatch = \"fn:charge\"\nclass = \"consequential\"\n\
          [rule.undo]\nhttp = \"DELETE {}/charges/{{reply.id}}\"\n",
         bank.url()
     );
     let served = Served::start(&home, &policy);
-    let admin = Client::new(&served, TOKEN);
+    let admin = ApiClient::new(&served.address, TOKEN);
     let claim = admin.claim(json!({"run": "r1", "action": "fn:charge", "arguments": {"customer": "ann"}}));
     let settled = admin.settle(&claim, "applied", json!({"id": "ch_7"}));
     assert_eq!(settled.status, 200, "{settled:?}");
@@ -46,7 +46,7 @@ fn what_a_client_did_itself_is_taken_back_once() {
 fn what_cannot_be_taken_back_is_a_problem() {
     let home = Home::new();
     let served = Served::start(&home, "");
-    let admin = Client::new(&served, TOKEN);
+    let admin = ApiClient::new(&served.address, TOKEN);
     let claim = admin.claim(charge("ann"));
     let effect = claim["effect_id"].as_str().expect("an id").to_owned();
     let undo = |expected: (u16, &str)| {
@@ -70,11 +70,11 @@ fn what_cannot_be_taken_back_is_a_problem() {
 fn an_agent_or_another_tenant_takes_nothing_back() {
     let home = Home::new();
     let served = Served::start(&home, "");
-    let effect = Client::new(&served, TOKEN).claim(charge("ann"))["effect_id"].clone();
+    let effect = ApiClient::new(&served.address, TOKEN).claim(charge("ann"))["effect_id"].clone();
     let path = format!("/effects/{}/undo", effect.as_str().expect("an id"));
     let (agent, other) = (token(&home, "agent", "local", "a"), token(&home, "operator", "other", "o"));
-    assert_eq!(Client::new(&served, &agent).post(&path, why()).status, 403);
-    assert_eq!(Client::new(&served, &other).post(&path, why()).status, 404);
+    assert_eq!(ApiClient::new(&served.address, &agent).post(&path, why()).status, 403);
+    assert_eq!(ApiClient::new(&served.address, &other).post(&path, why()).status, 404);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn no_request_starts_a_command() {
     let charge = till.charged("7");
     let policy = std::fs::read_to_string(till.home.work().join("semel.toml")).expect("a policy");
     let served = Served::start(&till.home, &policy);
-    let admin = Client::new(&served, TOKEN);
+    let admin = ApiClient::new(&served.address, TOKEN);
     let held = admin.post(&format!("/effects/{charge}/undo"), why());
     assert_eq!((held.status, &held.json()["code"]), (403, &json!("held_for_person")), "{held:?}");
     let human = held.json()["human_next_step"].as_str().map(str::to_owned);

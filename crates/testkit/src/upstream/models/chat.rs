@@ -1,9 +1,9 @@
 //! `POST /v1/chat/completions`
 
-use super::{ANSWER_TOKENS, Call, PROMPT_TOKENS, event, words};
-use crate::upstream::reply::Reply;
-use crate::upstream::request::Request;
-use crate::upstream::service::{Change, Performed, refused};
+use super::{ANSWER_TOKENS, PROMPT_TOKENS, ToolUse, event, words};
+use crate::http::request::Request;
+use crate::upstream::performed::{Performed, WorldChange, refused};
+use crate::upstream::reply::UpstreamReply;
 use serde_json::{Value, json};
 
 pub fn answer(request: &Request, number: u64) -> Performed {
@@ -12,7 +12,7 @@ pub fn answer(request: &Request, number: u64) -> Performed {
         return refused(400, "you must provide a messages parameter");
     }
     let id = format!("chatcmpl-{number:012}");
-    let call = Call::wanted(&body, &body["messages"]);
+    let call = ToolUse::wanted(&body, &body["messages"]);
     let streamed = body["stream"] == true;
     let usage = json!({"prompt_tokens": PROMPT_TOKENS, "completion_tokens": ANSWER_TOKENS,
         "total_tokens": PROMPT_TOKENS + ANSWER_TOKENS});
@@ -27,22 +27,22 @@ pub fn answer(request: &Request, number: u64) -> Performed {
         }
         events.push("data: [DONE]\n\n".to_owned());
         let error = json!({"error": {"message": "the model is overloaded", "type": "server_error"}});
-        Reply::events(events, event(None, &error))
+        UpstreamReply::events(events, event(None, &error))
     } else {
         let mut whole = envelope("chat.completion");
         whole["choices"] = json!([{"index": 0, "message": message(number, call.as_ref()),
             "finish_reason": finish(call.as_ref()), "logprobs": null}]);
         whole["usage"] = usage;
-        Reply::json(200, &whole)
+        UpstreamReply::json(200, &whole)
     };
-    Performed { change: Change::Generation { api: "chat.completions", id, streamed }, reply }
+    Performed { change: WorldChange::Generation { api: "chat.completions", id, streamed }, reply }
 }
 
-fn finish(call: Option<&Call>) -> &'static str {
+fn finish(call: Option<&ToolUse>) -> &'static str {
     if call.is_some() { "tool_calls" } else { "stop" }
 }
 
-fn message(number: u64, call: Option<&Call>) -> Value {
+fn message(number: u64, call: Option<&ToolUse>) -> Value {
     match call {
         None => json!({"role": "assistant", "content": words(number).concat(), "refusal": null}),
         Some(call) => {
@@ -53,7 +53,7 @@ fn message(number: u64, call: Option<&Call>) -> Value {
     }
 }
 
-fn deltas(number: u64, call: Option<&Call>, envelope: &Value) -> Vec<String> {
+fn deltas(number: u64, call: Option<&ToolUse>, envelope: &Value) -> Vec<String> {
     let chunk = |delta: Value, finish: Value| {
         let mut chunk = envelope.clone();
         chunk["choices"] = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);

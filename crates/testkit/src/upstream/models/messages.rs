@@ -1,9 +1,9 @@
 //! `POST /v1/messages`
 
-use super::{ANSWER_TOKENS, Call, PROMPT_TOKENS, event, words};
-use crate::upstream::reply::Reply;
-use crate::upstream::request::Request;
-use crate::upstream::service::{Change, Performed, refused};
+use super::{ANSWER_TOKENS, PROMPT_TOKENS, ToolUse, event, words};
+use crate::http::request::Request;
+use crate::upstream::performed::{Performed, WorldChange, refused};
+use crate::upstream::reply::UpstreamReply;
 use serde_json::{Value, json};
 
 pub fn answer(request: &Request, number: u64) -> Performed {
@@ -12,7 +12,7 @@ pub fn answer(request: &Request, number: u64) -> Performed {
         return refused(400, "messages and max_tokens: field required");
     }
     let id = format!("msg_{number:012}");
-    let call = Call::wanted(&body, &body["messages"]);
+    let call = ToolUse::wanted(&body, &body["messages"]);
     let streamed = body["stream"] == true;
     let reason = if call.is_some() { "tool_use" } else { "end_turn" };
     let message = |content: Value, reason: Value, tokens: u64| {
@@ -28,21 +28,21 @@ pub fn answer(request: &Request, number: u64) -> Performed {
         all.push(json!({"type": "message_stop"}));
         let events = all.iter().map(|one| event(one["type"].as_str(), one)).collect();
         let error = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-        Reply::events(events, event(Some("error"), &error))
+        UpstreamReply::events(events, event(Some("error"), &error))
     } else {
         let content = match &call {
             None => json!([{"type": "text", "text": words(number).concat()}]),
             Some(call) => json!([{"type": "tool_use", "id": format!("toolu_{number:012}"), "name": call.tool,
                 "input": call.arguments}]),
         };
-        Reply::json(200, &message(content, reason.into(), ANSWER_TOKENS))
+        UpstreamReply::json(200, &message(content, reason.into(), ANSWER_TOKENS))
     };
     let reply = reply.with("request-id", &format!("req_{number:012}"));
-    Performed { change: Change::Generation { api: "messages", id, streamed }, reply }
+    Performed { change: WorldChange::Generation { api: "messages", id, streamed }, reply }
 }
 
 /// The one block of content, from its beginning to its end, with a ping in between.
-fn block(number: u64, call: Option<&Call>) -> Vec<Value> {
+fn block(number: u64, call: Option<&ToolUse>) -> Vec<Value> {
     let begun = match call {
         None => json!({"type": "text", "text": ""}),
         Some(call) => {

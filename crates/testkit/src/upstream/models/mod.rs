@@ -22,14 +22,14 @@ pub fn words(number: u64) -> Vec<String> {
 
 /// A call of the first tool that the request offers.
 #[derive(Debug)]
-pub struct Call {
+pub struct ToolUse {
     pub tool: String,
     pub arguments: Value,
 }
 
-impl Call {
+impl ToolUse {
     /// None if there is no tool, or if the conversation already has a tool's answer.
-    pub fn wanted(body: &Value, conversation: &Value) -> Option<Call> {
+    pub fn wanted(body: &Value, conversation: &Value) -> Option<ToolUse> {
         let first = &body["tools"][0];
         let tool = first["function"]["name"].as_str().or_else(|| first["name"].as_str())?;
         let answered = ["\"role\":\"tool\"", "tool_result", "function_call_output"];
@@ -37,7 +37,7 @@ impl Call {
         if answered.iter().any(|mark| said.contains(mark)) {
             return None;
         }
-        Some(Call { tool: tool.to_owned(), arguments: json!({"amount": 4200, "customer": "cus_1"}) })
+        Some(ToolUse { tool: tool.to_owned(), arguments: json!({"amount": 4200, "customer": "cus_1"}) })
     }
 
     /// The arguments as text, in two pieces.

@@ -1,9 +1,9 @@
 //! `POST /v1/responses`
 
-use super::{ANSWER_TOKENS, Call, PROMPT_TOKENS, event, words};
-use crate::upstream::reply::Reply;
-use crate::upstream::request::Request;
-use crate::upstream::service::{Change, Performed, refused};
+use super::{ANSWER_TOKENS, PROMPT_TOKENS, ToolUse, event, words};
+use crate::http::request::Request;
+use crate::upstream::performed::{Performed, WorldChange, refused};
+use crate::upstream::reply::UpstreamReply;
 use serde_json::{Value, json};
 
 pub fn answer(request: &Request, number: u64) -> Performed {
@@ -12,7 +12,7 @@ pub fn answer(request: &Request, number: u64) -> Performed {
         return refused(400, "you must provide an input parameter");
     }
     let id = format!("resp_{number:012}");
-    let call = Call::wanted(&body, &body["input"]);
+    let call = ToolUse::wanted(&body, &body["input"]);
     let streamed = body["stream"] == true;
     let item = item(number, call.as_ref(), "completed");
     let response = |status: &str, output: Value, usage: Value| {
@@ -39,14 +39,14 @@ pub fn answer(request: &Request, number: u64) -> Performed {
         });
         let error = json!({"type": "error", "code": "server_error", "message": "the model is overloaded",
             "param": null, "sequence_number": 99});
-        Reply::events(numbered.collect(), event(Some("error"), &error))
+        UpstreamReply::events(numbered.collect(), event(Some("error"), &error))
     } else {
-        Reply::json(200, &whole)
+        UpstreamReply::json(200, &whole)
     };
-    Performed { change: Change::Generation { api: "responses", id, streamed }, reply }
+    Performed { change: WorldChange::Generation { api: "responses", id, streamed }, reply }
 }
 
-fn item(number: u64, call: Option<&Call>, status: &str) -> Value {
+fn item(number: u64, call: Option<&ToolUse>, status: &str) -> Value {
     match call {
         None => {
             let text = if status == "completed" { words(number).concat() } else { String::new() };
@@ -64,7 +64,7 @@ fn item(number: u64, call: Option<&Call>, status: &str) -> Value {
 }
 
 /// From the item's beginning to its end.
-fn parts(number: u64, call: Option<&Call>, done: &Value) -> Vec<Value> {
+fn parts(number: u64, call: Option<&ToolUse>, done: &Value) -> Vec<Value> {
     let begun = item(number, call, "in_progress");
     let mut parts = vec![json!({"type": "response.output_item.added", "output_index": 0, "item": begun})];
     let about = |kind: &str| json!({"type": kind, "item_id": done["id"], "output_index": 0});

@@ -1,6 +1,6 @@
 //! agent-ledger, with its effects in a PostgreSQL of their own.
 
-use super::driver::Driver;
+use super::driver::PeerDriver;
 use super::postgres::Postgres;
 use super::{CALLERS, installed};
 use crate::peers;
@@ -14,7 +14,7 @@ const SCRIPT: &str = include_str!("../../peer_agent_ledger.py");
 const PACKAGES: [&str; 3] =
     ["agent-ledger[postgres]==0.2.1", "psycopg[binary]==3.3.8", "psycopg-pool==3.3.3"];
 
-pub fn start(directory: &Path) -> Result<Driver> {
+pub fn start(directory: &Path) -> Result<PeerDriver> {
     let install = |home: &Path| peers::install_with_pip(&PACKAGES, &home.join("python"));
     let home = installed("agent-ledger", &PACKAGES, install)?;
     let postgres = Postgres::start()?;
@@ -22,5 +22,5 @@ pub fn start(directory: &Path) -> Result<Driver> {
     fs::write(&script, SCRIPT)?;
     let mut python = Command::new(home.join("python/bin/python"));
     python.arg(&script).arg(postgres.sockets()).arg(CALLERS.to_string());
-    Driver::start(&mut python, Some(postgres))
+    PeerDriver::start(&mut python, Some(postgres))
 }

@@ -3,9 +3,9 @@
 use super::litellm::{self, LiteLlm};
 use super::{TURNS, restate, settle_disk};
 use crate::bench::llm::{self, GUARDED, SPEAKS};
-use crate::bench::report::{Line, figure};
-use crate::bench::served::Served;
-use crate::bench::upstream::Upstream;
+use crate::bench::report::{ReportLine, figure};
+use crate::bench::served::BenchServer;
+use crate::bench::upstream::BenchUpstream;
 use crate::bench::wire::{self, drive};
 use crate::bench::{CALLERS, Effort, http};
 use crate::project::{self, Result};
@@ -14,12 +14,12 @@ use crate::project::{self, Result};
 const RESTATE_CALLS: usize = 2_000;
 
 /// Restate's ingress with an idempotency key, and the same requests through the HTTP door to an API that does nothing.
-pub fn beside_restate(effort: Effort) -> Result<Vec<Line>> {
+pub fn beside_restate(effort: Effort) -> Result<Vec<ReportLine>> {
     let runtime = wire::runtime()?;
     let directory = tempfile::tempdir_in(project::scratch()?)?;
     let mut restate = restate::start(directory.path())?;
-    let upstream = Upstream::start()?;
-    let semel = Served::before(upstream.address, "")?;
+    let upstream = BenchUpstream::start()?;
+    let semel = BenchServer::before(upstream.address, "")?;
     let (mut fresh, mut again) = (Vec::new(), Vec::new());
     for turn in 0..TURNS {
         settle_disk()?;
@@ -40,11 +40,11 @@ pub fn beside_restate(effort: Effort) -> Result<Vec<Line>> {
 }
 
 /// Whole answers of the same model, through LiteLLM and through the model door.
-pub fn beside_litellm(effort: Effort) -> Result<Vec<Line>> {
+pub fn beside_litellm(effort: Effort) -> Result<Vec<ReportLine>> {
     let runtime = wire::runtime()?;
     let directory = tempfile::tempdir_in(project::scratch()?)?;
-    let upstream = Upstream::start()?;
-    let semel = Served::before(upstream.address, SPEAKS)?;
+    let upstream = BenchUpstream::start()?;
+    let semel = BenchServer::before(upstream.address, SPEAKS)?;
     let litellm = LiteLlm::before(upstream.address, directory.path(), &runtime)?;
     let mut rates = Vec::new();
     for turn in 0..TURNS as u64 {
@@ -61,10 +61,10 @@ pub fn beside_litellm(effort: Effort) -> Result<Vec<Line>> {
 }
 
 /// Of several turns, the one with the median ratio.
-fn line(what: String, mut turns: Vec<(f64, f64)>) -> Line {
+fn line(what: String, mut turns: Vec<(f64, f64)>) -> ReportLine {
     turns.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
     let ratios: Vec<String> = turns.iter().map(|(ours, theirs)| figure(ours / theirs)).collect();
     let (ours, theirs) = turns[turns.len() / 2];
     let made_of = format!("{}/s; theirs {}/s; turns {}", figure(ours), figure(theirs), ratios.join(", "));
-    Line::plain(what, ours / theirs, "", made_of)
+    ReportLine::plain(what, ours / theirs, "", made_of)
 }

@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 #[derive(Debug)]
-pub struct Driver {
+pub struct PeerDriver {
     process: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -20,13 +20,13 @@ pub struct Driver {
     _database: Option<Postgres>,
 }
 
-impl Driver {
+impl PeerDriver {
     /// Starts a script, and waits until the peer is warm.
-    pub fn start(script: &mut Command, database: Option<Postgres>) -> Result<Driver> {
+    pub fn start(script: &mut Command, database: Option<Postgres>) -> Result<PeerDriver> {
         let mut process = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let input = process.stdin.take();
         let output = BufReader::new(process.stdout.take().expect("its output was asked for"));
-        let mut driver = Driver { process, input, output, version: String::new(), _database: database };
+        let mut driver = PeerDriver { process, input, output, version: String::new(), _database: database };
         driver.version = driver.answer()?["version"].as_str().unwrap_or("?").to_owned();
         Ok(driver)
     }
@@ -63,7 +63,7 @@ impl Driver {
     }
 }
 
-impl Drop for Driver {
+impl Drop for PeerDriver {
     fn drop(&mut self) {
         self.input = None;
         // The measurement is over; how the script ends changes nothing.

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-use crate::bench::wire::{Wire, request};
+use crate::bench::wire::{BenchConnection, request};
 
 const PACKAGES: [&str; 1] = ["litellm[proxy]==1.106.2"];
 
@@ -60,8 +60,11 @@ impl LiteLlm {
     fn wait_until_ready(&mut self, runtime: &Runtime, log: &Path) -> Result<()> {
         let started = measure::now();
         let address = self.address;
-        let ready =
-            || runtime.block_on(async { Wire::to(address).await?.ask(&self::prompt(0)).await }).is_ok();
+        let ready = || {
+            runtime
+                .block_on(async { BenchConnection::to(address).await?.ask(&self::prompt(0)).await })
+                .is_ok()
+        };
         while !ready() {
             if self.process.try_wait()?.is_some() || started.elapsed() > PATIENCE {
                 let said = fs::read_to_string(log).unwrap_or_default();

@@ -13,11 +13,11 @@ mod postgres;
 mod restate;
 
 use super::busy::{Mark, guarded};
-use super::house::{self, NamedBy};
-use super::report::{Line, figure};
+use super::house::{self, KeySource};
+use super::report::{ReportLine, figure};
 use super::{CALLERS, Effort};
 use crate::project::{self, Result};
-use driver::Driver;
+use driver::PeerDriver;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -33,7 +33,7 @@ struct Peer {
     /// The calls of one turn: some seconds of work for it.
     calls: usize,
     /// Starts it with its data in that directory.
-    start: fn(&Path) -> Result<Driver>,
+    start: fn(&Path) -> Result<PeerDriver>,
 }
 
 const PEERS: [Peer; 3] = [
@@ -42,13 +42,13 @@ const PEERS: [Peer; 3] = [
     Peer { name: "agent-ledger", kept: "", calls: 2_000, start: agent_ledger::start },
 ];
 
-type Beside = fn(Effort) -> Result<Vec<Line>>;
+type PeerBench = fn(Effort) -> Result<Vec<ReportLine>>;
 
 /// What stands at the same place as one of semel's doors.
-const DOORS: [(&str, Beside); 2] =
+const DOORS: [(&str, PeerBench); 2] =
     [("Restate over HTTP", doors::beside_restate), ("LiteLLM", doors::beside_litellm)];
 
-pub fn run(effort: Effort) -> Result<Vec<Line>> {
+pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
     let runtime = house::runtime()?;
     let mut lines = Vec::new();
     for peer in &PEERS {
@@ -66,28 +66,28 @@ pub fn run(effort: Effort) -> Result<Vec<Line>> {
     if lines.is_empty() { Err("none of the peers could be measured".into()) } else { Ok(lines) }
 }
 
-struct Turn {
+struct PeerTurn {
     ours: f64,
     theirs: f64,
 }
 
-impl Turn {
+impl PeerTurn {
     fn ratio(&self) -> f64 {
         self.ours / self.theirs
     }
 }
 
-fn compare(peer: &Peer, runtime: &Runtime, effort: Effort) -> Result<Line> {
+fn compare(peer: &Peer, runtime: &Runtime, effort: Effort) -> Result<ReportLine> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
     let mut driver = (peer.start)(directory.path())?;
     let mut turns = Vec::new();
     for turn in 0..TURNS {
         let ledger = directory.path().join(format!("ledger-{turn}.db"));
         settle_disk()?;
-        let ours = guarded(runtime, &ledger, NamedBy::Key, Mark::Left, CALLERS, effort.span())?;
+        let ours = guarded(runtime, &ledger, KeySource::Key, Mark::Left, CALLERS, effort.span())?;
         settle_disk()?;
         let theirs = driver.turn(effort.count(peer.calls))?;
-        turns.push(Turn { ours: ours.per_second(), theirs });
+        turns.push(PeerTurn { ours: ours.per_second(), theirs });
     }
     turns.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
     let ratios: Vec<String> = turns.iter().map(|turn| figure(turn.ratio())).collect();
@@ -100,7 +100,7 @@ fn compare(peer: &Peer, runtime: &Runtime, effort: Effort) -> Result<Line> {
         ratios.join(", ")
     );
     let what = format!("{CALLERS} callers / {} {}{}", peer.name, driver.version(), peer.kept);
-    Ok(Line::plain(what, median.ratio(), "", made_of).at_least(25.0, 40.0))
+    Ok(ReportLine::plain(what, median.ratio(), "", made_of).at_least(25.0, 40.0))
 }
 
 /// What one side has left to be written would otherwise be waited for by the other.

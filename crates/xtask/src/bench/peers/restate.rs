@@ -1,6 +1,6 @@
 //! Restate: its server, and handlers in its TypeScript SDK.
 
-use super::driver::Driver;
+use super::driver::PeerDriver;
 use super::{CALLERS, installed};
 use crate::peers;
 use crate::project::Result;
@@ -12,7 +12,7 @@ const SCRIPT: &str = include_str!("../../peer_restate.mjs");
 
 const PACKAGES: [&str; 2] = ["@restatedev/restate-server@1.7.12", "@restatedev/restate-sdk@1.17.2"];
 
-pub fn start(directory: &Path) -> Result<Driver> {
+pub fn start(directory: &Path) -> Result<PeerDriver> {
     let home = installed("restate", &PACKAGES, |home| {
         fs::write(home.join("package.json"), "{\"private\": true}\n")?;
         peers::install_with_npm(&PACKAGES.map(str::to_owned), home)
@@ -24,5 +24,5 @@ pub fn start(directory: &Path) -> Result<Driver> {
     let mut node = Command::new("node");
     node.env("PATH", peers::path_with_node()?);
     node.arg(&script).arg(directory).arg(CALLERS.to_string());
-    Driver::start(&mut node, None)
+    PeerDriver::start(&mut node, None)
 }
