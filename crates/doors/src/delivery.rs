@@ -1,8 +1,8 @@
 //! An answer about an effect: once it has left, it counts as delivered.
 
 use crate::delivery_batch::{BatchedAnswer, UnmarkedAnswer};
-use crate::local_tasks;
 use crate::http::server::on_sent::OnSent;
+use crate::local_tasks;
 use crate::services::Services;
 use axum::response::Response;
 use semel_gate::clock::Clock;
@@ -36,7 +36,8 @@ impl Delivery {
         found: Option<RecordSnapshot>,
         late_from: Option<Duration>,
     ) -> Option<Delivery> {
-        let unmarked = |found: &RecordSnapshot| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
+        let unmarked =
+            |found: &RecordSnapshot| found.effect().is_some_and(|effect| effect.delivered_at.is_none());
         let found = found.filter(unmarked)?;
         let pending = services.begin_delivery(found.key);
         let answer = Arc::new(UnmarkedAnswer::new(found, pending, late_from));

@@ -24,7 +24,11 @@ impl UnmarkedAnswer {
         pending: Option<PendingDelivery>,
         late_from: Option<Duration>,
     ) -> UnmarkedAnswer {
-        UnmarkedAnswer { found: RecordSnapshot { reply: None, ..found }, pending: Mutex::new(pending), late_from }
+        UnmarkedAnswer {
+            found: RecordSnapshot { reply: None, ..found },
+            pending: Mutex::new(pending),
+            late_from,
+        }
     }
 
     /// It is marked, or will not be: the next call need not wait for it.

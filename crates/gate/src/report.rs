@@ -35,7 +35,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if !happened && self.ledger.is_awaited(effect, at)? {
             return Ok(ReportOutcome::TooSoon);
         }
-        let verdict = if happened { RulingVerdict::Applied { reply: None } } else { RulingVerdict::NotApplied };
+        let verdict =
+            if happened { RulingVerdict::Applied { reply: None } } else { RulingVerdict::NotApplied };
         self.ledger.resolve(effect.id, verdict, Ruling { by: "agent".into(), reason, at }).await?;
         Ok(ReportOutcome::Recorded)
     }

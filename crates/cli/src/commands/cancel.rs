@@ -78,7 +78,7 @@ pub fn run(context: &Context, args: &CancelArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(cancelled: &Cancelled, known: bool, args: &CancelArgs) -> Result<String, std::fmt::Error> {
+fn text(cancelled: &CancelReport, known: bool, args: &CancelArgs) -> Result<String, std::fmt::Error> {
     let run = terminal_text::line(&args.run);
     let mut text = if args.lift {
         format!("Run {run} may start things again.\n")

@@ -89,7 +89,12 @@ fn passes_error(call: &ModelCall, answer: &Answer, attached: &Attachment) -> boo
 }
 
 /// An answer from the record, in the form that is asked for.
-fn recorded(call: &ModelCall, recording: Recording, answer: &Answer, delivery: Option<RecordSnapshot>) -> Response {
+fn recorded(
+    call: &ModelCall,
+    recording: Recording,
+    answer: &Answer,
+    delivery: Option<RecordSnapshot>,
+) -> Response {
     let Recording { head, body } = recording;
     let wanted = call.request.form;
     let api = call.request.api;

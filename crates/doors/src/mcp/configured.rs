@@ -113,8 +113,8 @@ async fn ask(server: &Server, meta: &str, question: &ToolQuestion<'_>) -> Result
     if failed || result.is_true("isError") || !complete {
         return Err(format!("{action} answered with an error"));
     }
-    let resp =
-        tool_result::whole(&result).ok_or_else(|| format!("{action} answered more than can be looked through"))?;
+    let resp = tool_result::whole(&result)
+        .ok_or_else(|| format!("{action} answered more than can be looked through"))?;
     // A tool may speak of the next page beside its findings, in text or in structure.
     let more = next_page(&resp).or_else(|| {
         let result = semel_core::json::parse(body).ok()?;

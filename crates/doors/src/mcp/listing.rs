@@ -57,7 +57,13 @@ fn rule_by_name(services: &Services, server: &Server, definition: &Definition) -
 }
 
 /// How a server introduces itself, as the client should see it. `None`: as it came.
-pub fn hello(services: &Services, server: &Server, method: &str, result: &str, is_shared: bool) -> Option<String> {
+pub fn hello(
+    services: &Services,
+    server: &Server,
+    method: &str,
+    result: &str,
+    is_shared: bool,
+) -> Option<String> {
     era::learn(server, method, result);
     let changed = if services.observes() { None } else { era::with_idempotency(result) };
     match is_shared {

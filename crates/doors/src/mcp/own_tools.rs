@@ -78,7 +78,12 @@ pub fn agents_decide(services: &Services, action: &str) -> bool {
     services.policy.rule_for(&ActionFacts::new(action, &Json::Null)).rulings == Rulings::Agent
 }
 
-pub async fn answer(services: &Services, server: &Server, connection: &ClientConnection, call: &ToolCall) -> Frame {
+pub async fn answer(
+    services: &Services,
+    server: &Server,
+    connection: &ClientConnection,
+    call: &ToolCall,
+) -> Frame {
     let said = match call.tool.as_str() {
         LEDGER => ledger(services, server, connection, call).await,
         _ if call.dry_run => Err(format!("{REPORT} has no dry run; nothing was recorded.")),

@@ -82,7 +82,12 @@ pub fn reply(passed: &Passed, live: Option<&Message>) -> Json {
 }
 
 /// Begins to ask whether a reported success is true, while the caller has its answer, unless this process already does.
-pub fn confirm_later(services: &Arc<Services>, guarded: &Arc<GuardedCall>, done: RecordSnapshot, reply: Json) {
+pub fn confirm_later(
+    services: &Arc<Services>,
+    guarded: &Arc<GuardedCall>,
+    done: RecordSnapshot,
+    reply: Json,
+) {
     let Some(followed) = services.active_confirms.begin(&done) else { return };
     let (services, guarded) = (Arc::clone(services), Arc::clone(guarded));
     tokio::spawn(async move {

@@ -16,11 +16,11 @@ use super::server::Server;
 use super::task::follow::{FollowedTask, TaskEnd};
 use super::task::record;
 use super::task::registry::{RunningTask, TaskKey};
-use crate::query::{Credentials, Subject};
-use crate::services::Services;
 use crate::http::server::{Revocable, lets_send};
+use crate::query::{Credentials, Subject};
 use crate::redact::Secrets;
 use crate::redact::result::NOT_TOLD;
+use crate::services::Services;
 use crate::wire::members::Members;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::ids::{AttemptNo, EffectId};
@@ -72,7 +72,12 @@ pub struct WaitingClient {
 
 impl<'a> ToolUpstream<'a> {
     /// The tool of this call.
-    pub fn new(services: &'a Services, server: &'a Server, call: &'a ToolCall, rule: &'a Rule) -> ToolUpstream<'a> {
+    pub fn new(
+        services: &'a Services,
+        server: &'a Server,
+        call: &'a ToolCall,
+        rule: &'a Rule,
+    ) -> ToolUpstream<'a> {
         ToolUpstream {
             services,
             server,
@@ -316,7 +321,8 @@ impl Upstream for ToolUpstream<'_> {
         let action = self.server.action(&self.call.tool);
         let arguments = &self.call.arguments;
         let credentials = Credentials::None;
-        let subject = Subject { action: &action, arguments, effect: None, reply: reply.as_ref(), credentials };
+        let subject =
+            Subject { action: &action, arguments, effect: None, reply: reply.as_ref(), credentials };
         let cwd = self.services.backends.shell.cwd.to_string_lossy().into_owned();
         Some(CallView { places: subject.places(), cwd })
     }

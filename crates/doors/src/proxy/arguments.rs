@@ -170,7 +170,13 @@ struct BodyContent {
 
 impl BodyContent {
     fn of(body: Json, shape: BodyShape) -> BodyContent {
-        BodyContent { body: Some(body), part_types: None, document: None, shape, asked: GraphqlRequest::Unknown }
+        BodyContent {
+            body: Some(body),
+            part_types: None,
+            document: None,
+            shape,
+            asked: GraphqlRequest::Unknown,
+        }
     }
 
     fn described(mut body: Json, graphql: Graphql, shape: fn(Graphql) -> BodyShape) -> BodyContent {

@@ -260,7 +260,11 @@ mod tests {
     #[test]
     fn a_rule_can_make_every_error_a_doubt() {
         for status in [307, 400, 402, 404, 429, 500] {
-            assert_eq!(of(status, &KeyPolicy::default(), Failure::InDoubt), StatusMeaning::Ambiguous, "{status}");
+            assert_eq!(
+                of(status, &KeyPolicy::default(), Failure::InDoubt),
+                StatusMeaning::Ambiguous,
+                "{status}"
+            );
         }
         assert_eq!(of(200, &KeyPolicy::default(), Failure::InDoubt), StatusMeaning::Applied);
     }

@@ -223,7 +223,7 @@ fn with_directive(body: &[u8], graphql: &super::graphql::Graphql, name: &str, ke
 mod tests {
     use super::*;
     use crate::proxy::path::UpstreamPath;
-    use semel_core::policy::file::KeyForm;
+    use semel_core::policy::rule::KeyForm;
 
     fn inject(into: InjectInto) -> Inject {
         Inject { into, form: KeyForm::Text, length: None, valid_for: None }

@@ -22,7 +22,7 @@ use crate::process::child::Signals;
 use response::QueryResponse;
 use semel_core::json::{Json, Object};
 use semel_core::policy::Policy;
-use semel_core::policy::rule::{RuleCall, Confirm, Probe, server_and_tool};
+use semel_core::policy::rule::{Confirm, Probe, RuleCall, server_and_tool};
 use semel_core::policy::template::Template;
 use std::future::Future;
 use tools::ToolQuestion;

@@ -66,7 +66,8 @@ impl ServerHealth {
         let credential = request.extensions().get::<Credential>().unwrap_or(&Credential::None);
         let scope = request.extensions().get::<AccessScope>();
         // The numbers are of all tenants together.
-        let operates = scope.is_some_and(|scope| *scope >= AccessScope::Operator) && credential.tenant() == LOCAL;
+        let operates =
+            scope.is_some_and(|scope| *scope >= AccessScope::Operator) && credential.tenant() == LOCAL;
         operates || self.services.policy.serve.metrics == Some(MetricsFor::Open)
     }
 }

@@ -174,7 +174,8 @@ impl ActiveUndo<'_> {
             Err(why) => return self.not_reached(why).await,
         };
         let tools = server.tools(&call.meta()).await;
-        let rule = tool_intent::rule(&self.services.policy, server, &call, tools.get(tool).map(AsRef::as_ref));
+        let rule =
+            tool_intent::rule(&self.services.policy, server, &call, tools.get(tool).map(AsRef::as_ref));
         let prepared = PreparedUndo {
             action: server.action(tool),
             arguments: call.arguments.clone(),

@@ -3,35 +3,38 @@
 use axum::Router;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use semel_core::ids::Run;
-use semel_core::policy::servers::Reach;
+use semel_core::policy::servers::McpEndpoint;
 use semel_core::policy::upstreams::HttpApi;
 use semel_core::policy::{Policy, PolicyFile};
 use semel_core::redact::is_secret_name;
-use semel_doors::api::{self, Api};
-use semel_doors::ask::Means;
-use semel_doors::ask::origins::Origins;
-use semel_doors::entrance::Entrance;
-use semel_doors::hall::Hall;
+use semel_doors::api::{self, ApiServer};
 use semel_doors::http::client::Client;
-use semel_doors::http::server::{self, Admission, Keyring, Load, ReadTokens, Room, Token, Workers};
+use semel_doors::http::server::{
+    self, Admission, Keyring, OperatorToken, ReadTokens, Room, ServerLoad, ServerSetup, Workers,
+};
 use semel_doors::http::target::Target;
-use semel_doors::mcp::door::Door;
+use semel_doors::mcp::configured::ConfiguredServers;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::remote::RemoteLink;
-use semel_doors::mcp::serve::http::{self as mcp, Remote, Way};
+use semel_doors::mcp::serve::http::{self as mcp, Remote, ServerBackend};
 use semel_doors::mcp::server::{Server, Settings};
-use semel_doors::proxy::{self, Offer, offer::With};
+use semel_doors::proxy::{self, Offer, offer::OfferSettings};
+use semel_doors::query::Backends;
+use semel_doors::query::origins::Origins;
+use semel_doors::router::DoorRouter;
 use semel_doors::runtime::{RuntimeClock, ServedGate};
-use semel_doors::telemetry::{self, Operation};
+use semel_doors::services::Services;
+use semel_doors::telemetry::{self, ServerHealth};
+use semel_doors::undo::Undoer;
 use semel_gate::Gate;
 use semel_gate::clock::{Clock, block_on};
 use semel_ledger::Ledger;
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
-use semel_ledger::sqlite::{OpenOptions, Opened, SqliteStore};
+use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
 use semel_ledger::store::{JOURNAL_PAGE_MAX, JournalLine};
-use semel_ledger::tokens::{NewToken, Scope};
+use semel_ledger::tokens::{AccessScope, TokenRequest};
 use semel_testkit::http::{RawClient, Response};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -79,7 +82,7 @@ fn files_below(directory: &Path) -> Vec<PathBuf> {
 /// A server that runs.
 pub struct House {
     pub address: String,
-    hall: Arc<Hall>,
+    services: Arc<Services>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<JoinHandle<()>>,
     operator: OnceLock<String>,
@@ -97,8 +100,8 @@ impl House {
             runtime.block_on(serve(policy, &ledger, &tell, stopped));
             runtime.shutdown_background();
         });
-        let (address, hall) = told.recv().expect("it says where it listens");
-        House { address, hall, stop: Some(stop), thread: Some(thread), operator: OnceLock::new() }
+        let (address, services) = told.recv().expect("it says where it listens");
+        House { address, services, stop: Some(stop), thread: Some(thread), operator: OnceLock::new() }
     }
 
     /// Tells it to stop, and waits for its end.
@@ -115,7 +118,7 @@ impl House {
 
     /// Time passes at once.
     pub fn pass(&self, span: Duration) {
-        self.hall.clock.pass(span);
+        self.services.clock.pass(span);
     }
 
     /// First line, headers and body; the answer is still to be read.
@@ -123,10 +126,10 @@ impl House {
         RawClient::ask(&self.address, line, headers, body)
     }
 
-    pub fn token(&self, scope: Scope, tenant: &str, name: &str) -> String {
-        let new = NewToken::new(tenant, scope, Some(name), None).expect("a plain name");
-        let gate = self.hall.gate.as_ref().expect("a ledger");
-        block_on(gate.ledger.make_token(&new, self.hall.clock.now())).expect("a token").text
+    pub fn token(&self, scope: AccessScope, tenant: &str, name: &str) -> String {
+        let new = TokenRequest::new(tenant, scope, Some(name), None).expect("a plain name");
+        let gate = self.services.gate.as_ref().expect("a ledger");
+        block_on(gate.ledger.make_token(&new, self.services.clock.now())).expect("a token").text
     }
 
     /// What an operator asks of the API.
@@ -136,7 +139,7 @@ impl House {
     }
 
     fn operate_with(&self, method: &str, path: &str, headers: &str, body: &str) -> Response {
-        let token = self.operator.get_or_init(|| self.token(Scope::Admin, "local", "alice"));
+        let token = self.operator.get_or_init(|| self.token(AccessScope::Admin, "local", "alice"));
         let headers = format!("Authorization: Bearer {token}\r\n{headers}");
         self.ask(&format!("{method} /api/v1{path} HTTP/1.1"), &headers, body).answer()
     }
@@ -155,7 +158,7 @@ impl House {
 
     /// The journal: what kind of line, and what it says.
     pub fn journal(&self) -> Vec<(String, Value)> {
-        let gate = self.hall.gate.as_ref().expect("a ledger");
+        let gate = self.services.gate.as_ref().expect("a ledger");
         let page = block_on(gate.ledger.journal(None, JOURNAL_PAGE_MAX)).expect("a journal");
         let line = |line: JournalLine| {
             let data = serde_json::from_str(&line.data).unwrap_or_default();
@@ -184,7 +187,7 @@ impl Drop for House {
 async fn serve(
     policy: Policy,
     ledger: &Path,
-    tell: &mpsc::Sender<(String, Arc<Hall>)>,
+    tell: &mpsc::Sender<(String, Arc<Services>)>,
     stopped: oneshot::Receiver<()>,
 ) {
     let clock = RuntimeClock::start();
@@ -196,59 +199,67 @@ async fn serve(
         .collect();
     let servers = policy.mcp.iter().map(|(name, server)| (name.clone(), mcp_offer(name, server, &clock)));
     let servers = servers.collect();
-    let means = Means { origins: origins(&policy), ..Means::default() };
-    let hall = Arc::new(Hall::new(gate, policy, clock).with_means(means));
-    let door = Arc::new(Door::new(Arc::clone(&hall)));
-    let load = Load::within(Room::for_files(FILES));
+    let configured = Arc::new(ConfiguredServers::default());
+    let backends = Backends { origins: origins(&policy), ..Backends::default() };
+    let services = Arc::new(Services::new(gate, policy, clock).with_backends(backends));
+    let undoer = Undoer { services: Arc::clone(&services), servers: configured };
+    let load = ServerLoad::within(Room::for_files(FILES));
     let router = Router::new()
-        .merge(telemetry::router(Arc::new(Operation::new(Arc::clone(&hall), load.clone()))))
-        .merge(mcp::router(Arc::new(mcp::Offers { door, by_name: servers })))
-        .merge(api::router(Arc::new(Api::new(Arc::clone(&hall)))));
+        .merge(telemetry::router(Arc::new(ServerHealth::new(Arc::clone(&services), load.clone()))))
+        .merge(mcp::router(Arc::new(mcp::ServerOffers { services: Arc::clone(&services), by_name: servers })))
+        .merge(api::router(Arc::new(ApiServer::new(Arc::clone(&services), undoer))));
     let listener = server::listen("127.0.0.1:0".parse().expect("an address")).expect("a free port");
     let address = listener.local_addr().expect("an address").to_string();
-    let served = server::Served {
-        admission: admission(&hall),
-        doors: Entrance { apis: proxy::Offers::new(Arc::clone(&hall), apis), router },
+    let served = ServerSetup {
+        admission: admission(&services),
+        doors: DoorRouter::new(proxy::Offers::new(Arc::clone(&services), apis), router),
         load,
         workers: Workers::with(0).expect("threads"),
-        grace: hall.policy.serve.grace.unwrap_or(server::GRACE),
+        grace: services.policy.serve.grace.unwrap_or(server::GRACE),
     };
-    tell.send((address, Arc::clone(&hall))).expect("a test waits for it");
+    tell.send((address, Arc::clone(&services))).expect("a test waits for it");
     let stop = async { drop(stopped.await) };
-    server::serve(listener, served, stop, async || hall.busy.rest().await, || hall.busy.give_up()).await;
-    if let Ok(gate) = &hall.gate {
+    server::serve(
+        listener,
+        served,
+        stop,
+        async || services.in_flight.idle().await,
+        || services.in_flight.give_up(),
+    )
+    .await;
+    if let Ok(gate) = &services.gate {
         gate.settle_pending().await;
         // A ledger that cannot be written shows in what the test reads next.
-        let _shown = gate.ledger.lapse_own(hall.clock.now()).await;
+        let _shown = gate.ledger.lapse_own(services.clock.now()).await;
         let _shown = gate.write_counts().await;
     }
 }
 
 fn gate(ledger: &Path, clock: &RuntimeClock, policy: &Policy) -> Result<ServedGate, String> {
     let options = OpenOptions::at(Place::at(ledger), clock.now());
-    let Opened { store, secret, .. } = SqliteStore::open(options).map_err(|error| error.to_string())?;
+    let OpenedStore { store, secret, .. } = SqliteStore::open(options).map_err(|error| error.to_string())?;
     let holders = FileHolders::in_directory(store.place().owners());
     Ok(Gate::new(Ledger::new(store, holders, OsEntropy, secret), clock.clone(), policy.mode))
 }
 
-fn admission(hall: &Arc<Hall>) -> Admission {
-    let Policy { serve, upstreams, .. } = &hall.policy;
-    let keeper = Arc::clone(hall);
+fn admission(services: &Arc<Services>) -> Admission {
+    let Policy { serve, upstreams, .. } = &services.policy;
+    let keeper = Arc::clone(services);
     let read: ReadTokens = Arc::new(move || {
-        let hall = Arc::clone(&keeper);
+        let services = Arc::clone(&keeper);
         Box::pin(async move {
-            let gate = hall.gate.as_ref().map_err(Clone::clone)?;
+            let gate = services.gate.as_ref().map_err(Clone::clone)?;
             gate.ledger.tokens().await.map_err(|error| error.to_string())
         })
     });
     let required = serve.require_token != Some(false);
-    let token = required.then(|| Token::new(TOKEN.to_owned()));
+    let token = required.then(|| OperatorToken::new(TOKEN.to_owned()));
     let rooms = upstreams.keys().map(|name| format!("/p/{name}/"));
     let open = upstreams.iter().filter(|(_, api)| !api.lends_credentials());
     Admission {
         hosts: vec!["127.0.0.1".to_owned()],
         origins: serve.allowed_origins.clone(),
-        keyring: Arc::new(Keyring::new(token, Some(read), hall.clock.clone())),
+        keyring: Arc::new(Keyring::new(token, Some(read), services.clock.clone())),
         required,
         passing: open.map(|(name, _)| format!("/p/{name}/")).collect(),
         open: Vec::new(),
@@ -260,7 +271,7 @@ fn admission(hall: &Arc<Hall>) -> Admission {
 
 fn offer(policy: &Policy, name: &str, api: &HttpApi) -> Offer {
     let target = Target::parse(&api.url).expect("an address").with_private(api.private);
-    let with = With {
+    let with = OfferSettings {
         authority: api.account.as_ref().map_or_else(|| authority(&target), |name| format!("account {name}")),
         client: Client::to(target).expect("a client"),
         headers: headers(&api.headers, &api.headers_env),
@@ -273,8 +284,8 @@ fn mcp_offer(
     name: &str,
     configured: &semel_core::policy::servers::McpServer,
     clock: &RuntimeClock,
-) -> mcp::Offer {
-    let Reach::Url { url, private, headers: fixed, headers_env } = &configured.reach else {
+) -> mcp::ServerOffer {
+    let McpEndpoint::Url { url, private, headers: fixed, headers_env } = &configured.reach else {
         panic!("a server that is a process belongs into a test of processes")
     };
     let target = Target::parse(url).expect("an address").with_private(*private);
@@ -289,8 +300,8 @@ fn mcp_offer(
         dry_run_argument: configured.dry_run_argument.unwrap_or(otherwise.dry_run_argument),
     };
     let server = Server::new(name.to_owned(), authority, settings, Link::Remote(link), "house".to_owned());
-    let way = Way::Remote(Box::new(Remote::new(Arc::new(server), client, headers)));
-    mcp::Offer { way, run: configured.run.as_deref().map(|run| Run::named(run).expect("a run")) }
+    let backend = ServerBackend::Remote(Box::new(Remote::new(Arc::new(server), client, headers)));
+    mcp::ServerOffer { backend, run: configured.run.as_deref().map(|run| Run::named(run).expect("a run")) }
 }
 
 /// The addresses that probes and undos may ask.

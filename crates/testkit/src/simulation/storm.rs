@@ -91,7 +91,7 @@ fn crash(stage: &Arc<Simulation>, slot: usize) {
 }
 
 /// A replica that lags takes over; the store notices that, and bumps its epoch before it serves anybody.
-async fn fail_over(stage: &Simulation, old: &Snapshot) {
+async fn fail_over(stage: &Simulation, old: &MemorySnapshot) {
     stage.memory.fail_over_to(old);
     if stage.broken == Some(Sabotage::EpochMissed) {
         return;

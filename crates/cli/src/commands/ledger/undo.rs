@@ -13,7 +13,7 @@ use semel_core::answer::OutcomeWord;
 use semel_core::ids::{EffectId, Reason};
 use semel_core::undo::Undo;
 use semel_doors::command::serve::Show;
-use semel_doors::mcp::door::Servers;
+use semel_doors::mcp::server::Servers;
 use semel_doors::runtime::RuntimeClock;
 use semel_doors::services::Services;
 use semel_doors::undo::{UndoRequest, Undoer};

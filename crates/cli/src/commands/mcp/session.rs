@@ -2,7 +2,6 @@
 
 use crate::server_runtime;
 use rustix::process::Signal;
-use semel_doors::hall::Hall;
 use semel_doors::mcp::connection::ClientConnection;
 use semel_doors::mcp::line_reader::LineReader;
 use semel_doors::mcp::link::Link;
@@ -10,6 +9,7 @@ use semel_doors::mcp::link::child::ChildOutput;
 use semel_doors::mcp::link::remote::ClientQueue;
 use semel_doors::mcp::serve::stdio::{ClientInput, ServerOutput, Stdio};
 use semel_doors::mcp::server::Server;
+use semel_doors::services::Services;
 use std::fs::File;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
@@ -32,7 +32,7 @@ const LAST_WORDS_TAKE_MAX: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub struct StdioSession {
-    pub hall: Arc<Hall>,
+    pub services: Arc<Services>,
     pub server: Arc<Server>,
     pub connection: Arc<ClientConnection>,
 }
@@ -48,8 +48,8 @@ impl StdioSession {
     /// The exit code: the server's own; a remote one has none.
     pub async fn run(self, hears: ServerMessages) -> anyhow::Result<u8> {
         let stdout = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
-        let (hall, server) = (Arc::clone(&self.hall), Arc::clone(&self.server));
-        let stdio = Stdio::new(hall, server, self.connection.clone(), stdout, Handle::current())?;
+        let (services, server) = (Arc::clone(&self.services), Arc::clone(&self.server));
+        let stdio = Stdio::new(services, server, self.connection.clone(), stdout, Handle::current())?;
         let (server_ends, mut server_ended) = oneshot::channel();
         let listener = ServerOutput { stdio: Arc::clone(&stdio), ended: server_ends };
         let (client_leaves, client_left) = oneshot::channel();

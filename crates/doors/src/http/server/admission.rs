@@ -166,7 +166,9 @@ impl Admission {
             |credential, scope| Ok(Admitted { credential, scope, own: Vec::new(), revocable: None });
         match passed {
             // A caller without a token is no more than an agent: it rules on nothing, and makes no tokens.
-            passed if !self.required => admitted(passed.unwrap_or(Credential::None), Some(AccessScope::Agent)),
+            passed if !self.required => {
+                admitted(passed.unwrap_or(Credential::None), Some(AccessScope::Agent))
+            }
             Some(passed) if passes => admitted(passed, None),
             _ if open => admitted(Credential::None, None),
             None if passes => Err(unauthorized(EITHER_NEEDED)),

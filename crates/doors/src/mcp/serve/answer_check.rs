@@ -1,12 +1,12 @@
 //! Answers to requests that pass: how each is looked at on its way back, for every client and every link.
 
-use crate::services::Services;
 use crate::mcp::classify;
 use crate::mcp::listing;
 use crate::mcp::message::text;
 use crate::mcp::server::Server;
 use crate::mcp::task::query::{TaskEndDelivery, TaskQuery, listing_of};
 use crate::mcp::task::registry::TaskKey;
+use crate::services::Services;
 use crate::wire::members::Members;
 use bytes::Bytes;
 use std::sync::Arc;
@@ -63,7 +63,12 @@ impl AnswerCheck {
     }
 
     /// Its answer has come; `Err` is an error.
-    pub fn check(self, services: &Arc<Services>, server: &Server, answer: Result<&str, &str>) -> CheckedAnswer {
+    pub fn check(
+        self,
+        services: &Arc<Services>,
+        server: &Server,
+        answer: Result<&str, &str>,
+    ) -> CheckedAnswer {
         let result = match (self, answer) {
             (AnswerCheck::Task(query), answer) => {
                 let task_end = query.answered(services, server.tasks(), answer);

@@ -2,7 +2,6 @@
 
 use super::answer_check::AnswerCheck;
 use crate::call_options::CallOptions;
-use crate::services::Services;
 use crate::mcp::connection::ClientConnection;
 use crate::mcp::frame::Frame;
 use crate::mcp::id::Id;
@@ -13,6 +12,7 @@ use crate::mcp::server::Server;
 use crate::mcp::task::query::task_of;
 use crate::mcp::tools::Tools;
 use crate::mcp::version;
+use crate::services::Services;
 use crate::wire::members::Members;
 use http::StatusCode;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 use super::{assert_named, client_of, token};
 use crate::house::{Home, House, TOKEN};
 use semel_doors::api::{BASE, routes};
-use semel_ledger::tokens::Scope;
+use semel_ledger::tokens::AccessScope;
 use semel_testkit::http::{Response, charge};
 use semel_testkit::wait_until;
 use serde_json::json;
@@ -29,7 +29,7 @@ fn commits(house: &House) -> String {
 fn every_route_needs_a_token_and_its_scope() {
     let home = Home::new();
     let house = House::start(&home, "");
-    let tokens = Scope::ALL.map(|scope| (scope, token(&house, scope.word(), "local", scope.word())));
+    let tokens = AccessScope::ALL.map(|scope| (scope, token(&house, scope.word(), "local", scope.word())));
     for route in routes() {
         let first = format!("{} {BASE}{} HTTP/1.1", route.method, filled(route.path));
         let ask = |headers: &str| {

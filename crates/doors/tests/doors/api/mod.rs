@@ -7,7 +7,7 @@ mod words;
 
 use crate::house::House;
 use semel_doors::api::{Route, routes};
-use semel_ledger::tokens::Scope;
+use semel_ledger::tokens::AccessScope;
 use semel_testkit::http::{ApiClient, Response};
 
 /// Somebody with a token, at one server.
@@ -20,7 +20,7 @@ fn client_of(house: &House, token: &str) -> ApiClient {
 }
 
 fn token(house: &House, scope: &str, tenant: &str, name: &str) -> String {
-    house.token(Scope::parse(scope).expect("a scope"), tenant, name)
+    house.token(AccessScope::parse(scope).expect("a scope"), tenant, name)
 }
 
 /// Whether a request is answered by this route.

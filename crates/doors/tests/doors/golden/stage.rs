@@ -127,7 +127,7 @@ impl Stage {
     }
 
     async fn tool(&self, call: &Call, delivered: bool) -> Seen {
-        let House { hall, servers, connection, .. } = &self.house;
+        let House { services, servers, connection, .. } = &self.house;
         let (server, tool) = call.call.split_once('/').expect("server/tool");
         let server = &servers[server];
         let mut arguments = call.args.clone();
@@ -147,7 +147,7 @@ impl Stage {
         let message = Message::parse(Bytes::from(request.to_string())).expect("a message");
         let id = message.request_id().expect("a request").clone();
         let tools = server.tools("{}").await;
-        match route(hall, &id, &message, server, connection, &tools, &CallOptions::default()) {
+        match route(services, &id, &message, server, connection, &tools, &CallOptions::default()) {
             CallRoute::Pass => {
                 let outgoing =
                     LinkRequest { id, frame: message.bytes.into(), last_moment: None, is_read: false };
@@ -157,7 +157,7 @@ impl Stage {
             CallRoute::Answer(frame) => of_frame(&frame.to_bytes()),
             CallRoute::Own(_) => panic!("no case calls semel's own tools"),
             CallRoute::Guard(guarded) => {
-                let given = guard(hall, *guarded).await.expect("its caller waits");
+                let given = guard(services, *guarded).await.expect("its caller waits");
                 let seen = of_frame(&given.frame.to_bytes());
                 given.delivery.filter(|_| delivered).into_iter().for_each(|delivery| delivery.mark());
                 self.rest().await;

@@ -51,7 +51,7 @@ mod tests {
     use crate::caller::Caller;
     use crate::http::server::{Credential, Holder};
     use crate::mcp::serve::http::request::limits_of;
-    use semel_ledger::tokens::Scope;
+    use semel_ledger::tokens::AccessScope;
 
     fn asks(allowances: &Allowances, principal: &str, credential: Credential) -> Arc<Limits> {
         allowances.of(&whose(principal, &credential))

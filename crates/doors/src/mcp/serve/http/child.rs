@@ -5,7 +5,6 @@ use super::request::{ClientRequest, Owner, unfinished};
 use super::sessions::Sessions;
 use super::stream::{CallStream, WAITING_BYTES_MAX};
 use super::{respond, validate};
-use crate::services::Services;
 use crate::http::body::Piped;
 use crate::http::server::problem;
 use crate::mcp::connection::ClientConnection;
@@ -25,6 +24,7 @@ use crate::mcp::serve::dispatch::{ClientSide, Dispatcher, OwnAnswer, PassedReque
 use crate::mcp::server::Server;
 use crate::mcp::tools::Tools;
 use crate::mcp::version;
+use crate::services::Services;
 use crate::wire::members::{Members, quoted};
 use axum::body::Body;
 use axum::response::Response;

@@ -16,8 +16,8 @@ pub use child::{ChildEra, ChildServer};
 pub use children::Children;
 pub use remote::Remote;
 
-use crate::services::Services;
 use crate::http::server::problem;
+use crate::services::Services;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Path, State};

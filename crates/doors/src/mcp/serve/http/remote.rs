@@ -7,7 +7,6 @@ use super::respond;
 use super::sessions::{SessionOwners, Sessions};
 use super::stream::CallStream;
 use crate::caller::Caller;
-use crate::services::Services;
 use crate::http::body::{self, Piped};
 use crate::http::client::{Client, Failed, Incoming};
 use crate::http::headers::end_to_end;
@@ -28,6 +27,7 @@ use crate::mcp::serve::dispatch::{ClientSide, Dispatcher, OwnAnswer, PassedReque
 use crate::mcp::server::Server;
 use crate::mcp::tools::Tools;
 use crate::mcp::version;
+use crate::services::Services;
 use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
@@ -341,7 +341,8 @@ impl CheckedResponse {
         }
         let body = message.body.as_ref().map_or("null", text);
         let answer = if *failed { Err(body) } else { Ok(body) };
-        let CheckedAnswer { result, task_end } = self.check.clone().check(&self.services, &self.server, answer);
+        let CheckedAnswer { result, task_end } =
+            self.check.clone().check(&self.services, &self.server, answer);
         task_end.into_iter().for_each(|end| self.on_sent.set(|| end.has_left()));
         let edited = message.edited(None, Some(Frame::from(result?)))?;
         Some(edited.to_bytes())

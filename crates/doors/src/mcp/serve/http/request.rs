@@ -3,7 +3,6 @@
 use super::stream::CallStream;
 use crate::call_options::CallOptions;
 use crate::caller::Caller;
-use crate::services::Services;
 use crate::http::server::{Credential, caller, problem};
 use crate::mcp::connection::ClientConnection;
 use crate::mcp::frame::Frame;
@@ -12,6 +11,7 @@ use crate::mcp::id::Id;
 use crate::mcp::limits::Limits;
 use crate::mcp::link::remote::headers::SESSION;
 use crate::mcp::route::GuardedCall;
+use crate::services::Services;
 use axum::response::Response;
 use http::request::Parts;
 use http::{HeaderMap, Method, StatusCode};
