@@ -4,7 +4,7 @@ use crate::duplicate_reply::duplicate_reply;
 use crate::entropy::{Entropy, effect_id, nonce};
 use crate::holders::Holders;
 use crate::ledger::{
-    Late, Ledger, RACES_MAX, RecordChange, RecordSnapshot, RecordUpdate, WriteResult, undetermined,
+    ChangeResult, Late, Ledger, RACES_MAX, RecordChange, RecordSnapshot, RecordUpdate, undetermined,
 };
 use crate::record::{StoredEffect, index_after, index_of_first};
 use crate::small_records::{Alias, KeyTarget, QUARANTINE, Turn, TurnHolder};
@@ -295,7 +295,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             let written = self
                 .write(snapshot, RecordChange { reply: ReplyChange::Drop, ..RecordChange::to(&event, now) })
                 .await?;
-            return Ok(matches!(written, WriteResult::Done(_)));
+            return Ok(matches!(written, ChangeResult::Done(_)));
         }
         let occurrence = occurrence(newest, intent.again.clone(), intent);
         let seed = intent.seed(effect_id(&self.entropy, now), occurrence, rule);
@@ -358,8 +358,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 ..RecordChange::to(&event, now)
             };
             match self.write(&snapshot, change).await? {
-                WriteResult::Done(changed) => return Ok(changed),
-                WriteResult::Moved => {
+                ChangeResult::Done(changed) => return Ok(changed),
+                ChangeResult::Moved => {
                     claim.turn = None;
                     snapshot = self.find(snapshot.key).await?;
                     // Our own commit may have landed although its answer was lost.
@@ -480,8 +480,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             let event = Event::Delivered { at: now };
             let change = RecordChange { durability: Durability::Lazy, ..RecordChange::to(&event, now) };
             match self.write(&snapshot, change).await? {
-                WriteResult::Done(_) => return Ok(()),
-                WriteResult::Moved => snapshot = self.find(seen.key).await?,
+                ChangeResult::Done(_) => return Ok(()),
+                ChangeResult::Moved => snapshot = self.find(seen.key).await?,
             }
         }
         Ok(())

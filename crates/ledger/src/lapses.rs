@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{Ledger, RACES_MAX, RecordChange, WriteResult};
+use crate::ledger::{ChangeResult, Ledger, RACES_MAX, RecordChange};
 use crate::store::{By, PAGE_ROWS_MAX, Store};
 use semel_core::digest::Digest;
 use semel_core::lifecycle::{Event, Lapse};
@@ -57,7 +57,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 // Its answer came just now.
                 return Ok(false);
             }
-            if let WriteResult::Done(_) = self.write(&snapshot, RecordChange::to(&event, now)).await? {
+            if let ChangeResult::Done(_) = self.write(&snapshot, RecordChange::to(&event, now)).await? {
                 return Ok(true);
             }
         }

@@ -156,8 +156,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             };
             // Rare, and large beside a read.
             match Box::pin(self.write(&snapshot, RecordChange::to(&event, now))).await {
-                Ok(WriteResult::Done(changed)) => snapshot = changed.snapshot,
-                Ok(WriteResult::Moved) => snapshot = self.find(key).await?,
+                Ok(ChangeResult::Done(changed)) => snapshot = changed.snapshot,
+                Ok(ChangeResult::Moved) => snapshot = self.find(key).await?,
                 Err(Error::NotWritten { .. }) => {
                     if let Some(stored) = &mut snapshot.newest {
                         Arc::make_mut(stored).effect = lifecycle::next(&stored.effect, &event)?.effect;
@@ -199,7 +199,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         &self,
         snapshot: &RecordSnapshot,
         change: RecordChange<'_>,
-    ) -> Result<WriteResult, Error> {
+    ) -> Result<ChangeResult, Error> {
         let is_observed = changes_doubt(snapshot.effect(), change.event);
         let tell = |changed: &RecordUpdate| {
             if let (true, Some(observer), Some(effect)) =
@@ -212,9 +212,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         match self.store.commit(commit).await? {
             Committed::Done => {
                 tell(&changed);
-                Ok(WriteResult::Done(changed))
+                Ok(ChangeResult::Done(changed))
             }
-            Committed::Conflict(_) => Ok(WriteResult::Moved),
+            Committed::Conflict(_) => Ok(ChangeResult::Moved),
             Committed::Unknown => {
                 let current = self.find(snapshot.key).await.map_err(undetermined)?;
                 let landed = current.revision == changed.snapshot.revision
@@ -222,9 +222,9 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 match landed {
                     true => {
                         tell(&changed);
-                        Ok(WriteResult::Done(RecordUpdate { snapshot: current, ..changed }))
+                        Ok(ChangeResult::Done(RecordUpdate { snapshot: current, ..changed }))
                     }
-                    false => Ok(WriteResult::Moved),
+                    false => Ok(ChangeResult::Moved),
                 }
             }
         }
@@ -508,7 +508,7 @@ impl<'a> RecordChange<'a> {
 }
 
 #[derive(Debug)]
-pub(crate) enum WriteResult {
+pub(crate) enum ChangeResult {
     Done(RecordUpdate),
     /// The record has moved since it was read.
     Moved,

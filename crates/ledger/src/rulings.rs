@@ -2,7 +2,7 @@
 
 use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{Ledger, RACES_MAX, RecordChange, RecordSnapshot, RecordUpdate, WriteResult};
+use crate::ledger::{ChangeResult, Ledger, RACES_MAX, RecordChange, RecordSnapshot, RecordUpdate};
 use crate::store::{ReplyChange, Store};
 use crate::{Error, journal};
 use semel_core::answer::EffectWord;
@@ -94,8 +94,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     ) -> Result<Option<RecordSnapshot>, Error> {
         let event = Event::Adopted { reason: reason.clone() };
         Ok(match self.write(seen, RecordChange::to(&event, now)).await? {
-            WriteResult::Done(changed) => Some(changed.snapshot),
-            WriteResult::Moved => None,
+            ChangeResult::Done(changed) => Some(changed.snapshot),
+            ChangeResult::Moved => None,
         })
     }
 
@@ -113,7 +113,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 return Err(Error::Superseded { effect: id.to_string() });
             }
             let change = RecordChange { reply: reply.clone(), ..RecordChange::to(&event, now) };
-            if let WriteResult::Done(changed) = self.write(&snapshot, change).await? {
+            if let ChangeResult::Done(changed) = self.write(&snapshot, change).await? {
                 return Ok(changed);
             }
         }
@@ -147,8 +147,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         };
         let change = RecordChange { reply, undo: kept_undo, ..RecordChange::to(&event, now) };
         Ok(match self.write(seen, change).await? {
-            WriteResult::Done(changed) => Some(changed),
-            WriteResult::Moved => None,
+            ChangeResult::Done(changed) => Some(changed),
+            ChangeResult::Moved => None,
         })
     }
 
@@ -188,7 +188,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             if !is_it {
                 return Ok(false);
             }
-            if let WriteResult::Done(_) = self.write(&snapshot, RecordChange::to(event, now)).await? {
+            if let ChangeResult::Done(_) = self.write(&snapshot, RecordChange::to(event, now)).await? {
                 return Ok(true);
             }
         }

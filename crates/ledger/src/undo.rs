@@ -6,7 +6,7 @@
 use crate::Error;
 use crate::entropy::Entropy;
 use crate::holders::Holders;
-use crate::ledger::{Ledger, RACES_MAX, RecordChange, RecordSnapshot, WriteResult, has_undo_call};
+use crate::ledger::{ChangeResult, Ledger, RACES_MAX, RecordChange, RecordSnapshot, has_undo_call};
 use crate::record::StoredEffect;
 use crate::store::{By, PAGE_ROWS_MAX, Store};
 use semel_core::effect::{Effect, State};
@@ -93,8 +93,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 }
             };
             match Box::pin(self.write(&snapshot, RecordChange::to(&Event::Undone(undone), undone.at))).await {
-                Ok(WriteResult::Done(changed)) => return Ok(changed.snapshot),
-                Ok(WriteResult::Moved) => snapshot = self.find(snapshot.key).await?,
+                Ok(ChangeResult::Done(changed)) => return Ok(changed.snapshot),
+                Ok(ChangeResult::Moved) => snapshot = self.find(snapshot.key).await?,
                 // It holds for the caller all the same.
                 Err(Error::NotWritten { .. }) => {
                     if let Some(stored) = &mut snapshot.newest {

@@ -28,7 +28,7 @@ macro_rules! each_field {
     };
 }
 
-type ReadResult<T> = Result<T, DecodeError>;
+type DecodeResult<T> = Result<T, DecodeError>;
 
 /// An effect, as far as this semel can read it.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub(super) struct Readable {
 }
 
 /// Reads an effect. Where the state or an attempt is unknown, `otherwise` takes the state's place.
-pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> ReadResult<Readable> {
+pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> DecodeResult<Readable> {
     let mut fields = MessageFields(body);
     let (mut id, mut occurrence, mut facts, mut marks, mut state) = (None, None, None, None, None);
     // Most effects have one attempt.
@@ -97,27 +97,27 @@ pub(super) fn effect(body: &[u8], otherwise: impl FnOnce() -> State) -> ReadResu
 }
 
 /// Only what is not known can be in doubt; what is damaged is damaged.
-fn known(unread: DecodeError) -> ReadResult<DecodeError> {
+fn known(unread: DecodeError) -> DecodeResult<DecodeError> {
     if unread == DecodeError::Unknown { Ok(unread) } else { Err(unread) }
 }
 
-fn there<T>(field: Option<T>) -> ReadResult<T> {
+fn there<T>(field: Option<T>) -> DecodeResult<T> {
     field.ok_or(DecodeError::Damaged)
 }
 
-fn at(value: Value<'_>) -> ReadResult<At> {
+fn at(value: Value<'_>) -> DecodeResult<At> {
     value.number().map(At)
 }
 
-fn attempt_number(value: Value<'_>) -> ReadResult<AttemptNo> {
+fn attempt_number(value: Value<'_>) -> DecodeResult<AttemptNo> {
     value.small().map(AttemptNo)
 }
 
-fn reason(value: Value<'_>) -> ReadResult<Reason> {
+fn reason(value: Value<'_>) -> DecodeResult<Reason> {
     value.str().map(Reason::recorded)
 }
 
-fn occurrence(value: Value<'_>) -> ReadResult<Occurrence> {
+fn occurrence(value: Value<'_>) -> DecodeResult<Occurrence> {
     let mut read = Occurrence { number: 0, ..Occurrence::first(None) };
     each_field!(value {
         1 => read.number = value.small()?,
@@ -130,7 +130,7 @@ fn occurrence(value: Value<'_>) -> ReadResult<Occurrence> {
     Ok(read)
 }
 
-fn earlier(value: Value<'_>) -> ReadResult<(u32, Reason)> {
+fn earlier(value: Value<'_>) -> DecodeResult<(u32, Reason)> {
     let (mut number, mut why) = (0, None);
     each_field!(value {
         1 => number = value.small()?,
@@ -139,7 +139,7 @@ fn earlier(value: Value<'_>) -> ReadResult<(u32, Reason)> {
     Ok((number, there(why)?))
 }
 
-fn before(value: Value<'_>) -> ReadResult<PreviousSuccess> {
+fn before(value: Value<'_>) -> DecodeResult<PreviousSuccess> {
     let mut before = PreviousSuccess { number: 0, delivered_at: At(0), uptime: None };
     each_field!(value {
         1 => before.number = value.small()?,
@@ -149,7 +149,7 @@ fn before(value: Value<'_>) -> ReadResult<PreviousSuccess> {
     Ok(before)
 }
 
-fn earlier_call(value: Value<'_>) -> ReadResult<(u32, CallMark)> {
+fn earlier_call(value: Value<'_>) -> DecodeResult<(u32, CallMark)> {
     let (mut number, mut mark) = (0, None);
     each_field!(value {
         1 => number = value.small()?,
@@ -158,7 +158,7 @@ fn earlier_call(value: Value<'_>) -> ReadResult<(u32, CallMark)> {
     Ok((number, CallMark(there(mark)?)))
 }
 
-fn facts(value: Value<'_>) -> ReadResult<Facts> {
+fn facts(value: Value<'_>) -> DecodeResult<Facts> {
     let (mut action, mut tenant, mut subject, mut rule) = (None, None, None, None);
     let (mut class, mut tier, mut run, mut digest, mut caller_key) = (None, None, None, None, false);
     let mut undoes = None;
@@ -197,7 +197,7 @@ fn facts(value: Value<'_>) -> ReadResult<Facts> {
     })
 }
 
-fn undoes(value: Value<'_>) -> ReadResult<Undoes> {
+fn undoes(value: Value<'_>) -> DecodeResult<Undoes> {
     let (mut effect, mut by, mut why) = (None, None, None);
     each_field!(value {
         1 => effect = Some(EffectId(u128::from_be_bytes(value.array()?))),
@@ -207,7 +207,7 @@ fn undoes(value: Value<'_>) -> ReadResult<Undoes> {
     Ok(Undoes { effect: there(effect)?, by: there(by)?, reason: there(why)? })
 }
 
-fn undone(value: Value<'_>) -> ReadResult<Undone> {
+fn undone(value: Value<'_>) -> DecodeResult<Undone> {
     let (mut by, mut at) = (None, At(0));
     each_field!(value {
         1 => by = Some(EffectId(u128::from_be_bytes(value.array()?))),
@@ -216,7 +216,7 @@ fn undone(value: Value<'_>) -> ReadResult<Undone> {
     Ok(Undone { by: there(by)?, at })
 }
 
-fn undo(value: Value<'_>) -> ReadResult<Undo> {
+fn undo(value: Value<'_>) -> DecodeResult<Undo> {
     match one_of(value)? {
         (1, value) => value.text().map(Undo::Not),
         (2, value) => undo_by_tool(value).map(Undo::By),
@@ -226,7 +226,7 @@ fn undo(value: Value<'_>) -> ReadResult<Undo> {
     }
 }
 
-fn undo_by_tool(value: Value<'_>) -> ReadResult<UndoCall> {
+fn undo_by_tool(value: Value<'_>) -> DecodeResult<UndoCall> {
     let (mut server, mut tool, mut arguments) = (None, None, None);
     each_field!(value {
         1 => server = Some(value.text()?),
@@ -236,7 +236,7 @@ fn undo_by_tool(value: Value<'_>) -> ReadResult<UndoCall> {
     Ok(UndoCall::Mcp { server: there(server)?, tool: there(tool)?, arguments: there(arguments)? })
 }
 
-fn undo_by_request(value: Value<'_>) -> ReadResult<UndoCall> {
+fn undo_by_request(value: Value<'_>) -> DecodeResult<UndoCall> {
     let (mut method, mut url, mut body) = (None, None, None);
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
@@ -252,7 +252,7 @@ fn undo_by_request(value: Value<'_>) -> ReadResult<UndoCall> {
     Ok(UndoCall::Http { method: there(method)?, url: there(url)?, body })
 }
 
-fn undo_by_command(value: Value<'_>) -> ReadResult<UndoCall> {
+fn undo_by_command(value: Value<'_>) -> DecodeResult<UndoCall> {
     let (mut argv, mut cwd) = (Vec::new(), None);
     let mut fields = value.message()?;
     while let Some((number, value)) = fields.next()? {
@@ -265,7 +265,7 @@ fn undo_by_command(value: Value<'_>) -> ReadResult<UndoCall> {
     Ok(UndoCall::Command { argv, cwd: there(cwd)? })
 }
 
-fn run(value: Value<'_>) -> ReadResult<Run> {
+fn run(value: Value<'_>) -> DecodeResult<Run> {
     let (mut id, mut named) = (None, false);
     each_field!(value {
         1 => id = Some(value.text()?),
@@ -274,7 +274,7 @@ fn run(value: Value<'_>) -> ReadResult<Run> {
     Ok(Run { id: there(id)?, named })
 }
 
-fn marks(value: Value<'_>) -> ReadResult<Marks> {
+fn marks(value: Value<'_>) -> DecodeResult<Marks> {
     let (mut action, mut fingerprint, mut content, mut volatile) = (0, None, None, None);
     let (mut paths, mut content_paths) = (Vec::new(), Vec::new());
     each_field!(value {
@@ -288,7 +288,7 @@ fn marks(value: Value<'_>) -> ReadResult<Marks> {
     Ok(Marks { action, fingerprint: there(fingerprint)?, content, paths, content_paths, volatile })
 }
 
-fn path_mark(value: Value<'_>) -> ReadResult<PathMark> {
+fn path_mark(value: Value<'_>) -> DecodeResult<PathMark> {
     let (mut path, mut kind, mut mark) = (None, None, 0);
     each_field!(value {
         1 => path = Some(value.text()?),
@@ -298,7 +298,7 @@ fn path_mark(value: Value<'_>) -> ReadResult<PathMark> {
     Ok(PathMark { path: there(path)?, kind: there(kind)?, mark })
 }
 
-fn attempt(value: Value<'_>) -> ReadResult<Attempt> {
+fn attempt(value: Value<'_>) -> DecodeResult<Attempt> {
     let (mut number, mut nonce, mut owner, mut last_send, mut verdict) =
         (AttemptNo(0), None, None, None, None);
     let (mut claimed_at, mut deadline, mut epoch, mut gone_at) = (At(0), At(0), 0, None);
@@ -337,7 +337,7 @@ fn attempt(value: Value<'_>) -> ReadResult<Attempt> {
     })
 }
 
-fn uptime(value: Value<'_>) -> ReadResult<Uptime> {
+fn uptime(value: Value<'_>) -> DecodeResult<Uptime> {
     let (mut boot, mut micros) = (0, 0);
     each_field!(value {
         1 => boot = value.small()?,
@@ -347,12 +347,12 @@ fn uptime(value: Value<'_>) -> ReadResult<Uptime> {
 }
 
 /// The one field of a message that is one of several.
-fn one_of(value: Value<'_>) -> ReadResult<(u64, Value<'_>)> {
+fn one_of(value: Value<'_>) -> DecodeResult<(u64, Value<'_>)> {
     // None at all is a variant too, and not one of ours.
     value.message()?.next()?.ok_or(DecodeError::Unknown)
 }
 
-fn last_send(value: Value<'_>) -> ReadResult<LastSend> {
+fn last_send(value: Value<'_>) -> DecodeResult<LastSend> {
     match one_of(value)? {
         (1, value) => at(value).map(LastSend::By),
         (2, _) => Ok(LastSend::WhileAlive),
@@ -360,7 +360,7 @@ fn last_send(value: Value<'_>) -> ReadResult<LastSend> {
     }
 }
 
-fn state(value: Value<'_>) -> ReadResult<State> {
+fn state(value: Value<'_>) -> DecodeResult<State> {
     match one_of(value)? {
         (1, value) => Ok(State::InFlight { attempt: attempt_number(value)? }),
         (2, value) => applied(value).map(State::Applied),
@@ -370,7 +370,7 @@ fn state(value: Value<'_>) -> ReadResult<State> {
     }
 }
 
-fn applied(value: Value<'_>) -> ReadResult<Applied> {
+fn applied(value: Value<'_>) -> DecodeResult<Applied> {
     let (mut at, mut evidence, mut by, mut word) = (At(0), None, None, None);
     let (mut reply, mut ruling) = (None, None);
     each_field!(value {
@@ -384,7 +384,7 @@ fn applied(value: Value<'_>) -> ReadResult<Applied> {
     Ok(Applied { at, evidence: there(evidence)?, by, word: there(word)?, reply: there(reply)?, ruling })
 }
 
-fn not_applied(value: Value<'_>) -> ReadResult<NotApplied> {
+fn not_applied(value: Value<'_>) -> DecodeResult<NotApplied> {
     let (mut at, mut why, mut reply, mut ruling) = (At(0), None, None, None);
     each_field!(value {
         1 => at = self::at(value)?,
@@ -395,7 +395,7 @@ fn not_applied(value: Value<'_>) -> ReadResult<NotApplied> {
     Ok(NotApplied { at, why: there(why)?, reply: there(reply)?, ruling })
 }
 
-fn why_not_applied(value: Value<'_>) -> ReadResult<NotAppliedWhy> {
+fn why_not_applied(value: Value<'_>) -> DecodeResult<NotAppliedWhy> {
     match one_of(value)? {
         (1, value) => value.text().map(NotAppliedWhy::Refused),
         (2, value) => value.text().map(NotAppliedWhy::NeverSent),
@@ -409,7 +409,7 @@ fn why_not_applied(value: Value<'_>) -> ReadResult<NotAppliedWhy> {
     }
 }
 
-fn in_doubt(value: Value<'_>) -> ReadResult<InDoubt> {
+fn in_doubt(value: Value<'_>) -> DecodeResult<InDoubt> {
     let (mut since, mut why) = (At(0), None);
     each_field!(value {
         1 => since = at(value)?,
@@ -418,7 +418,7 @@ fn in_doubt(value: Value<'_>) -> ReadResult<InDoubt> {
     Ok(InDoubt { since, why: there(why)? })
 }
 
-fn doubt(value: Value<'_>) -> ReadResult<Doubt> {
+fn doubt(value: Value<'_>) -> DecodeResult<Doubt> {
     match one_of(value)? {
         (1, _) => Ok(Doubt::HolderDied),
         (2, _) => Ok(Doubt::DeadlinePassed),
@@ -430,7 +430,7 @@ fn doubt(value: Value<'_>) -> ReadResult<Doubt> {
     }
 }
 
-fn reply(value: Value<'_>) -> ReadResult<Reply> {
+fn reply(value: Value<'_>) -> DecodeResult<Reply> {
     match one_of(value)? {
         (1, _) => Ok(Reply::Kept),
         (2, _) => Ok(Reply::Unknown),
@@ -439,7 +439,7 @@ fn reply(value: Value<'_>) -> ReadResult<Reply> {
     }
 }
 
-fn ruling(value: Value<'_>) -> ReadResult<Ruling> {
+fn ruling(value: Value<'_>) -> DecodeResult<Ruling> {
     let (mut by, mut why, mut at) = (None, None, At(0));
     each_field!(value {
         1 => by = Some(value.text()?),
