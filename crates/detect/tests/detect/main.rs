@@ -1,0 +1,5 @@
+//! The audit on files, as it reads them.
+
+mod bad_input;
+mod corpus;
+mod render;
