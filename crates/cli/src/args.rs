@@ -78,6 +78,8 @@ pub enum Command {
     Token(TokenArgs),
     /// Show what was asked, sent, done and saved.
     Stats(StatsArgs),
+    /// Find effects that ran twice, in the sessions and traces that agents keep.
+    Audit(AuditArgs),
     /// Check and explain the policy.
     Policy(PolicyArgs),
     /// Explain an error code.
@@ -522,6 +524,50 @@ pub struct StatsArgs {
     /// Only this tenant.
     #[arg(long, value_name = "TENANT")]
     pub tenant: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel audit                                         the agents of this machine, the last 30 days\n  \
+    semel audit traces.json --fail-on likely            in CI\n  \
+    semel audit --as html --output audit.html logs/\n  \
+    semel audit calls.jsonl --map tool=name,args=input,result=output,time=ts\n\n\
+    Reads sessions of Claude Code, Codex and Gemini CLI; OpenAI and Anthropic conversations; OpenTelemetry spans; exports of \
+    LangSmith and Langfuse; MCP logs; semel's own journal. Files may be compressed with gzip. Nothing is sent anywhere.")]
+pub struct AuditArgs {
+    /// Files and directories. Without any, the sessions that Claude Code, Codex and Gemini CLI keep here.
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Only this long back, such as 12h or 7d. Without paths, 30d.
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub since: Option<Duration>,
+    /// The form of the report; --json is another one.
+    #[arg(long = "as", value_name = "FORM", default_value = "text", conflicts_with = "json")]
+    pub form: AuditForm,
+    /// Write the report into this file.
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Exit with 1 if a finding is at least this sure.
+    #[arg(long, value_name = "LEVEL")]
+    pub fail_on: Option<AuditLevel>,
+    /// Read JSON lines of another program: which member is the tool, its args, result, error, id, session and time.
+    #[arg(long, value_name = "NAME=PATH,…")]
+    pub map: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AuditForm {
+    Text,
+    Html,
+    Sarif,
+    Junit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AuditLevel {
+    Possible,
+    Likely,
+    Proven,
 }
 
 #[derive(Debug, Args)]

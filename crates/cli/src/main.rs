@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         Command::Key(key) => commands::key::run(&context, &key),
         Command::Stats(stats) => commands::stats::run(&context, &stats),
         Command::Token(token) => commands::token::run(&context, &token),
+        Command::Audit(audit) => commands::audit::run(&context, &audit),
         Command::Policy(policy) => commands::policy::run(&context, &policy),
         Command::Explain(explain) => commands::explain::run(&context, &explain),
         Command::Doctor(doctor) => commands::doctor::run(&context, &doctor),

@@ -1,4 +1,5 @@
 //! One file per command.
+pub mod audit;
 pub mod cancel;
 pub mod completions;
 pub mod demo;

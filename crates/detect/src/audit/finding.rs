@@ -70,6 +70,7 @@ impl Layer {
 pub struct FindingCall {
     pub file: String,
     pub line: u64,
+    #[serde(serialize_with = "rfc3339")]
     pub at: Option<At>,
     pub ending: Ending,
 }
@@ -89,6 +90,10 @@ pub struct Finding {
     /// The reason for the level.
     pub why: String,
     pub prevention: String,
+}
+
+fn rfc3339<S: serde::Serializer>(at: &Option<At>, to: S) -> Result<S::Ok, S::Error> {
+    at.map(|at| at.to_string()).serialize(to)
 }
 
 fn seconds<S: serde::Serializer>(gap: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {

@@ -120,7 +120,7 @@ fn find_format(path: &Path, options: &AuditOptions) -> std::io::Result<Option<Fo
     }
     let mut pieces = Pieces::new(source::open(path)?);
     for _ in 0..HEAD_PIECES {
-        match pieces.next()? {
+        match pieces.read()? {
             Some(Ok(piece)) => {
                 if let Some(format) = formats::detect(piece.bytes) {
                     return Ok(Some(format));
@@ -148,7 +148,7 @@ fn read_pieces(
     let mut tracker = Tracker::new(judge, number, &name, format.is_conversation());
     let mut count = 0;
     let outcome = loop {
-        let piece = match pieces.next() {
+        let piece = match pieces.read() {
             Ok(Some(Ok(piece))) => piece,
             Ok(Some(Err((line, why)))) => {
                 tell(Progress::BadLine { file: name.clone(), line, why: why.to_string() });
@@ -160,7 +160,7 @@ fn read_pieces(
         };
         let line = piece.line;
         let read = reader.read(piece.bytes, &mut |entry| {
-            if !entry.at.zip(options.since).is_some_and(|(at, since)| at < since) {
+            if entry.at.zip(options.since).is_none_or(|(at, since)| at >= since) {
                 tracker.take(line, entry);
             }
         });

@@ -50,7 +50,7 @@ impl<R: BufRead> Pieces<R> {
 
     /// The next document, or the line of one that is passed over. `None`: the file is over.
     #[allow(clippy::type_complexity, reason = "the three ways that reading goes on")]
-    pub fn next(&mut self) -> io::Result<Option<Result<Piece<'_>, (u64, Skipped)>>> {
+    pub fn read(&mut self) -> io::Result<Option<Result<Piece<'_>, (u64, Skipped)>>> {
         self.buffer.clear();
         if let Layout::Unknown = self.layout {
             self.layout = self.find_layout()?;
@@ -202,7 +202,7 @@ mod tests {
     fn pieces(text: &str, room: usize) -> Vec<Result<(u64, String), (u64, Skipped)>> {
         let mut pieces = Pieces::new(BufReader::with_capacity(room, text.as_bytes()));
         let mut found = Vec::new();
-        while let Some(piece) = pieces.next().expect("memory is readable") {
+        while let Some(piece) = pieces.read().expect("memory is readable") {
             found.push(piece.map(|piece| (piece.line, String::from_utf8_lossy(piece.bytes).into_owned())));
         }
         found
