@@ -5,6 +5,7 @@
 //! early and let go.
 
 pub mod finding;
+pub mod follow;
 pub mod group;
 pub mod occurrence;
 pub mod run;
@@ -35,6 +36,8 @@ pub struct Audit {
     removals: Vec<Occurrence>,
     sessions: HashSet<u64>,
     clock: u64,
+    /// The clock when findings were last told. `None`: never.
+    told_at: Option<u64>,
     report: Report,
 }
 
@@ -42,6 +45,8 @@ pub struct Audit {
 struct Group {
     calls: Vec<Occurrence>,
     touched: u64,
+    /// How many of its calls were in the finding that was told last.
+    told: usize,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -113,6 +118,30 @@ impl Audit {
         Audit { files, ..Audit::default() }
     }
 
+    /// One more file, and its number.
+    pub fn add_file(&mut self, path: PathBuf) -> u32 {
+        self.files.push(path);
+        u32::try_from(self.files.len() - 1).expect("fewer files than that fit on a disk")
+    }
+
+    /// The findings that came up, or grew, since they were last asked for. Those of the first time are history.
+    pub fn new_findings(&mut self) -> Vec<Finding> {
+        let told_at = self.told_at.replace(self.clock);
+        let touched = self.groups.iter().filter(|(_, group)| told_at.is_none_or(|at| group.touched > at));
+        let touched: Vec<u64> = touched.map(|(key, _)| *key).collect();
+        let mut findings = Vec::new();
+        for key in touched {
+            let Some(mut group) = self.groups.remove(&key) else { continue };
+            let repeats = self.verdict(&mut group.calls).repeats;
+            if let Some(repeats) = repeats.filter(|repeats| repeats.calls.len() > group.told) {
+                group.told = repeats.calls.len();
+                findings.push(self.finding(&group.calls, repeats));
+            }
+            self.groups.insert(key, group);
+        }
+        if told_at.is_none() { Vec::new() } else { findings }
+    }
+
     /// Takes over the records of a file, or of a part of it.
     pub fn take(&mut self, tracked: Tracked) {
         self.report.tool_calls += tracked.tool_calls;
@@ -181,10 +210,7 @@ impl Audit {
         if group.calls.len() < 2 {
             return;
         }
-        group.calls.sort_by_key(|call| (call.at, call.place));
-        let removals = &self.removals;
-        let Verdict { repeats, harmless_retries, looked, blind } =
-            group::judge(&group.calls, |earlier, later| is_removed_between(removals, earlier, later));
+        let Verdict { repeats, harmless_retries, looked, blind } = self.verdict(&mut group.calls);
         self.report.blind_retries_without_harm += u64::from(harmless_retries);
         self.report.verified_retries += u64::from(looked);
         self.report.blind_retries += u64::from(blind);
@@ -196,6 +222,11 @@ impl Audit {
                 self.report.findings.push(finding);
             }
         }
+    }
+
+    fn verdict(&self, calls: &mut [Occurrence]) -> Verdict {
+        calls.sort_by_key(|call| (call.at, call.place));
+        group::judge(calls, |earlier, later| is_removed_between(&self.removals, earlier, later))
     }
 
     fn finding(&self, calls: &[Occurrence], repeats: Repeats) -> Finding {

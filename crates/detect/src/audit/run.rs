@@ -114,7 +114,8 @@ fn read_file(
     tell(Progress::Read(file.bytes));
 }
 
-fn find_format(path: &Path, options: &AuditOptions) -> std::io::Result<Option<Format>> {
+/// The format of a file, by its first documents.
+pub(super) fn find_format(path: &Path, options: &AuditOptions) -> std::io::Result<Option<Format>> {
     if options.mapping.is_some() {
         return Ok(Some(Format::Mapped));
     }

@@ -151,6 +151,10 @@ impl<'j> Tracker<'j> {
         }
         self.tracked.tool_calls += 1;
         self.tracked.sessions.insert(session);
+        let turn = call.turn.as_deref().map(mark);
+        if self.in_conversation {
+            self.close_earlier_turns(session, turn);
+        }
         let state = self.sessions.entry(session).or_default();
         let reads = call.actions.iter().map(|call| state.reads.get(&server_mark(call)).copied().unwrap_or(0));
         let pending = Pending {
@@ -158,7 +162,7 @@ impl<'j> Tracker<'j> {
             actions: call.actions,
             at,
             place,
-            turn: call.turn.as_deref().map(mark),
+            turn,
             resends: call.resends,
             user_messages: state.user_messages,
             compactions: state.compactions,
@@ -174,6 +178,20 @@ impl<'j> Tracker<'j> {
         // A log of execution may use an id again while the first call has no answer.
         if let Some(earlier) = self.pending.insert(key, pending) {
             self.settle(session, earlier, None);
+        }
+    }
+
+    /// A model goes on only once its calls are answered, so calls of earlier messages will get no answer.
+    fn close_earlier_turns(&mut self, session: u64, turn: Option<u64>) {
+        let is_over = |(owner, _): &(u64, u64), pending: &Pending| {
+            *owner == session && pending.turn.is_some() && pending.turn != turn
+        };
+        let over: Vec<(u64, u64)> =
+            self.pending.iter().filter(|(key, pending)| is_over(key, pending)).map(|(key, _)| *key).collect();
+        for key in over {
+            if let Some(pending) = self.pending.remove(&key) {
+                self.settle(session, pending, None);
+            }
         }
     }
 

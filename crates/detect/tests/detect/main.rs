@@ -2,4 +2,5 @@
 
 mod bad_input;
 mod corpus;
+mod follow;
 mod render;
