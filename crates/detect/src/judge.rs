@@ -6,7 +6,7 @@ use semel_core::digest::Secret;
 use semel_core::identity::Marks;
 use semel_core::intent::{Alike, Ask, AskedBy, Intent};
 use semel_core::policy::pack::PACKS;
-use semel_core::policy::{ActionFacts, Diagnostics, Policy, PolicyFile};
+use semel_core::policy::{ActionFacts, Diagnostics, Policy, PolicyFile, Rule};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +17,16 @@ const SECRET: [u8; 32] = *b"one audit compares with itself..";
 pub struct Judge {
     policy: Policy,
     secret: Secret,
+}
+
+/// What a repeat of a call would mean.
+#[derive(Debug, Clone)]
+pub enum Judgement {
+    /// It changes nothing.
+    Read,
+    /// It converges, or only asks a model.
+    Repeatable,
+    Effect(Judged),
 }
 
 /// An effectful call with the keys that it is compared by.
@@ -53,20 +63,22 @@ impl Judge {
         Ok(Judge { policy, secret: Secret::new(SECRET) })
     }
 
-    pub fn class(&self, call: &ActionCall) -> Class {
-        self.policy.rule_for(&ActionFacts::new(&call.action, &call.arguments)).class
-    }
-
     pub fn secret(&self) -> &Secret {
         &self.secret
     }
 
-    /// The intent of a call. `None`: it changes nothing, converges, or only asks a model.
-    pub fn judge(&self, call: &ActionCall) -> Option<Judged> {
+    pub fn judge(&self, call: &ActionCall) -> Judgement {
         let rule = self.policy.rule_for(&ActionFacts::new(&call.action, &call.arguments));
-        if !matches!(rule.class, Class::Act | Class::Consequential) {
-            return None;
+        match rule.class {
+            Class::Read => Judgement::Read,
+            Class::Convergent | Class::Generate => Judgement::Repeatable,
+            Class::Act | Class::Consequential => {
+                self.effect(call, &rule).map_or(Judgement::Repeatable, Judgement::Effect)
+            }
         }
+    }
+
+    fn effect(&self, call: &ActionCall, rule: &Rule) -> Option<Judged> {
         let ask = Ask {
             tenant: "audit",
             principal: "",
@@ -83,10 +95,10 @@ impl Judge {
             replay_refusals: false,
         };
         // A rule that requires a key refuses the call at the gate; here its arguments are all that is known.
-        let intent = match Intent::of(&ask, &rule, &self.secret) {
+        let intent = match Intent::of(&ask, rule, &self.secret) {
             Ok(intent) => intent,
             Err(_) => {
-                let mut loose = (*rule).clone();
+                let mut loose = rule.clone();
                 loose.key_required = false;
                 Intent::of(&ask, &loose, &self.secret).ok()?
             }

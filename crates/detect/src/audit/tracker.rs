@@ -2,7 +2,7 @@
 
 use super::occurrence::{History, LinePlace, Occurrence};
 use crate::ending::{Ending, names_in_result};
-use crate::judge::Judge;
+use crate::judge::{Judge, Judgement};
 use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
@@ -204,12 +204,15 @@ impl<'j> Tracker<'j> {
     fn settle(&mut self, session: u64, pending: Pending, answer: Option<&ToolAnswer<'_>>) {
         let state = self.sessions.entry(session).or_default();
         for (call, reads) in pending.actions.iter().zip(&pending.reads) {
-            let Some(judged) = self.judge.judge(call) else {
-                let is_read = self.judge.class(call) == Class::Read;
-                if is_read && Ending::of(answer, Class::Read) == Ending::Applied {
-                    *state.reads.entry(server_mark(call)).or_default() += 1;
+            let judged = match self.judge.judge(call) {
+                Judgement::Effect(judged) => judged,
+                Judgement::Repeatable => continue,
+                Judgement::Read => {
+                    if Ending::of(answer, Class::Read) == Ending::Applied {
+                        *state.reads.entry(server_mark(call)).or_default() += 1;
+                    }
+                    continue;
                 }
-                continue;
             };
             let ending = Ending::of(answer, judged.class);
             state.happened |= ending.may_have_happened();
