@@ -80,6 +80,11 @@ pub enum Command {
     Stats(StatsArgs),
     /// Find effects that ran twice, in the sessions and traces that agents keep.
     Audit(AuditArgs),
+    /// Try a guard: scripted agents, lost answers, and a world that counts.
+    Eval(EvalArgs),
+    /// The world of `semel eval`, as a command or an MCP server.
+    #[command(name = EVAL_WORLD, hide = true)]
+    EvalWorld(EvalWorldArgs),
     /// Check and explain the policy.
     Policy(PolicyArgs),
     /// Explain an error code.
@@ -568,6 +573,60 @@ pub enum AuditLevel {
     Possible,
     Likely,
     Proven,
+}
+
+/// Not for people: the tool that agents of `semel eval` call.
+pub const EVAL_WORLD: &str = "eval-world";
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel eval                                          semel itself, at three doors\n  \
+    semel eval --unguarded                              what happens without a guard\n  \
+    semel eval --mcp \"other-guard --\"                  another guard before an MCP server\n  \
+    semel eval --command \"other-guard --key {step} --\"\n  \
+    semel eval --http http://127.0.0.1:9000/world --world 127.0.0.1:9001\n\n\
+    Five numbers: what ran twice, what was lost, which repeats were wrongly suppressed, how often the agent was told the \
+    truth, and how often something was looked at before it was sent again. All traffic stays on this machine.")]
+pub struct EvalArgs {
+    /// Only these doors; all three unless given.
+    #[arg(long, value_name = "DOOR", value_delimiter = ',')]
+    pub door: Vec<EvalDoor>,
+    /// No guard at all.
+    #[arg(long, conflicts_with_all = ["command", "mcp", "http"])]
+    pub unguarded: bool,
+    /// The words of a guard before a command; {step} is the agent's name of the step.
+    #[arg(long, value_name = "WORDS")]
+    pub command: Option<String>,
+    /// The words of a guard before the command of an MCP server.
+    #[arg(long, value_name = "WORDS")]
+    pub mcp: Option<String>,
+    /// The address of a guard that passes requests on to the world.
+    #[arg(long, value_name = "URL", requires = "world")]
+    pub http: Option<String>,
+    /// Where the world listens for the guard of --http.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen, requires = "http")]
+    pub world: Option<std::net::SocketAddr>,
+    /// Only scenarios whose name contains this.
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// Write the results as JUnit XML into this file.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EvalDoor {
+    Command,
+    Mcp,
+    Http,
+}
+
+#[derive(Debug, Args)]
+pub struct EvalWorldArgs {
+    pub directory: PathBuf,
+    /// Without a tool it serves MCP.
+    pub tool: Option<String>,
+    pub args: Option<String>,
 }
 
 #[derive(Debug, Args)]

@@ -67,6 +67,8 @@ fn main() -> ExitCode {
         Command::Stats(stats) => commands::stats::run(&context, &stats),
         Command::Token(token) => commands::token::run(&context, &token),
         Command::Audit(audit) => commands::audit::run(&context, &audit),
+        Command::Eval(eval) => commands::eval::run(&context, &eval),
+        Command::EvalWorld(world) => commands::eval::world(&world),
         Command::Policy(policy) => commands::policy::run(&context, &policy),
         Command::Explain(explain) => commands::explain::run(&context, &explain),
         Command::Doctor(doctor) => commands::doctor::run(&context, &doctor),

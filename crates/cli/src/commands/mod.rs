@@ -4,6 +4,7 @@ pub mod cancel;
 pub mod completions;
 pub mod demo;
 pub mod doctor;
+pub mod eval;
 pub mod explain;
 pub mod init;
 pub mod key;

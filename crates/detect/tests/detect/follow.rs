@@ -56,7 +56,7 @@ fn a_call_without_an_answer_counts_as_soon_as_the_model_goes_on() {
     let judge = Judge::new(Vec::new()).expect("the packs load");
     let options = AuditOptions::default();
     let mut follower = Follower::new(&judge, &options);
-    assert_eq!(follower.look(&[path.clone()]).len(), 0);
+    assert_eq!(follower.look(std::slice::from_ref(&path)).len(), 0);
     std::fs::write(&path, charge(1, None) + &charge(2, Some("charged ch_2a"))).expect("writable");
     let found = follower.look(&[path]);
     assert_eq!(found.iter().map(|finding| finding.level).collect::<Vec<_>>(), [Level::Likely]);
