@@ -82,6 +82,8 @@ pub enum Command {
     Audit(AuditArgs),
     /// Try a guard: scripted agents, lost answers, and a world that counts.
     Eval(EvalArgs),
+    /// Score a tool, a server or an API: what breaks if an agent does it twice?
+    Check(CheckArgs),
     /// The world of `semel eval`, as a command or an MCP server.
     #[command(name = EVAL_WORLD, hide = true)]
     EvalWorld(EvalWorldArgs),
@@ -573,6 +575,69 @@ pub enum AuditLevel {
     Possible,
     Likely,
     Proven,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  \
+    semel check -- mytool                                reads its help; runs nothing that changes something\n  \
+    semel check --sandbox ./sandbox.sh -- mytool         tries each example twice under one key\n  \
+    semel check mcp -- npx -y some-server\n  \
+    semel check http --openapi openapi.json\n  \
+    semel check concurrent --sandbox ./sandbox.sh -- mytool set --value 1\n\n\
+    A sandbox is a command that is called with one word: setup, examples (prints the arguments of one call a line), count \
+    (prints how many effects there were) and teardown."
+)]
+pub struct CheckArgs {
+    #[command(subcommand)]
+    pub command: Option<CheckCommand>,
+    #[command(flatten)]
+    pub tool: CheckTool,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckTool {
+    /// A command that sets up a place to try things in, and counts.
+    #[arg(long, value_name = "CMD")]
+    pub sandbox: Option<String>,
+    /// The tool.
+    #[arg(last = true, value_name = "TOOL")]
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CheckCommand {
+    /// The tools of an MCP server.
+    Mcp {
+        /// What the server is called in the policy.
+        #[arg(long, value_name = "NAME", default_value = "server")]
+        name: String,
+        /// Print the policy to write for it.
+        #[arg(long)]
+        policy_text: bool,
+        /// The server's command.
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        words: Vec<String>,
+    },
+    /// The operations of an HTTP API.
+    Http {
+        /// Its OpenAPI document, as JSON.
+        #[arg(long, value_name = "FILE")]
+        openapi: PathBuf,
+        /// Print the policy to write for it.
+        #[arg(long)]
+        policy_text: bool,
+    },
+    /// Two callers at once on one resource, in the sandbox.
+    Concurrent {
+        /// A command that sets up a place to try things in, and counts.
+        #[arg(long, value_name = "CMD")]
+        sandbox: String,
+        /// The command that both callers run.
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        words: Vec<String>,
+    },
 }
 
 /// Not for people: the tool that agents of `semel eval` call.

@@ -68,6 +68,7 @@ fn main() -> ExitCode {
         Command::Token(token) => commands::token::run(&context, &token),
         Command::Audit(audit) => commands::audit::run(&context, &audit),
         Command::Eval(eval) => commands::eval::run(&context, &eval),
+        Command::Check(check) => commands::check::run(&context, &check),
         Command::EvalWorld(world) => commands::eval::world(&world),
         Command::Policy(policy) => commands::policy::run(&context, &policy),
         Command::Explain(explain) => commands::explain::run(&context, &explain),

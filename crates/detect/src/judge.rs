@@ -54,13 +54,7 @@ pub struct Judged {
 impl Judge {
     /// Under a policy, with the shipped packs behind it.
     pub fn new(files: Vec<PolicyFile>) -> Result<Judge, Diagnostics> {
-        let includes: Vec<String> = PACKS.iter().map(|pack| format!("\"pack:{}\"", pack.name)).collect();
-        let packs = PolicyFile {
-            path: "packs".into(),
-            text: format!("version = 1\ninclude = [{}]\n", includes.join(", ")),
-        };
-        let policy = Policy::load(files.into_iter().chain([packs]).collect())?;
-        Ok(Judge { policy, secret: Secret::new(SECRET) })
+        Ok(Judge { policy: with_packs(files)?, secret: Secret::new(SECRET) })
     }
 
     pub fn secret(&self) -> &Secret {
@@ -125,4 +119,14 @@ impl Judge {
             action: intent.action,
         })
     }
+}
+
+/// The policy of these files, with every shipped pack behind them.
+pub fn with_packs(files: Vec<PolicyFile>) -> Result<Policy, Diagnostics> {
+    let includes: Vec<String> = PACKS.iter().map(|pack| format!("\"pack:{}\"", pack.name)).collect();
+    let packs = PolicyFile {
+        path: "packs".into(),
+        text: format!("version = 1\ninclude = [{}]\n", includes.join(", ")),
+    };
+    Policy::load(files.into_iter().chain([packs]).collect())
 }

@@ -4,6 +4,7 @@
 //! ([`source`], [`formats`]) and writes reports ([`report`]). The crate holds no opinion of its own about which calls are
 //! the same or what a failure means: `semel_core` says that, as it does for the guard.
 pub mod audit;
+pub mod check;
 pub mod ending;
 pub mod eval;
 pub mod formats;

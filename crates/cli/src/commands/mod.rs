@@ -1,6 +1,7 @@
 //! One file per command.
 pub mod audit;
 pub mod cancel;
+pub mod check;
 pub mod completions;
 pub mod demo;
 pub mod doctor;

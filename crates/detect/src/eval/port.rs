@@ -104,8 +104,8 @@ pub struct McpPort {
     input: Mutex<std::process::ChildStdin>,
     waiting: Arc<Mutex<HashMap<u64, Sender<Value>>>>,
     next: AtomicU64,
-    /// Tools that take a reason for a deliberate repeat.
-    takes_reason: Vec<String>,
+    /// The server's own listing.
+    pub tools: Vec<Value>,
 }
 
 impl McpPort {
@@ -133,7 +133,7 @@ impl McpPort {
             input: Mutex::new(input),
             waiting,
             next: AtomicU64::new(1),
-            takes_reason: Vec::new(),
+            tools: Vec::new(),
         };
         let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "eval", "version": "1"}});
         let patient = PATIENCE * 10;
@@ -142,11 +142,14 @@ impl McpPort {
         port.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
         let listed = port.request("tools/list", &json!({}), patient);
         let listed = listed.ok_or_else(|| io::Error::other("the server did not list its tools"))?;
-        let tools = listed["result"]["tools"].as_array().cloned().unwrap_or_default();
-        let takes = |tool: &&Value| !tool["inputSchema"]["properties"]["semel_again"].is_null();
-        port.takes_reason =
-            tools.iter().filter(takes).filter_map(|tool| tool["name"].as_str().map(str::to_owned)).collect();
+        port.tools = listed["result"]["tools"].as_array().cloned().unwrap_or_default();
         Ok(port)
+    }
+
+    /// Whether a tool takes a reason for a deliberate repeat.
+    fn takes_reason(&self, name: &str) -> bool {
+        let tool = self.tools.iter().find(|tool| tool["name"].as_str() == Some(name));
+        tool.is_some_and(|tool| !tool["inputSchema"]["properties"]["semel_again"].is_null())
     }
 
     fn send(&self, message: &Value) -> io::Result<()> {
@@ -167,7 +170,7 @@ impl Port for McpPort {
     fn call(&self, call: &AgentCall<'_>) -> (Heard, Option<Value>) {
         let mut args = call.args.clone();
         if let (Some(reason), Some(members)) = (call.again, args.as_object_mut())
-            && self.takes_reason.iter().any(|tool| tool == call.tool)
+            && self.takes_reason(call.tool)
         {
             members.insert("semel_again".to_owned(), json!(reason));
         }
