@@ -128,7 +128,7 @@ impl Hand<'_> {
             members.retain(|name, _| !WORDING.contains(&name.as_str()));
         }
         let tool = read_tool(&self.scenario.task.tool);
-        let call = AgentCall { tool: &tool, args: &args, step: "look", again: None };
+        let call = AgentCall { tool, args: &args, step: "look", again: None };
         let (_, answer) = self.port.call(&call);
         answer.is_some_and(|answer| answer["items"].as_array().is_some_and(|items| !items.is_empty()))
     }

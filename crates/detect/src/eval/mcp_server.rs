@@ -4,12 +4,17 @@ use super::world::{ToolReply, World, wait_for_late_effects};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, Write};
 
-/// The tools of the world: the effects, and a read for each.
-const TOOLS: [&str; 5] = ["create_charge", "send_email", "book_room", "create_issue", "deploy"];
+/// The tools of the world: each effect, and the read that shows it.
+const TOOLS: [(&str, &str); 5] = [
+    ("create_charge", "list_charges"),
+    ("send_email", "list_emails"),
+    ("book_room", "list_bookings"),
+    ("create_issue", "list_issues"),
+    ("deploy", "list_deployments"),
+];
 
-/// The read that shows the effects of a tool.
-pub fn read_tool(tool: &str) -> String {
-    format!("list_{tool}")
+pub fn read_tool(tool: &str) -> &'static str {
+    TOOLS.iter().find(|(effect, _)| *effect == tool).map_or("list_effects", |(_, read)| read)
 }
 
 /// Serves until the input ends.
@@ -50,11 +55,11 @@ fn call(world: &World, params: &Value) -> io::Result<Option<Value>> {
 
 fn tools() -> Vec<Value> {
     let schema = json!({"type": "object", "additionalProperties": true});
-    let effects =
-        TOOLS.iter().map(|tool| json!({"name": tool, "description": "An effect", "inputSchema": schema}));
-    let reads = TOOLS.iter().map(|tool| {
-        json!({"name": read_tool(tool), "description": "Lists effects", "inputSchema": schema,
-               "annotations": {"readOnlyHint": true}})
+    let effects = TOOLS
+        .iter()
+        .map(|(tool, _)| json!({"name": tool, "description": "An effect", "inputSchema": schema}));
+    let reads = TOOLS.iter().map(|(_, read)| {
+        json!({"name": read, "description": "Lists effects", "inputSchema": schema, "annotations": {"readOnlyHint": true}})
     });
     effects.chain(reads).collect()
 }
