@@ -78,6 +78,15 @@ pub enum Command {
     Token(TokenArgs),
     /// Show what was asked, sent, done and saved.
     Stats(StatsArgs),
+    /// Find effects that ran twice, in the sessions and traces that agents keep.
+    Audit(AuditArgs),
+    /// Try a guard: scripted agents, lost answers, and a world that counts.
+    Eval(EvalArgs),
+    /// Score a tool, a server or an API: what breaks if an agent does it twice?
+    Check(CheckArgs),
+    /// The world of `semel eval`, as a command or an MCP server.
+    #[command(name = EVAL_WORLD, hide = true)]
+    EvalWorld(EvalWorldArgs),
     /// Check and explain the policy.
     Policy(PolicyArgs),
     /// Explain an error code.
@@ -522,6 +531,167 @@ pub struct StatsArgs {
     /// Only this tenant.
     #[arg(long, value_name = "TENANT")]
     pub tenant: Option<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel audit                                         the agents of this machine, the last 30 days\n  \
+    semel audit traces.json --fail-on likely            in CI\n  \
+    semel audit --as html --output audit.html logs/\n  \
+    semel audit calls.jsonl --map tool=name,args=input,result=output,time=ts\n\n\
+    Reads sessions of Claude Code, Codex and Gemini CLI; OpenAI and Anthropic conversations; OpenTelemetry spans; exports of \
+    LangSmith and Langfuse; MCP logs; semel's own journal. Files may be compressed with gzip. Nothing is sent anywhere.")]
+pub struct AuditArgs {
+    /// Files and directories. Without any, the sessions that Claude Code, Codex and Gemini CLI keep here.
+    #[arg(value_name = "PATH")]
+    pub paths: Vec<PathBuf>,
+    /// Only this long back, such as 12h or 7d. Without paths, 30d.
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub since: Option<Duration>,
+    /// The form of the report; --json is another one.
+    #[arg(long = "as", value_name = "FORM", default_value = "text", conflicts_with = "json")]
+    pub form: AuditForm,
+    /// Write the report into this file.
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Exit with 1 if a finding is at least this sure.
+    #[arg(long, value_name = "LEVEL")]
+    pub fail_on: Option<AuditLevel>,
+    /// Read JSON lines of another program: which member is the tool, its args, result, error, id, session and time.
+    #[arg(long, value_name = "NAME=PATH,…")]
+    pub map: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AuditForm {
+    Text,
+    Html,
+    Sarif,
+    Junit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AuditLevel {
+    Possible,
+    Likely,
+    Proven,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  \
+    semel check -- mytool                                reads its help; runs nothing that changes something\n  \
+    semel check --sandbox ./sandbox.sh -- mytool         tries each example twice under one key\n  \
+    semel check mcp -- npx -y some-server\n  \
+    semel check http --openapi openapi.json\n  \
+    semel check concurrent --sandbox ./sandbox.sh -- mytool set --value 1\n\n\
+    A sandbox is a command that is called with one word: setup, examples (prints the arguments of one call a line), count \
+    (prints how many effects there were) and teardown."
+)]
+pub struct CheckArgs {
+    #[command(subcommand)]
+    pub command: Option<CheckCommand>,
+    #[command(flatten)]
+    pub tool: CheckTool,
+}
+
+#[derive(Debug, Args)]
+pub struct CheckTool {
+    /// A command that sets up a place to try things in, and counts.
+    #[arg(long, value_name = "CMD")]
+    pub sandbox: Option<String>,
+    /// The tool.
+    #[arg(last = true, value_name = "TOOL")]
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum CheckCommand {
+    /// The tools of an MCP server.
+    Mcp {
+        /// What the server is called in the policy.
+        #[arg(long, value_name = "NAME", default_value = "server")]
+        name: String,
+        /// Print the policy to write for it.
+        #[arg(long)]
+        policy_text: bool,
+        /// The server's command.
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        words: Vec<String>,
+    },
+    /// The operations of an HTTP API.
+    Http {
+        /// Its OpenAPI document, as JSON.
+        #[arg(long, value_name = "FILE")]
+        openapi: PathBuf,
+        /// Print the policy to write for it.
+        #[arg(long)]
+        policy_text: bool,
+    },
+    /// Two callers at once on one resource, in the sandbox.
+    Concurrent {
+        /// A command that sets up a place to try things in, and counts.
+        #[arg(long, value_name = "CMD")]
+        sandbox: String,
+        /// The command that both callers run.
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        words: Vec<String>,
+    },
+}
+
+/// Not for people: the tool that agents of `semel eval` call.
+pub const EVAL_WORLD: &str = "eval-world";
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel eval                                          semel itself, at three doors\n  \
+    semel eval --unguarded                              what happens without a guard\n  \
+    semel eval --mcp \"other-guard --\"                  another guard before an MCP server\n  \
+    semel eval --command \"other-guard --key {step} --\"\n  \
+    semel eval --http http://127.0.0.1:9000/world --world 127.0.0.1:9001\n\n\
+    Five numbers: what ran twice, what was lost, which repeats were wrongly suppressed, how often the agent was told the \
+    truth, and how often something was looked at before it was sent again. All traffic stays on this machine.")]
+pub struct EvalArgs {
+    /// Only these doors; all three unless given.
+    #[arg(long, value_name = "DOOR", value_delimiter = ',')]
+    pub door: Vec<EvalDoor>,
+    /// No guard at all.
+    #[arg(long, conflicts_with_all = ["command", "mcp", "http"])]
+    pub unguarded: bool,
+    /// The words of a guard before a command; {step} is the agent's name of the step.
+    #[arg(long, value_name = "WORDS")]
+    pub command: Option<String>,
+    /// The words of a guard before the command of an MCP server.
+    #[arg(long, value_name = "WORDS")]
+    pub mcp: Option<String>,
+    /// The address of a guard that passes requests on to the world.
+    #[arg(long, value_name = "URL", requires = "world")]
+    pub http: Option<String>,
+    /// Where the world listens for the guard of --http.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen, requires = "http")]
+    pub world: Option<std::net::SocketAddr>,
+    /// Only scenarios whose name contains this.
+    #[arg(long, value_name = "TEXT")]
+    pub only: Option<String>,
+    /// Write the results as JUnit XML into this file.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EvalDoor {
+    Command,
+    Mcp,
+    Http,
+}
+
+#[derive(Debug, Args)]
+pub struct EvalWorldArgs {
+    pub directory: PathBuf,
+    /// Without a tool it serves MCP.
+    pub tool: Option<String>,
+    pub args: Option<String>,
 }
 
 #[derive(Debug, Args)]

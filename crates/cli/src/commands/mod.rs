@@ -1,8 +1,11 @@
 //! One file per command.
+pub mod audit;
 pub mod cancel;
+pub mod check;
 pub mod completions;
 pub mod demo;
 pub mod doctor;
+pub mod eval;
 pub mod explain;
 pub mod init;
 pub mod key;

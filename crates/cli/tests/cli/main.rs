@@ -5,6 +5,7 @@ mod home;
 mod api;
 mod damaged;
 mod demo;
+mod detect;
 mod docs;
 mod doctor;
 mod documents;

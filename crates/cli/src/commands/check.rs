@@ -1,0 +1,167 @@
+//! `semel check`: what breaks if an agent does it twice.
+
+use crate::args::{CheckArgs, CheckCommand, CheckTool};
+use crate::context::{Context, EXIT_FINDINGS};
+use crate::neutral;
+use crate::output::{Hinted, stderr_is_terminal};
+use crate::policy_files;
+use crate::table;
+use anyhow::{Context as _, anyhow};
+use owo_colors::OwoColorize;
+use semel_core::class::Class;
+use semel_core::policy::Policy;
+use semel_detect::check::surface::{self, OperationCheck};
+use semel_detect::check::tool::{self, Sandbox, ToolReport};
+use semel_detect::eval::port::McpPort;
+use semel_detect::judge::with_packs;
+use serde_json::json;
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+pub fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        None => check_tool(context, &args.tool),
+        Some(CheckCommand::Mcp { name, policy_text, words }) => {
+            let port =
+                McpPort::start(words, &[]).with_context(|| format!("cannot ask {}", words.join(" ")))?;
+            let operations = surface::of_tools(name, &port.tools, &policy(context)?);
+            print_surface(context, &operations, *policy_text)
+        }
+        Some(CheckCommand::Http { openapi, policy_text }) => {
+            let text = std::fs::read_to_string(openapi).with_context(|| openapi.display().to_string())?;
+            let document: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
+                Hinted::error(
+                    format!("{} is no JSON: {error}", openapi.display()),
+                    "convert YAML to JSON first",
+                )
+            })?;
+            if !document["paths"].is_object() {
+                return Err(anyhow!("{} is no OpenAPI document: it has no `paths`", openapi.display()));
+            }
+            print_surface(context, &surface::of_openapi(&document, &policy(context)?), *policy_text)
+        }
+        Some(CheckCommand::Concurrent { sandbox, words }) => {
+            let at_once = Sandbox { words: shell_words(sandbox)? }.try_at_once(words)?;
+            if context.output.json {
+                context.output.document(&at_once);
+            } else {
+                let (told, happened) = (at_once.succeeded, at_once.effects);
+                let verdict = match (told, happened) {
+                    (told, happened) if told == happened => "each caller was told what happened",
+                    (told, happened) if told > happened => {
+                        "an update was lost: more callers succeeded than effects happened"
+                    }
+                    _ => "an effect happened that no caller was told of",
+                };
+                context
+                    .output
+                    .data(format_args!("{told} of 2 callers succeeded, {happened} effects: {verdict}."));
+            }
+            Ok(if at_once.succeeded == at_once.effects {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::from(EXIT_FINDINGS)
+            })
+        }
+    }
+}
+
+fn policy(context: &Context) -> anyhow::Result<Policy> {
+    let files = policy_files::read(&context.environment, context.global.policy.as_deref())?;
+    with_packs(files).map_err(|found| {
+        context.output.warn(found.render(stderr_is_terminal()));
+        Hinted::error("the policy does not hold together".to_owned(), "semel policy check")
+    })
+}
+
+fn shell_words(text: &str) -> anyhow::Result<Vec<String>> {
+    shlex::split(text).filter(|words| !words.is_empty()).ok_or_else(|| anyhow!("`{text}` is no command"))
+}
+
+fn check_tool(context: &Context, args: &CheckTool) -> anyhow::Result<ExitCode> {
+    if args.words.is_empty() {
+        return Err(Hinted::error("name a tool".to_owned(), "semel check -- TOOL"));
+    }
+    let mut commands = tool::walk(&args.words).with_context(|| format!("cannot run {}", args.words[0]))?;
+    if commands.is_empty() {
+        return Err(anyhow!("{} prints no help within 10 s", args.words.join(" ")));
+    }
+    if let Some(sandbox) = &args.sandbox {
+        Sandbox { words: shell_words(sandbox)? }.try_all(&args.words, &mut commands)?;
+    }
+    let report = tool::report(commands);
+    if context.output.json {
+        context.output.document(&report);
+    } else {
+        context.output.data(tool_text(&report).trim_end());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn tool_text(report: &ToolReport) -> String {
+    let sure =
+        if report.proven { "as the sandbox shows" } else { "at most, as its help says; --sandbox proves it" };
+    let mut text = format!("{} of 3, {sure}.\n\n", format!("Score {}", report.score).bold());
+    let mark = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
+    let rows = report.commands.iter().map(|check| {
+        let tried = check.tried.as_ref().map_or_else(String::new, |trial| {
+            if trial.is_once() { "once".to_owned() } else { format!("{} effects for one key", trial.effects) }
+        });
+        let changes = if check.changes_something { "changes" } else { "reads" };
+        let blank = |value: String| if check.changes_something { value } else { String::new() };
+        vec![
+            neutral::line(&check.command),
+            changes.to_owned(),
+            blank(mark(check.takes_key)),
+            blank(mark(check.takes_dry_run)),
+            tried,
+            neutral::line(&check.because),
+        ]
+    });
+    for line in table::plain(&["COMMAND", "IT", "KEY", "DRY RUN", "TRIED", "BECAUSE"], rows) {
+        let _ = writeln!(text, "{line}");
+    }
+    if !report.advice.is_empty() {
+        let _ = writeln!(text, "\nTo change, in this order:");
+    }
+    for (number, advice) in report.advice.iter().enumerate() {
+        let _ = writeln!(text, "  {}. {}.", number + 1, neutral::line(advice));
+    }
+    text
+}
+
+fn print_surface(
+    context: &Context,
+    operations: &[OperationCheck],
+    policy_text: bool,
+) -> anyhow::Result<ExitCode> {
+    if policy_text {
+        context.output.data(surface::policy_text(operations).trim_end());
+    } else if context.output.json {
+        context.output.document(&json!({"schema_version": 1, "items": operations}));
+    } else {
+        let twice = operations.iter().filter(|operation| operation.twice() == "it happens twice").count();
+        let changing = operations.iter().filter(|operation| operation.class != Class::Read).count();
+        let rows = operations.iter().map(|operation| {
+            vec![
+                neutral::line(&operation.action),
+                operation.class.to_string(),
+                operation.twice().to_owned(),
+                operation.key.clone().unwrap_or_default(),
+                operation.probe.clone().unwrap_or_default(),
+                neutral::line(&operation.because),
+            ]
+        });
+        let header = ["OPERATION", "CLASS", "SENT TWICE", "KEY", "CAN BE LOOKED AT WITH", "BECAUSE"];
+        let mut text = format!(
+            "{} operations, {changing} change something, {twice} would happen twice.\n\n",
+            operations.len()
+        );
+        for line in table::plain(&header, rows) {
+            let _ = writeln!(text, "{line}");
+        }
+        context.output.data(text.trim_end());
+        context.output.say("hint: --policy-text prints a policy for them");
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,219 @@
+//! `semel audit`, `semel eval` and `semel check`, as people run them.
+
+use crate::home::Home;
+use serde_json::Value;
+
+/// A session of Claude Code in which one charge was made twice and one mail was tried again blindly.
+fn session() -> String {
+    let call = |n: u32, tool: &str, input: &str, answer: &str, is_error: bool| {
+        let time = format!("2026-03-01T09:00:{n:02}Z");
+        format!(
+            "{{\"type\":\"assistant\",\"sessionId\":\"s1\",\"timestamp\":\"{time}\",\"message\":{{\"id\":\"m{n}\",\"content\":[{{\"type\":\"tool_use\",\"id\":\"t{n}\",\"name\":\"{tool}\",\"input\":{input}}}]}}}}\n\
+             {{\"type\":\"user\",\"sessionId\":\"s1\",\"timestamp\":\"{time}\",\"message\":{{\"content\":[{{\"type\":\"tool_result\",\"tool_use_id\":\"t{n}\",\"is_error\":{is_error},\"content\":\"{answer}\"}}]}}}}\n"
+        )
+    };
+    let charge = r#"{"customer":"cus_7","amount":4200,"api_key":"sk_live_0123456789abcdefghij"}"#;
+    let mail = r#"{"to":"ann@example.com","subject":"Offer","body":"Dear Ann"}"#;
+    [
+        call(1, "mcp__billing__create_charge", charge, "charged ch_1a", false),
+        call(5, "mcp__billing__create_charge", charge, "charged ch_2b", false),
+        call(9, "mcp__mail__send_email", mail, "request timed out", true),
+        call(14, "mcp__mail__send_email", mail, "sent", false),
+        call(20, "mcp__mail__list_emails", "{}", "[]", false),
+    ]
+    .concat()
+}
+
+#[test]
+fn the_audit_says_on_one_screen_what_ran_twice() {
+    let home = Home::new();
+    home.file("session.jsonl", &session());
+    let ran = home.semel(["audit", "session.jsonl"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    insta::assert_snapshot!("audit", ran.stdout);
+    assert!(!ran.stdout.contains("sk_live"), "{}", ran.stdout);
+}
+
+#[test]
+fn without_a_path_the_audit_reads_the_sessions_of_agents() {
+    let home = Home::new();
+    let none = home.semel(["audit"]);
+    assert_eq!(none.code, Some(2));
+    assert!(
+        none.stderr.contains("no sessions of Claude Code, Codex or Gemini CLI were found"),
+        "{}",
+        none.stderr
+    );
+    let place = home.path().join(".claude/projects/p");
+    std::fs::create_dir_all(&place).expect("a directory");
+    std::fs::write(place.join("s1.jsonl"), session()).expect("writable");
+    let report = home.json(["audit", "--since", "3650d"]);
+    assert_eq!((report["sessions"].as_u64(), report["tool_calls"].as_u64()), (Some(1), Some(5)));
+    assert_eq!(report["counts"], serde_json::json!({"likely": 1, "proven": 1}));
+}
+
+#[test]
+fn the_audit_fails_a_build_at_its_level_and_writes_every_form() {
+    let home = Home::new();
+    home.file("session.jsonl", &session());
+    for (level, code) in [("proven", 1), ("likely", 1), ("possible", 1)] {
+        assert_eq!(home.semel(["audit", "session.jsonl", "--fail-on", level]).code, Some(code), "{level}");
+    }
+    home.file("quiet.jsonl", session().lines().take(2).collect::<Vec<_>>().join("\n").as_str());
+    assert_eq!(home.semel(["audit", "quiet.jsonl", "--fail-on", "possible"]).code, Some(0));
+    let form = |form: &str| home.semel(["audit", "session.jsonl", "--as", form]).stdout;
+    let sarif: Value = serde_json::from_str(&form("sarif")).expect("SARIF is JSON");
+    let results = sarif["runs"][0]["results"].as_array().expect("results");
+    assert_eq!((sarif["version"].as_str(), results.len()), (Some("2.1.0"), 2));
+    assert_eq!(results[0]["locations"][0]["physicalLocation"]["region"]["startLine"], 3);
+    let junit = form("junit");
+    assert!(junit.contains("tests=\"2\" failures=\"2\""), "{junit}");
+    let html = form("html");
+    assert!(
+        html.starts_with("<!doctype html>") && html.contains("<svg") && !html.contains("http://"),
+        "{html}"
+    );
+    let ran = home.semel(["audit", "session.jsonl", "--as", "html", "--output", "audit.html"]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
+    assert!(ran.stderr.contains("1 effect ran twice, 1 looks like it."), "{}", ran.stderr);
+}
+
+#[test]
+fn a_mapping_reads_lines_of_another_program() {
+    let home = Home::new();
+    let line = |n: u32, out: &str| {
+        format!(
+            "{{\"ts\":{n},\"name\":\"create_charge\",\"in\":{{\"customer\":\"c\",\"amount\":1}},\"out\":\"{out}\"}}\n"
+        )
+    };
+    home.file("calls.jsonl", &(line(1, "made ch_1a") + &line(2, "made ch_2b")));
+    let report = home.json(["audit", "calls.jsonl", "--map", "tool=name,args=in,result=out,time=ts"]);
+    assert_eq!(report["counts"], serde_json::json!({"proven": 1}));
+    let bad = home.semel(["audit", "calls.jsonl", "--map", "tool"]);
+    assert_eq!(bad.code, Some(2));
+    assert!(bad.stderr.contains("not of the form name=path"), "{}", bad.stderr);
+}
+
+#[test]
+fn an_eval_finds_duplicates_without_a_guard_and_none_with_semel() {
+    let home = Home::new();
+    let eval = |more: &[&str]| {
+        let args = [&["eval", "--json", "--only", "lost answer/charge"], more].concat();
+        let ran = home.semel(args);
+        serde_json::from_str::<Value>(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {}", ran.stderr))
+    };
+    for door in ["command", "mcp", "http"] {
+        let numbers = |report: Value| report["doors"][0]["numbers"].clone();
+        let bare = numbers(eval(&["--door", door, "--unguarded"]));
+        assert_eq!(
+            (bare["ran_twice"].as_u64(), bare["scenarios"].as_u64()),
+            (Some(2), Some(8)),
+            "{door}: {bare}"
+        );
+        let guarded = numbers(eval(&["--door", door]));
+        assert_eq!(
+            (guarded["ran_twice"].as_u64(), guarded["honestly_reported"].as_u64()),
+            (Some(0), Some(8)),
+            "{door}: {guarded}"
+        );
+    }
+}
+
+/// A tool with two commands, and a sandbox that counts its effects. `once`: it knows keys.
+fn tool(home: &Home, once: bool) -> (String, String) {
+    let options = if once { "  --idempotency-key KEY\n  --dry-run" } else { "  --amount N" };
+    let charge = if once {
+        r#"case " $* " in *" --dry-run "*) echo '{"effect":"would_create"}'; exit 0;; esac
+           key=; while [ $# -gt 0 ]; do [ "$1" = --idempotency-key ] && key=$2; shift; done
+           if [ -n "$key" ] && [ -e "box/$key" ]; then echo '{"effect":"noop"}'; exit 0; fi
+           [ -n "$key" ] && : > "box/$key"
+           echo x >> box/effects; echo '{"effect":"created"}'"#
+    } else {
+        "echo x >> box/effects; echo charged"
+    };
+    let tool = home.file(
+        "pay.sh",
+        &format!(
+            "case \" $* \" in\n*\" charge --help \"*) printf 'Charges.\\n\\nOptions:\\n{options}\\n'; exit;;\n*\" list --help \"*) echo Lists.; exit;;\n\
+             *\" --help \"*) printf 'Pays.\\n\\nCommands:\\n  charge  Charge\\n  list    List\\n'; exit;;\nesac\n[ \"$1\" = charge ] && {{\n{charge}\n}}\n"
+        ),
+    );
+    let sandbox = home.file(
+        "sandbox.sh",
+        "case $1 in setup) mkdir -p box; : > box/effects;; examples) echo 'charge --amount 5';; count) wc -l < box/effects;; teardown) rm -r box;; esac\n",
+    );
+    (tool.display().to_string(), format!("sh {}", sandbox.display()))
+}
+
+#[test]
+fn a_tool_is_scored_by_its_help_and_by_what_it_does() {
+    let home = Home::new();
+    let (tool, sandbox) = tool(&home, false);
+    let report = home.json(["check", "--sandbox", &sandbox, "--", "sh", &tool]);
+    assert_eq!((report["score"].as_u64(), report["proven"].as_bool()), (Some(0), Some(true)), "{report}");
+    assert_eq!(report["commands"][0]["tried"]["effects"], 2);
+    let text = home.semel(["check", "--", "sh", &tool]);
+    assert!(text.stdout.starts_with("Score 0 of 3, at most, as its help says"), "{}", text.stdout);
+    assert!(!home.work().join("box").exists(), "nothing was run, and the sandbox is gone");
+
+    let home = Home::new();
+    let (tool, sandbox) = self::tool(&home, true);
+    let report = home.json(["check", "--sandbox", &sandbox, "--", "sh", &tool]);
+    assert_eq!(
+        (report["score"].as_u64(), report["advice"].as_array().map(Vec::len)),
+        (Some(3), Some(0)),
+        "{report}"
+    );
+}
+
+#[test]
+fn an_api_is_checked_by_its_openapi_document() {
+    let home = Home::new();
+    let document = serde_json::json!({"openapi": "3.1.0", "servers": [{"url": "https://bank.example/v1"}], "paths": {
+        "/charges": {
+            "get": {}, "post": {"parameters": [{"name": "Idempotency-Key", "in": "header"}]}
+        },
+        "/payouts": {"post": {}}
+    }});
+    home.file("openapi.json", &document.to_string());
+    let report = home.json(["check", "http", "--openapi", "openapi.json"]);
+    let items = report["items"].as_array().expect("items");
+    let of = |action: &str| items.iter().find(|item| item["action"] == action).expect("an operation");
+    assert_eq!(of("http:GET bank.example/v1/charges")["class"], "read");
+    assert_eq!(of("http:POST bank.example/v1/charges")["key"], "Idempotency-Key");
+    assert_eq!(of("http:POST bank.example/v1/payouts")["class"], "consequential");
+    let policy = home.semel(["check", "http", "--openapi", "openapi.json", "--policy-text"]).stdout;
+    home.file("semel.toml", &policy);
+    assert_eq!(home.semel(["policy", "check"]).code, Some(0), "{policy}");
+    home.file("bad.json", "paths:");
+    assert_eq!(home.semel(["check", "http", "--openapi", "bad.json"]).code, Some(2));
+}
+
+#[test]
+fn an_mcp_server_is_checked_by_its_listing() {
+    let home = Home::new();
+    let semel = env!("CARGO_BIN_EXE_semel");
+    let report = home.json(["check", "mcp", "--name", "world", "--", semel, "eval-world", "."]);
+    let items = report["items"].as_array().expect("items");
+    let class = |tool: &str| {
+        let action = format!("mcp:world/{tool}");
+        items.iter().find(|item| item["action"] == action.as_str()).map(|item| item["class"].clone())
+    };
+    assert_eq!(class("create_charge"), Some("consequential".into()));
+    assert_eq!(class("list_charges"), Some("read".into()));
+}
+
+#[test]
+fn two_callers_at_once_are_counted() {
+    let home = Home::new();
+    let (_, sandbox) = tool(&home, false);
+    let ran =
+        home.semel(["check", "concurrent", "--sandbox", &sandbox, "--", "sh", "-c", "echo x >> box/effects"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert!(ran.stdout.contains("2 of 2 callers succeeded, 2 effects"), "{}", ran.stdout);
+    // Each reads what the other has not written yet.
+    let lost = "n=$(wc -l < box/effects); sleep 0.2; seq $((n + 1)) > box/effects";
+    let ran = home.semel(["check", "concurrent", "--sandbox", &sandbox, "--", "sh", "-c", lost]);
+    assert_eq!(ran.code, Some(1), "{}", ran.stdout);
+    assert!(ran.stdout.contains("an update was lost"), "{}", ran.stdout);
+}

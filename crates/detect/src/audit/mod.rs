@@ -1,0 +1,278 @@
+//! Collects the calls of many files and finds those that repeat one another.
+//!
+//! Each file is read by itself ([`tracker`]); its calls are gathered by outline and judged together ([`group`]), across
+//! files and agents. Memory is bounded: of more outlines than [`GROUPS_MAX`] those that were silent longest are judged
+//! early and let go.
+
+pub mod finding;
+pub mod follow;
+pub mod group;
+pub mod occurrence;
+pub mod run;
+pub mod tracker;
+
+use finding::{Finding, FindingCall, Level, prevention};
+use group::{Repeats, Verdict};
+use occurrence::{LinePlace, Occurrence};
+use semel_core::time::At;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
+use tracker::{RemarkKind, Tracked};
+
+/// How many outlines are remembered. Each takes about a kilobyte.
+pub const GROUPS_MAX: usize = 40_000;
+/// How many calls of one outline are compared; of more the oldest are let go.
+const CALLS_MAX: usize = 256;
+/// How many findings are kept in full. All are counted.
+pub const FINDINGS_MAX: usize = 5_000;
+/// How many removals are remembered, newest last.
+const REMOVALS_MAX: usize = 2_048;
+
+#[derive(Debug, Default)]
+pub struct Audit {
+    files: Vec<PathBuf>,
+    groups: HashMap<u64, Group>,
+    removals: Vec<Occurrence>,
+    sessions: HashSet<u64>,
+    clock: u64,
+    /// The clock when findings were last told. `None`: never.
+    told_at: Option<u64>,
+    report: Report,
+}
+
+#[derive(Debug, Default)]
+struct Group {
+    calls: Vec<Occurrence>,
+    touched: u64,
+    /// How many of its calls were in the finding that was told last.
+    told: usize,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    pub files: u64,
+    pub sessions: u64,
+    pub tool_calls: u64,
+    /// Calls that change something.
+    pub effects: u64,
+    pub findings: Vec<Finding>,
+    pub counts: BTreeMap<Level, u64>,
+    pub blind_retries: u64,
+    pub blind_retries_without_harm: u64,
+    pub verified_retries: u64,
+    pub remarks: Vec<ReportedRemark>,
+    pub skipped: SkippedCounts,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct ReportedRemark {
+    pub kind: RemarkKind,
+    pub action: String,
+    pub file: String,
+    pub line: u64,
+}
+
+/// The parts that could not be read, with the first of them named.
+#[derive(Debug, Default, Serialize)]
+pub struct SkippedCounts {
+    pub files: u64,
+    pub lines: u64,
+    pub named: Vec<String>,
+}
+
+/// How many broken lines and files are named.
+const NAMED_MAX: usize = 20;
+
+impl SkippedCounts {
+    pub fn line(&mut self, file: &str, line: u64, why: &str) {
+        self.lines += 1;
+        self.name(format!("{file}:{line}: {why}"));
+    }
+
+    pub fn file(&mut self, file: &str, why: &str) {
+        self.files += 1;
+        self.name(format!("{file}: {why}"));
+    }
+
+    fn name(&mut self, text: String) {
+        if self.named.len() < NAMED_MAX {
+            self.named.push(text);
+        }
+    }
+}
+
+impl Report {
+    pub fn count(&self, level: Level) -> u64 {
+        self.counts.get(&level).copied().unwrap_or(0)
+    }
+
+    /// Whether a finding is at least of this level.
+    pub fn reaches(&self, level: Level) -> bool {
+        self.counts.iter().any(|(found, count)| *found >= level && *count > 0)
+    }
+}
+
+impl Audit {
+    pub fn new(files: Vec<PathBuf>) -> Audit {
+        Audit { files, ..Audit::default() }
+    }
+
+    /// One more file, and its number.
+    pub fn add_file(&mut self, path: PathBuf) -> u32 {
+        self.files.push(path);
+        u32::try_from(self.files.len() - 1).expect("fewer files than that fit on a disk")
+    }
+
+    /// The findings that came up, or grew, since they were last asked for. Those of the first time are history.
+    pub fn new_findings(&mut self) -> Vec<Finding> {
+        let told_at = self.told_at.replace(self.clock);
+        let touched = self.groups.iter().filter(|(_, group)| told_at.is_none_or(|at| group.touched > at));
+        let touched: Vec<u64> = touched.map(|(key, _)| *key).collect();
+        let mut findings = Vec::new();
+        for key in touched {
+            let Some(mut group) = self.groups.remove(&key) else { continue };
+            let repeats = self.verdict(&mut group.calls).repeats;
+            if let Some(repeats) = repeats.filter(|repeats| repeats.calls.len() > group.told) {
+                group.told = repeats.calls.len();
+                findings.push(self.finding(&group.calls, repeats));
+            }
+            self.groups.insert(key, group);
+        }
+        if told_at.is_none() { Vec::new() } else { findings }
+    }
+
+    /// Takes over the records of a file, or of a part of it.
+    pub fn take(&mut self, tracked: Tracked) {
+        self.report.tool_calls += tracked.tool_calls;
+        self.sessions.extend(tracked.sessions);
+        for remark in tracked.remarks {
+            let (file, line) = (self.name(remark.place), remark.place.line);
+            self.report.remarks.push(ReportedRemark { kind: remark.kind, action: remark.action, file, line });
+        }
+        for call in tracked.occurrences {
+            self.report.effects += 1;
+            if call.judged.is_removal && call.ending.may_have_happened() {
+                if self.removals.len() >= REMOVALS_MAX {
+                    self.removals.drain(..REMOVALS_MAX / 2);
+                }
+                self.removals.push(call.clone());
+            }
+            self.clock += 1;
+            let group = self.groups.entry(call.judged.group).or_default();
+            group.touched = self.clock;
+            if group.calls.len() >= CALLS_MAX {
+                group.calls.remove(0);
+            }
+            group.calls.push(call);
+        }
+        if self.groups.len() > GROUPS_MAX {
+            self.let_go();
+        }
+    }
+
+    pub fn skipped(&mut self) -> &mut SkippedCounts {
+        &mut self.report.skipped
+    }
+
+    pub fn finish(mut self) -> Report {
+        let groups: Vec<Group> = self.groups.drain().map(|(_, group)| group).collect();
+        for group in groups {
+            self.judge(group);
+        }
+        self.report.files = self.files.len() as u64;
+        self.report.sessions = self.sessions.len() as u64;
+        let first =
+            |finding: &Finding| finding.calls.first().map(|call| (call.at, call.file.clone(), call.line));
+        self.report
+            .findings
+            .sort_by(|one, other| other.level.cmp(&one.level).then_with(|| first(one).cmp(&first(other))));
+        self.report.findings.truncate(FINDINGS_MAX);
+        self.report
+    }
+
+    /// Judges the half of the groups that was silent longest.
+    fn let_go(&mut self) {
+        let mut touched: Vec<u64> = self.groups.values().map(|group| group.touched).collect();
+        let middle = touched.len() / 2;
+        let (_, median, _) = touched.select_nth_unstable(middle);
+        let median = *median;
+        let old: Vec<u64> =
+            self.groups.iter().filter(|(_, group)| group.touched < median).map(|(key, _)| *key).collect();
+        for key in old {
+            if let Some(group) = self.groups.remove(&key) {
+                self.judge(group);
+            }
+        }
+    }
+
+    fn judge(&mut self, mut group: Group) {
+        if group.calls.len() < 2 {
+            return;
+        }
+        let Verdict { repeats, harmless_retries, looked, blind } = self.verdict(&mut group.calls);
+        self.report.blind_retries_without_harm += u64::from(harmless_retries);
+        self.report.verified_retries += u64::from(looked);
+        self.report.blind_retries += u64::from(blind);
+        if let Some(repeats) = repeats {
+            *self.report.counts.entry(repeats.level).or_default() += 1;
+            // Weaker ones give way at the end; a bound here keeps a flood of them from filling the memory.
+            if self.report.findings.len() < FINDINGS_MAX * 2 {
+                let finding = self.finding(&group.calls, repeats);
+                self.report.findings.push(finding);
+            }
+        }
+    }
+
+    fn verdict(&self, calls: &mut [Occurrence]) -> Verdict {
+        calls.sort_by_key(|call| (call.at, call.place));
+        group::judge(calls, |earlier, later| is_removed_between(&self.removals, earlier, later))
+    }
+
+    fn finding(&self, calls: &[Occurrence], repeats: Repeats) -> Finding {
+        let first = &calls[repeats.calls[0]];
+        let as_call = |call: &Occurrence| FindingCall {
+            file: self.name(call.place),
+            line: call.place.line,
+            at: call.at,
+            ending: call.ending,
+        };
+        Finding {
+            level: repeats.level,
+            action: first.judged.action.clone(),
+            class: first.judged.class,
+            subject: first.judged.subject.clone(),
+            calls: repeats.calls.iter().map(|at| as_call(&calls[*at])).collect(),
+            gap: repeats.gap,
+            layer: repeats.layer,
+            why: repeats.why.to_owned(),
+            prevention: prevention(&first.judged.action, repeats.level),
+        }
+    }
+
+    fn name(&self, place: LinePlace) -> String {
+        self.files.get(place.file as usize).map_or_else(String::new, |path| path.display().to_string())
+    }
+}
+
+/// Whether a removal at the same server took back what `earlier` made, before `later` began: all that names it stands
+/// in the earlier call's arguments or result.
+fn is_removed_between(removals: &[Occurrence], earlier: &Occurrence, later: &Occurrence) -> bool {
+    let when = |call: &Occurrence| (call.at.unwrap_or(At(0)), call.place);
+    removals.iter().any(|removal| {
+        removal.judged.removals.is_some()
+            && removal.judged.removals == earlier.judged.removals
+            && when(earlier) < when(removal)
+            && when(removal) < when(later)
+            && names_it(removal, earlier)
+    })
+}
+
+fn names_it(removal: &Occurrence, made: &Occurrence) -> bool {
+    let known: HashSet<u64> = (made.judged.marks.paths.iter())
+        .chain(made.judged.marks.content_paths.iter())
+        .map(|leaf| leaf.mark)
+        .collect();
+    let mut named = (removal.judged.marks.paths.iter()).map(|leaf| leaf.mark).peekable();
+    named.peek().is_some() && named.all(|mark| known.contains(&mark) || made.names.contains(&mark))
+}

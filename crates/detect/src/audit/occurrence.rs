@@ -1,0 +1,40 @@
+//! One effectful call, reduced to what comparing needs.
+
+use crate::ending::Ending;
+use crate::judge::Judged;
+use semel_core::time::At;
+
+#[derive(Debug, Clone)]
+pub struct Occurrence {
+    pub judged: Judged,
+    pub ending: Ending,
+    /// The names in its result, hashed and sorted.
+    pub names: Vec<u64>,
+    pub at: Option<At>,
+    pub place: LinePlace,
+    pub session: u64,
+    /// The message, or in logs of execution the model's call, that it belongs to.
+    pub turn: Option<u64>,
+    /// Its file tells what a model asked for, not what was sent.
+    pub in_conversation: bool,
+    pub resends: u32,
+    pub history: History,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LinePlace {
+    /// The file, by its number in the audit.
+    pub file: u32,
+    pub line: u64,
+    /// Counts the calls of the file: several may stand in one line.
+    pub order: u64,
+}
+
+/// Counts of a session up to a call: the difference between two calls tells what lies between them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct History {
+    pub user_messages: u32,
+    pub compactions: u32,
+    /// Reads that succeeded at the same server.
+    pub reads: u32,
+}

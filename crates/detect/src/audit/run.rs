@@ -1,0 +1,178 @@
+//! Reads files side by side and gathers what they tell in one audit.
+
+use super::tracker::{Tracked, Tracker};
+use super::{Audit, Report};
+use crate::formats::mapped::Mapping;
+use crate::formats::{self, Format, FormatReader};
+use crate::judge::Judge;
+use crate::source::pieces::Pieces;
+use crate::source::{self, discover::Candidate};
+use semel_core::time::At;
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, SyncSender};
+
+/// How many documents at the head of a file are looked at for its format: agents begin with lines about themselves.
+const HEAD_PIECES: usize = 40;
+/// After so many documents a reader hands over what it has.
+const BATCH_PIECES: usize = 512;
+/// So many batches wait for the audit before readers pause.
+const BATCHES_WAITING: usize = 8;
+
+#[derive(Debug, Default)]
+pub struct AuditOptions {
+    pub mapping: Option<Mapping>,
+    /// Entries before this are passed over.
+    pub since: Option<At>,
+    /// How many files are read at once.
+    pub workers: usize,
+}
+
+/// What a reader tells the audit.
+#[derive(Debug)]
+pub enum Progress {
+    Records(Tracked),
+    /// So many bytes more were read, before they were unpacked.
+    Read(u64),
+    BadLine {
+        file: String,
+        line: u64,
+        why: String,
+    },
+    BadFile {
+        file: String,
+        why: String,
+    },
+}
+
+/// Audits the files. `progress` hears how many bytes were read so far.
+pub fn run(
+    files: Vec<Candidate>,
+    judge: &Judge,
+    options: &AuditOptions,
+    mut progress: impl FnMut(u64),
+) -> Report {
+    let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
+    let mut audit = Audit::new(paths);
+    let next = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let (sender, receiver) = mpsc::sync_channel(BATCHES_WAITING);
+        for _ in 0..options.workers.clamp(1, files.len().max(1)) {
+            let (sender, next, files) = (sender.clone(), &next, &files);
+            scope.spawn(move || {
+                while let Some((number, file)) = take_next(next, files) {
+                    read_file(number, file, judge, options, &sender);
+                }
+            });
+        }
+        drop(sender);
+        let mut read = 0;
+        for told in receiver {
+            match told {
+                Progress::Records(tracked) => audit.take(tracked),
+                Progress::Read(bytes) => {
+                    read += bytes;
+                    progress(read);
+                }
+                Progress::BadLine { file, line, why } => audit.skipped().line(&file, line, &why),
+                Progress::BadFile { file, why } => audit.skipped().file(&file, &why),
+            }
+        }
+    });
+    audit.finish()
+}
+
+fn take_next<'f>(next: &AtomicUsize, files: &'f [Candidate]) -> Option<(u32, &'f Candidate)> {
+    let number = next.fetch_add(1, Ordering::Relaxed);
+    Some((u32::try_from(number).ok()?, files.get(number)?))
+}
+
+fn read_file(
+    number: u32,
+    file: &Candidate,
+    judge: &Judge,
+    options: &AuditOptions,
+    to: &SyncSender<Progress>,
+) {
+    let name = file.path.display().to_string();
+    // The audit outlives its readers, so it always hears them.
+    let tell = |told: Progress| drop(to.send(told));
+    let outcome = find_format(&file.path, options).and_then(|format| match format {
+        Some(format) => {
+            let input = source::open(&file.path)?;
+            read_pieces(number, &file.path, format, input, judge, options, &tell)
+        }
+        None => {
+            tell(Progress::BadFile { file: name.clone(), why: "no format that semel knows".to_owned() });
+            Ok(())
+        }
+    });
+    if let Err(error) = outcome {
+        tell(Progress::BadFile { file: name, why: error.to_string() });
+    }
+    tell(Progress::Read(file.bytes));
+}
+
+/// The format of a file, by its first documents.
+pub(super) fn find_format(path: &Path, options: &AuditOptions) -> std::io::Result<Option<Format>> {
+    if options.mapping.is_some() {
+        return Ok(Some(Format::Mapped));
+    }
+    let mut pieces = Pieces::new(source::open(path)?);
+    for _ in 0..HEAD_PIECES {
+        match pieces.read()? {
+            Some(Ok(piece)) => {
+                if let Some(format) = formats::detect(piece.bytes) {
+                    return Ok(Some(format));
+                }
+            }
+            Some(Err(_)) => {}
+            None => break,
+        }
+    }
+    Ok(None)
+}
+
+fn read_pieces(
+    number: u32,
+    path: &Path,
+    format: Format,
+    input: impl BufRead,
+    judge: &Judge,
+    options: &AuditOptions,
+    tell: &impl Fn(Progress),
+) -> std::io::Result<()> {
+    let name = path.display().to_string();
+    let mut pieces = Pieces::new(input);
+    let mut reader = FormatReader::new(format, options.mapping.as_ref());
+    let mut tracker = Tracker::new(judge, number, &name, format.is_conversation());
+    let mut count = 0;
+    let outcome = loop {
+        let piece = match pieces.read() {
+            Ok(Some(Ok(piece))) => piece,
+            Ok(Some(Err((line, why)))) => {
+                tell(Progress::BadLine { file: name.clone(), line, why: why.to_string() });
+                continue;
+            }
+            Ok(None) => break Ok(()),
+            // A truncated archive gives what it held so far.
+            Err(error) => break Err(error),
+        };
+        let line = piece.line;
+        let read = reader.read(piece.bytes, &mut |entry| {
+            if entry.at.zip(options.since).is_none_or(|(at, since)| at >= since) {
+                tracker.take(line, entry);
+            }
+        });
+        if let Err(why) = read {
+            tell(Progress::BadLine { file: name.clone(), line, why: why.to_string() });
+        }
+        count += 1;
+        if count % BATCH_PIECES == 0 {
+            tell(Progress::Records(tracker.drain()));
+        }
+    };
+    tell(Progress::Records(tracker.finish()));
+    outcome
+}

@@ -1,0 +1,272 @@
+//! Follows the sessions of one file: pairs calls with their answers, and notices stops and claims.
+
+use super::occurrence::{History, LinePlace, Occurrence};
+use crate::ending::{Ending, names_in_result};
+use crate::judge::{Judge, Judgement};
+use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use semel_core::class::Class;
+use semel_core::digest::Digest;
+use semel_core::judgement::error_text::{self, Says};
+use semel_core::judgement::superseded;
+use semel_core::time::At;
+use serde::Serialize;
+use std::collections::{HashMap, HashSet};
+
+/// Calls that wait for their answer. A transcript with more open at once is cut short by its program; the oldest are
+/// then without an answer.
+const PENDING_MAX: usize = 4_096;
+/// Call ids that are remembered, since logs of requests repeat the whole conversation each time.
+const IDS_MAX: usize = 65_536;
+
+/// A remark about one call that is no duplicate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RemarkKind {
+    EffectAfterStop,
+    /// The model said that it was done, and every try had failed.
+    ClaimWithoutEffect,
+}
+
+#[derive(Debug, Clone)]
+pub struct Remark {
+    pub kind: RemarkKind,
+    pub action: String,
+    pub place: LinePlace,
+}
+
+/// The records that a file gives.
+#[derive(Debug, Default)]
+pub struct Tracked {
+    pub occurrences: Vec<Occurrence>,
+    pub remarks: Vec<Remark>,
+    pub tool_calls: u64,
+    pub sessions: HashSet<u64>,
+}
+
+#[derive(Debug)]
+pub struct Tracker<'j> {
+    judge: &'j Judge,
+    file: u32,
+    in_conversation: bool,
+    /// The session of entries that name none.
+    own_session: u64,
+    sessions: HashMap<u64, SessionState>,
+    pending: HashMap<(u64, u64), Pending>,
+    ids: HashSet<(u64, u64)>,
+    order: u64,
+    tracked: Tracked,
+}
+
+#[derive(Debug, Default)]
+struct SessionState {
+    user_messages: u32,
+    compactions: u32,
+    reads: HashMap<u64, u32>,
+    is_stopped: bool,
+    /// Since the last message of the user: a consequential call that failed, and whether any happened.
+    failed: Option<(String, LinePlace)>,
+    happened: bool,
+    last_text: Option<String>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    actions: Vec<ActionCall>,
+    at: Option<At>,
+    place: LinePlace,
+    turn: Option<u64>,
+    resends: u32,
+    user_messages: u32,
+    compactions: u32,
+    reads: Vec<u32>,
+    was_stopped: bool,
+}
+
+impl<'j> Tracker<'j> {
+    pub fn new(judge: &'j Judge, file: u32, name: &str, in_conversation: bool) -> Tracker<'j> {
+        Tracker {
+            judge,
+            file,
+            in_conversation,
+            own_session: mark(name),
+            sessions: HashMap::new(),
+            pending: HashMap::new(),
+            ids: HashSet::new(),
+            order: 0,
+            tracked: Tracked::default(),
+        }
+    }
+
+    pub fn take(&mut self, line: u64, entry: Entry<'_>) {
+        let session = entry.session.as_deref().map_or(self.own_session, mark);
+        self.order += 1;
+        let place = LinePlace { file: self.file, line, order: self.order };
+        match entry.event {
+            Event::ToolUse(call) => self.begin(session, place, entry.at, call),
+            Event::ToolAnswer(answer) => self.end(session, &answer),
+            Event::UserMessage => {
+                self.check_claim(session);
+                let state = self.sessions.entry(session).or_default();
+                state.user_messages += 1;
+                state.is_stopped = false;
+            }
+            Event::UserStop => {
+                self.sessions.entry(session).or_default().is_stopped = true;
+                for ((owner, _), pending) in &mut self.pending {
+                    pending.was_stopped |= *owner == session;
+                }
+            }
+            Event::Compaction => self.sessions.entry(session).or_default().compactions += 1,
+            Event::ModelText(text) => {
+                self.sessions.entry(session).or_default().last_text = Some(text.into_owned());
+            }
+        }
+    }
+
+    /// The records so far. Calls without an answer stay open.
+    pub fn drain(&mut self) -> Tracked {
+        std::mem::take(&mut self.tracked)
+    }
+
+    /// The records that are left at the end of the file.
+    pub fn finish(mut self) -> Tracked {
+        let open: Vec<(u64, Pending)> =
+            self.pending.drain().map(|((session, _), pending)| (session, pending)).collect();
+        for (session, pending) in open {
+            self.settle(session, pending, None);
+        }
+        for session in self.sessions.keys().copied().collect::<Vec<_>>() {
+            self.check_claim(session);
+        }
+        self.tracked
+    }
+
+    fn begin(&mut self, session: u64, place: LinePlace, at: Option<At>, call: ToolUse<'_>) {
+        let key = (session, mark(&call.id));
+        if self.ids.len() >= IDS_MAX {
+            self.ids.clear();
+        }
+        if !self.ids.insert(key) && self.in_conversation {
+            return;
+        }
+        self.tracked.tool_calls += 1;
+        self.tracked.sessions.insert(session);
+        let turn = call.turn.as_deref().map(mark);
+        if self.in_conversation {
+            self.close_earlier_turns(session, turn);
+        }
+        let state = self.sessions.entry(session).or_default();
+        let reads = call.actions.iter().map(|call| state.reads.get(&server_mark(call)).copied().unwrap_or(0));
+        let pending = Pending {
+            reads: reads.collect(),
+            actions: call.actions,
+            at,
+            place,
+            turn,
+            resends: call.resends,
+            user_messages: state.user_messages,
+            compactions: state.compactions,
+            was_stopped: state.is_stopped,
+        };
+        if self.pending.len() >= PENDING_MAX {
+            let oldest = self.pending.iter().min_by_key(|(_, pending)| pending.place).map(|(key, _)| *key);
+            if let Some((session, pending)) = oldest.and_then(|key| Some((key.0, self.pending.remove(&key)?)))
+            {
+                self.settle(session, pending, None);
+            }
+        }
+        // A log of execution may use an id again while the first call has no answer.
+        if let Some(earlier) = self.pending.insert(key, pending) {
+            self.settle(session, earlier, None);
+        }
+    }
+
+    /// A model goes on only once its calls are answered, so calls of earlier messages will get no answer.
+    fn close_earlier_turns(&mut self, session: u64, turn: Option<u64>) {
+        let is_over = |(owner, _): &(u64, u64), pending: &Pending| {
+            *owner == session && pending.turn.is_some() && pending.turn != turn
+        };
+        let over: Vec<(u64, u64)> =
+            self.pending.iter().filter(|(key, pending)| is_over(key, pending)).map(|(key, _)| *key).collect();
+        for key in over {
+            if let Some(pending) = self.pending.remove(&key) {
+                self.settle(session, pending, None);
+            }
+        }
+    }
+
+    fn end(&mut self, session: u64, answer: &ToolAnswer<'_>) {
+        if let Some(pending) = self.pending.remove(&(session, mark(&answer.id))) {
+            self.settle(session, pending, Some(answer));
+        }
+    }
+
+    fn settle(&mut self, session: u64, pending: Pending, answer: Option<&ToolAnswer<'_>>) {
+        let state = self.sessions.entry(session).or_default();
+        for (call, reads) in pending.actions.iter().zip(&pending.reads) {
+            let judged = match self.judge.judge(call) {
+                Judgement::Effect(judged) => judged,
+                Judgement::Repeatable => continue,
+                Judgement::Read => {
+                    if Ending::of(answer, Class::Read) == Ending::Applied {
+                        *state.reads.entry(server_mark(call)).or_default() += 1;
+                    }
+                    continue;
+                }
+            };
+            let ending = Ending::of(answer, judged.class);
+            state.happened |= ending.may_have_happened();
+            if !ending.may_have_happened() && judged.class == Class::Consequential {
+                state.failed.get_or_insert((judged.action.clone(), pending.place));
+            }
+            if pending.was_stopped && ending == Ending::Applied {
+                let remark = Remark {
+                    kind: RemarkKind::EffectAfterStop,
+                    action: judged.action.clone(),
+                    place: pending.place,
+                };
+                self.tracked.remarks.push(remark);
+            }
+            let names = match (ending, answer) {
+                (Ending::Applied, Some(answer)) => names_in_result(&answer.text, self.judge.secret()),
+                _ => Vec::new(),
+            };
+            self.tracked.occurrences.push(Occurrence {
+                judged,
+                ending,
+                names,
+                at: pending.at,
+                place: pending.place,
+                session,
+                turn: pending.turn,
+                in_conversation: self.in_conversation,
+                resends: pending.resends,
+                history: History {
+                    user_messages: pending.user_messages,
+                    compactions: pending.compactions,
+                    reads: *reads,
+                },
+            });
+        }
+    }
+
+    /// At the end of a turn: the model says that it is done, and all that it tried had failed.
+    fn check_claim(&mut self, session: u64) {
+        let Some(state) = self.sessions.get_mut(&session) else { return };
+        let text = state.last_text.take();
+        let (failed, happened) = (state.failed.take(), std::mem::take(&mut state.happened));
+        if let (Some((action, place)), Some(text), false) = (failed, text, happened)
+            && matches!(error_text::read(&text), Says::Done(_))
+        {
+            self.tracked.remarks.push(Remark { kind: RemarkKind::ClaimWithoutEffect, action, place });
+        }
+    }
+}
+
+fn server_mark(call: &ActionCall) -> u64 {
+    mark(superseded::server(&call.action).unwrap_or(&call.action))
+}
+
+fn mark(text: &str) -> u64 {
+    Digest::plain(text.as_bytes()).short()
+}

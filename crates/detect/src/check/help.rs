@@ -1,0 +1,90 @@
+//! Reads the help text of a command: its subcommands and its options.
+
+/// A help text, as far as it matters here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HelpText {
+    pub subcommands: Vec<String>,
+    pub takes_key: bool,
+    pub takes_dry_run: bool,
+}
+
+/// Headings of lists of subcommands, in lower case.
+const HEADINGS: [&str; 6] =
+    ["commands", "subcommands", "available commands", "core commands", "additional commands", "actions"];
+/// Subcommands that every tool has and that change nothing.
+const ALWAYS_THERE: [&str; 4] = ["help", "version", "completion", "completions"];
+/// A list with more entries is no list of subcommands.
+const SUBCOMMANDS_MAX: usize = 200;
+
+pub fn read(text: &str) -> HelpText {
+    let has = |option: &str| {
+        text.match_indices(option).any(|(at, _)| {
+            let after = text[at + option.len()..].chars().next();
+            after.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '-')
+        })
+    };
+    let mut help = HelpText {
+        takes_key: has("--idempotency-key"),
+        takes_dry_run: has("--dry-run"),
+        subcommands: Vec::new(),
+    };
+    let mut in_list = false;
+    for line in text.lines() {
+        let trimmed = line.trim();
+        let is_indented = line.starts_with([' ', '\t']);
+        if !is_indented && !trimmed.is_empty() {
+            let heading = trimmed.trim_end_matches(':').to_lowercase();
+            in_list = HEADINGS.contains(&heading.as_str()) || heading.ends_with(" commands");
+            // `{add,remove}` of argparse.
+            continue;
+        }
+        if let Some(listed) = trimmed.strip_prefix('{').and_then(|rest| rest.split_once('}'))
+            && is_indented
+            && listed.0.contains(',')
+        {
+            help.subcommands.extend(listed.0.split(',').filter(|name| is_name(name)).map(str::to_owned));
+            in_list = false;
+        } else if in_list && is_indented {
+            let indent = line.len() - line.trim_start().len();
+            let name = trimmed.split([' ', '\t', ':', ',']).next().unwrap_or_default();
+            // Descriptions that go over lines stand further in.
+            if indent <= 6 && is_name(name) {
+                help.subcommands.push(name.to_owned());
+            }
+        }
+    }
+    help.subcommands.retain(|name| !ALWAYS_THERE.contains(&name.as_str()));
+    let mut seen = std::collections::HashSet::new();
+    help.subcommands.retain(|name| seen.insert(name.clone()));
+    help.subcommands.truncate(SUBCOMMANDS_MAX);
+    help
+}
+
+fn is_name(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_lowercase())
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subcommands_are_found_in_the_lists_of_common_frameworks() {
+        let clap = "Pays.\n\nUsage: pay <COMMAND>\n\nCommands:\n  charge  Charge a customer\n          and more\n  list    List charges\n  help    Print this\n\nOptions:\n  -h, --help\n";
+        assert_eq!(read(clap).subcommands, ["charge", "list"]);
+        let cobra = "Usage:\n  gh [command]\n\nCORE COMMANDS\n  issue:      Manage issues\n  pr:         Manage pull requests\n\nFLAGS\n  --help\n";
+        assert_eq!(read(cobra).subcommands, ["issue", "pr"]);
+        let argparse = "usage: pay [-h] {charge,refund} ...\n\npositional arguments:\n  {charge,refund}\n    charge    Charge\n\noptions:\n  -h\n";
+        assert_eq!(read(argparse).subcommands, ["charge", "refund"]);
+        let click = "Usage: pay [OPTIONS] COMMAND [ARGS]...\n\nOptions:\n  --help\n\nCommands:\n  charge\n  refund  Refund.\n";
+        assert_eq!(read(click).subcommands, ["charge", "refund"]);
+    }
+
+    #[test]
+    fn options_are_whole_words() {
+        let help = read("  --idempotency-key <KEY>  A key\n  --dry-run-format X\n");
+        assert!(help.takes_key && !help.takes_dry_run);
+        assert!(read("  -n, --dry-run   Say it").takes_dry_run);
+    }
+}

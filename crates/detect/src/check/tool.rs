@@ -1,0 +1,282 @@
+//! Scores a command-line tool from 0 to 3.
+//!
+//! | score | the tool |
+//! |---|---|
+//! | 0 | has no mechanism: a retry is a duplicate |
+//! | 1 | takes `--idempotency-key` with some commands |
+//! | 2 | takes it with every command that changes something, and every response has `effect` |
+//! | 3 | also has `--dry-run` with each of them |
+
+use super::help::{self, HelpText};
+use super::probe_run::{Ran, run};
+use semel_core::class::Class;
+use semel_core::judgement::recognise::{Annotations, class};
+use serde::Serialize;
+use serde_json::Value;
+use std::io;
+use std::time::Duration;
+
+/// How long a help text or an example may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How deep subcommands are followed, and how many in all.
+const DEPTH_MAX: usize = 3;
+const COMMANDS_MAX: usize = 150;
+
+#[derive(Debug, Clone, Serialize)]
+pub struct CommandCheck {
+    pub command: String,
+    pub changes_something: bool,
+    /// Why it was taken for that.
+    pub because: String,
+    pub takes_key: bool,
+    pub takes_dry_run: bool,
+    /// The results of its example in the sandbox.
+    pub tried: Option<Trial>,
+}
+
+/// An example, run twice under one key, and once as a dry run.
+#[derive(Debug, Clone, Default, Serialize, PartialEq, Eq)]
+pub struct Trial {
+    /// How many effects the sandbox counted for two runs under one key.
+    pub effects: u64,
+    pub effect_word: Option<String>,
+    pub second_effect_word: Option<String>,
+    pub second_exit: Option<i32>,
+    /// How many effects the dry run had. `None`: it was not tried.
+    pub dry_run_effects: Option<u64>,
+}
+
+impl Trial {
+    /// The deciding test: the second answer is a `noop` with exit 0, and there was one effect.
+    pub fn is_once(&self) -> bool {
+        self.effects == 1 && self.second_effect_word.as_deref() == Some("noop") && self.second_exit == Some(0)
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct ToolReport {
+    pub score: u8,
+    /// Whether a sandbox proved it. Without one the score is what the help promises at most.
+    pub proven: bool,
+    pub commands: Vec<CommandCheck>,
+    /// What to change, in this order.
+    pub advice: Vec<String>,
+}
+
+/// Walks the help of a tool. Nothing that changes something is run.
+pub fn walk(tool: &[String]) -> io::Result<Vec<CommandCheck>> {
+    let mut found = Vec::new();
+    let mut open = vec![(tool.to_vec(), 0)];
+    while let Some((words, depth)) = open.pop() {
+        let Some(help) = read_help(&words)? else { continue };
+        let deeper = depth < DEPTH_MAX && found.len() + open.len() < COMMANDS_MAX;
+        if help.subcommands.is_empty() || !deeper {
+            found.push(judged(tool.len(), &words, &help));
+            continue;
+        }
+        for name in help.subcommands.iter().rev() {
+            let mut below = words.clone();
+            below.push(name.clone());
+            open.push((below, depth + 1));
+        }
+    }
+    Ok(found)
+}
+
+/// `None`: it has no help, or hangs.
+fn read_help(words: &[String]) -> io::Result<Option<HelpText>> {
+    let asked: Vec<String> = words.iter().cloned().chain(["--help".to_owned()]).collect();
+    let Some(Ran { stdout, stderr, .. }) = run(&asked, &[], PATIENCE)? else { return Ok(None) };
+    let text = if stdout.trim().is_empty() { stderr } else { stdout };
+    Ok((!text.trim().is_empty()).then(|| help::read(&text)))
+}
+
+fn judged(tool_words: usize, words: &[String], help: &HelpText) -> CommandCheck {
+    // Its words are read as those of a tool's name.
+    let name = words[tool_words..].join("_");
+    let action = format!("fn:{}", if name.is_empty() { words[0].as_str() } else { &name });
+    let (class, because) = class(&action, Annotations::default(), false);
+    CommandCheck {
+        command: words.join(" "),
+        changes_something: !matches!(class, Class::Read | Class::Generate),
+        because,
+        takes_key: help.takes_key,
+        takes_dry_run: help.takes_dry_run,
+        tried: None,
+    }
+}
+
+/// Two callers at once: how many were told that they succeeded, and how many effects there were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct AtOnce {
+    pub succeeded: u64,
+    pub effects: u64,
+}
+
+/// A command that sets up a place to try things in. It is called with `setup`, `examples`, `count` and `teardown`.
+#[derive(Debug, Clone)]
+pub struct Sandbox {
+    pub words: Vec<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    #[error("the sandbox's `{step}` did not end within {} s", PATIENCE.as_secs())]
+    Hangs { step: String },
+    #[error("the sandbox's `{step}` failed: {what}")]
+    Failed { step: String, what: String },
+    #[error("the sandbox's `count` printed {0:?} instead of a number")]
+    Count(String),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl Sandbox {
+    fn step(&self, step: &str) -> Result<String, SandboxError> {
+        let words: Vec<String> = self.words.iter().cloned().chain([step.to_owned()]).collect();
+        match run(&words, &[], PATIENCE)? {
+            None => Err(SandboxError::Hangs { step: step.to_owned() }),
+            Some(ran) if ran.code != Some(0) => {
+                Err(SandboxError::Failed { step: step.to_owned(), what: ran.stderr.trim().to_owned() })
+            }
+            Some(ran) => Ok(ran.stdout),
+        }
+    }
+
+    fn count(&self) -> Result<u64, SandboxError> {
+        let text = self.step("count")?;
+        text.trim().parse().map_err(|_| SandboxError::Count(text))
+    }
+
+    /// Tries the examples: each line is the arguments of one call of the tool.
+    pub fn try_all(&self, tool: &[String], commands: &mut [CommandCheck]) -> Result<(), SandboxError> {
+        self.step("setup")?;
+        let tried = self.step("examples").and_then(|examples| {
+            for (number, line) in examples.lines().filter(|line| !line.trim().is_empty()).enumerate() {
+                let args = shlex::split(line).unwrap_or_default();
+                let words: Vec<String> = tool.iter().cloned().chain(args).collect();
+                let trial = self.try_one(&words, number)?;
+                let text = words.join(" ");
+                let of = commands.iter_mut().filter(|check| {
+                    text == check.command || text.starts_with(&format!("{} ", check.command))
+                });
+                if let Some(check) = of.max_by_key(|check| check.command.len()) {
+                    check.changes_something = true;
+                    check.tried = Some(trial);
+                }
+            }
+            Ok(())
+        });
+        let ended = self.step("teardown");
+        tried.and(ended.map(drop))
+    }
+
+    /// Runs a command by two callers at once, and then once more alone, and counts.
+    pub fn try_at_once(&self, words: &[String]) -> Result<AtOnce, SandboxError> {
+        self.step("setup")?;
+        let tried = (|| {
+            let before = self.count()?;
+            let both = std::thread::scope(|scope| {
+                let other = scope.spawn(|| run(words, &[], PATIENCE));
+                [run(words, &[], PATIENCE), other.join().unwrap_or(Ok(None))]
+            });
+            let succeeded = both
+                .into_iter()
+                .collect::<io::Result<Vec<_>>>()?
+                .into_iter()
+                .filter(|ran| ran.as_ref().is_some_and(|ran| ran.code == Some(0)))
+                .count() as u64;
+            Ok(AtOnce { succeeded, effects: self.count()?.saturating_sub(before) })
+        })();
+        let ended = self.step("teardown");
+        tried.and_then(|at_once| ended.map(|_| at_once))
+    }
+
+    fn try_one(&self, words: &[String], number: usize) -> Result<Trial, SandboxError> {
+        let with = |more: &[&str]| -> Vec<String> {
+            words.iter().cloned().chain(more.iter().map(|word| (*word).to_owned())).collect()
+        };
+        let key = format!("semel-check-{number}");
+        let mut trial = Trial::default();
+        let start = self.count()?;
+        let dry = run(&with(&["--dry-run"]), &[], PATIENCE)?;
+        trial.dry_run_effects = dry.map(|_| self.count()).transpose()?.map(|now| now.saturating_sub(start));
+        let before = self.count()?;
+        for round in 0..2 {
+            let ran = run(&with(&["--idempotency-key", &key]), &[], PATIENCE)?;
+            let word = ran.as_ref().and_then(|ran| effect_word(&ran.stdout));
+            if round == 0 {
+                trial.effect_word = word;
+            } else {
+                trial.second_effect_word = word;
+                trial.second_exit = ran.and_then(|ran| ran.code);
+            }
+        }
+        trial.effects = self.count()?.saturating_sub(before);
+        Ok(trial)
+    }
+}
+
+/// The member `effect` of a response, which is one JSON document or ends with one.
+fn effect_word(output: &str) -> Option<String> {
+    let document = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let value = document(output.trim()).or_else(|| document(output.trim().lines().last()?))?;
+    value.get("effect").and_then(Value::as_str).map(str::to_owned)
+}
+
+pub fn report(commands: Vec<CommandCheck>) -> ToolReport {
+    let changing: Vec<&CommandCheck> = commands.iter().filter(|check| check.changes_something).collect();
+    let proven = !changing.is_empty() && changing.iter().all(|check| check.tried.is_some());
+    let all =
+        |test: fn(&CommandCheck) -> bool| !changing.is_empty() && changing.iter().all(|check| test(check));
+    let is_tried_well = |check: &CommandCheck| {
+        check.tried.as_ref().is_none_or(|trial| trial.is_once() && trial.effect_word.is_some())
+    };
+    let is_dry_well = |check: &CommandCheck| {
+        check.takes_dry_run && check.tried.as_ref().is_none_or(|trial| trial.dry_run_effects == Some(0))
+    };
+    let score = match () {
+        () if changing.is_empty() => 3,
+        () if all(|check| check.takes_key) && changing.iter().all(|check| is_tried_well(check)) => {
+            if changing.iter().all(|check| is_dry_well(check)) { 3 } else { 2 }
+        }
+        () if changing.iter().any(|check| check.takes_key) => 1,
+        () => 0,
+    };
+    let mut advice = Vec::new();
+    let names = |test: &dyn Fn(&CommandCheck) -> bool| -> Vec<String> {
+        changing.iter().filter(|check| test(check)).map(|check| format!("`{}`", check.command)).collect()
+    };
+    let mut advise = |what: &str, names: Vec<String>| {
+        if !names.is_empty() {
+            let more = names.len().saturating_sub(5);
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            advice.push(format!(
+                "{what}: {}{more}",
+                names.iter().take(5).cloned().collect::<Vec<_>>().join(", ")
+            ));
+        }
+    };
+    advise("Take --idempotency-key KEY", names(&|check| !check.takes_key));
+    let tried = |check: &CommandCheck, test: fn(&Trial) -> bool| check.tried.as_ref().is_some_and(test);
+    advise(
+        "Do it once: the same key again must change nothing",
+        names(&|check| tried(check, |trial| trial.effects != 1)),
+    );
+    advise(
+        "Answer with `effect`: created, updated or deleted, and noop for a repeat, which exits with 0",
+        names(&|check| {
+            tried(check, |trial| trial.effects == 1 && !(trial.is_once() && trial.effect_word.is_some()))
+        }),
+    );
+    advise("Take --dry-run", names(&|check| !check.takes_dry_run));
+    advise(
+        "Change nothing in a dry run",
+        names(&|check| check.takes_dry_run && tried(check, |trial| trial.dry_run_effects != Some(0))),
+    );
+    advise(
+        "Give the sandbox an example",
+        if proven { Vec::new() } else { names(&|check| check.tried.is_none()) },
+    );
+    ToolReport { score, proven, commands, advice }
+}

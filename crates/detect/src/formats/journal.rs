@@ -1,0 +1,61 @@
+//! semel's own journal, as `semel ledger tail --json` prints it. It tells subjects, not arguments.
+
+use super::{Context, Unreadable, parsed, time};
+use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use semel_core::json::{Json, Number};
+use serde::Deserialize;
+use std::borrow::Cow;
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    at: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    effect_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    data: Option<LineData<'a>>,
+}
+
+#[derive(Deserialize)]
+struct LineData<'a> {
+    #[serde(borrow, default)]
+    action: Cow<'a, str>,
+    #[serde(borrow, default)]
+    subject: Cow<'a, str>,
+    #[serde(default)]
+    attempt: u32,
+    #[serde(default)]
+    occurrence: u32,
+}
+
+pub(super) fn read(
+    piece: &[u8],
+    _context: &mut Context,
+    sink: &mut dyn FnMut(Entry<'_>),
+) -> Result<(), Unreadable> {
+    let line: Line<'_> = parsed(piece)?;
+    let (Some(effect), Some(data)) = (line.effect_id, line.data) else { return Ok(()) };
+    let id: Cow<'_, str> = Cow::Owned(format!("{effect}/{}", data.attempt));
+    let at = time(line.at.as_deref());
+    let answer = |is_error, text| {
+        let text = Cow::Borrowed(text);
+        Event::ToolAnswer(ToolAnswer { id: id.clone(), is_error: Some(is_error), text, interrupted: false })
+    };
+    let event = match line.kind.as_ref() {
+        "claimed" | "resent" => {
+            let occurrence = Json::Number(Number::from_u64(u64::from(data.occurrence)));
+            let subject = Json::object([("subject", Json::str(&data.subject)), ("occurrence", occurrence)]);
+            let arguments = Json::object([("args", subject)]);
+            let actions = vec![ActionCall { action: data.action.into_owned(), arguments }];
+            Event::ToolUse(ToolUse { id, turn: None, actions, resends: data.attempt.saturating_sub(1) })
+        }
+        "settled_applied" => answer(false, &effect),
+        "settled_not_applied" => answer(true, "request denied"),
+        "settled_in_doubt" | "lapsed" => answer(true, "timed out"),
+        _ => return Ok(()),
+    };
+    sink(Entry { session: None, at, event });
+    Ok(())
+}

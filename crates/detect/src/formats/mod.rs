@@ -1,0 +1,266 @@
+//! The formats of transcripts: which one a document is of, and a reader for each.
+
+mod anthropic;
+mod claude_code;
+mod codex;
+mod gemini;
+mod journal;
+mod langfuse;
+mod langsmith;
+pub mod mapped;
+mod mcp_log;
+mod openai_chat;
+mod openai_responses;
+mod otlp;
+
+use crate::transcript::{Entry, Event};
+use mapped::Mapping;
+use semel_core::json::{self, Json};
+use semel_core::time::At;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Format {
+    ClaudeCode,
+    Codex,
+    Gemini,
+    OpenAiChat,
+    OpenAiResponses,
+    Anthropic,
+    Otlp,
+    LangSmith,
+    Langfuse,
+    McpLog,
+    Journal,
+    Mapped,
+}
+
+impl Format {
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::ClaudeCode => "Claude Code session",
+            Format::Codex => "Codex session",
+            Format::Gemini => "Gemini CLI session",
+            Format::OpenAiChat => "OpenAI chat",
+            Format::OpenAiResponses => "OpenAI responses",
+            Format::Anthropic => "Anthropic messages",
+            Format::Otlp => "OpenTelemetry spans",
+            Format::LangSmith => "LangSmith runs",
+            Format::Langfuse => "Langfuse observations",
+            Format::McpLog => "MCP log",
+            Format::Journal => "semel journal",
+            Format::Mapped => "mapped JSON",
+        }
+    }
+
+    /// Whether the file tells what a model asked for. The others tell what was sent.
+    pub fn is_conversation(self) -> bool {
+        !matches!(
+            self,
+            Format::Otlp | Format::LangSmith | Format::Langfuse | Format::McpLog | Format::Journal
+        )
+    }
+}
+
+/// A document that its format's reader cannot read.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    #[error("not JSON: {0}")]
+    NotJson(serde_json::Error),
+    #[error("not a {0}")]
+    OtherShape(&'static str),
+}
+
+/// A reader of one file, with what the file has said so far.
+#[derive(Debug)]
+pub struct FormatReader<'m> {
+    format: Format,
+    mapping: Option<&'m Mapping>,
+    context: Context,
+}
+
+/// Facts that hold for all later entries of a file.
+#[derive(Debug, Default)]
+struct Context {
+    session: Option<String>,
+    /// Counts the connections of an MCP log: ids begin anew with each.
+    connection: u32,
+    /// Counts the messages of a conversation, as the turns of its calls.
+    messages: u64,
+}
+
+/// The members that tell formats apart.
+#[derive(Deserialize)]
+struct Outside<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    role: Option<&'a RawValue>,
+    #[serde(borrow)]
+    payload: Option<&'a RawValue>,
+    #[serde(borrow, rename = "sessionId")]
+    session_id: Option<&'a RawValue>,
+    #[serde(borrow, rename = "projectHash")]
+    project_hash: Option<&'a RawValue>,
+    #[serde(borrow)]
+    uuid: Option<&'a RawValue>,
+    #[serde(borrow, rename = "leafUuid")]
+    leaf_uuid: Option<&'a RawValue>,
+    #[serde(borrow)]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow)]
+    messages: Option<&'a RawValue>,
+    #[serde(borrow, rename = "resourceSpans", alias = "resource_spans")]
+    resource_spans: Option<&'a RawValue>,
+    #[serde(borrow)]
+    run_type: Option<&'a RawValue>,
+    #[serde(borrow, rename = "traceId")]
+    trace_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    observations: Option<&'a RawValue>,
+    #[serde(borrow)]
+    choices: Option<&'a RawValue>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    output: Option<&'a RawValue>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    call_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    effect_id: Option<&'a RawValue>,
+    #[serde(borrow, rename = "kind")]
+    line_kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_calls: Option<&'a RawValue>,
+}
+
+/// The format of a document. `None`: it does not say.
+pub fn detect(piece: &[u8]) -> Option<Format> {
+    let outside: Outside<'_> = serde_json::from_slice(piece).ok()?;
+    let kind = outside.kind.map_or("", |kind| kind.get().trim_matches('"'));
+    let is_list = |value: Option<&RawValue>| value.is_some_and(|value| value.get().starts_with('['));
+    let mentions =
+        |value: Option<&RawValue>, word: &str| value.is_some_and(|value| value.get().contains(word));
+    if outside.resource_spans.is_some() {
+        Some(Format::Otlp)
+    } else if outside.run_type.is_some() {
+        Some(Format::LangSmith)
+    } else if outside.observations.is_some()
+        || (outside.trace_id.is_some() && !kind.is_empty() && kind.chars().all(|c| c.is_ascii_uppercase()))
+    {
+        Some(Format::Langfuse)
+    } else if outside.jsonrpc.is_some() || mentions(outside.message, "\"jsonrpc\"") {
+        Some(Format::McpLog)
+    } else if outside.payload.is_some() && !kind.is_empty() {
+        Some(Format::Codex)
+    } else if outside.project_hash.is_some() && outside.messages.is_some() {
+        Some(Format::Gemini)
+    } else if (outside.session_id.is_some() && !kind.is_empty())
+        || outside.leaf_uuid.is_some()
+        || (outside.uuid.is_some() && outside.message.is_some())
+    {
+        Some(Format::ClaudeCode)
+    } else if outside.effect_id.is_some() && outside.line_kind.is_some() {
+        Some(Format::Journal)
+    } else if outside.choices.is_some() || outside.tool_calls.is_some() || mentions(outside.role, "\"tool\"")
+    {
+        Some(Format::OpenAiChat)
+    } else if is_list(outside.messages) {
+        let is_chat =
+            mentions(outside.messages, "\"tool_calls\"") || mentions(outside.messages, "\"tool_call_id\"");
+        Some(if is_chat { Format::OpenAiChat } else { Format::Anthropic })
+    } else if outside.call_id.is_some()
+        || (is_list(outside.output) && kind != "TOOL")
+        || (is_list(outside.input) && outside.role.is_none())
+    {
+        Some(Format::OpenAiResponses)
+    } else if outside.role.is_some() && is_list(outside.content) {
+        Some(Format::Anthropic)
+    } else {
+        None
+    }
+}
+
+impl<'m> FormatReader<'m> {
+    pub fn new(format: Format, mapping: Option<&'m Mapping>) -> FormatReader<'m> {
+        FormatReader { format, mapping, context: Context::default() }
+    }
+
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Hands each entry of a document to `sink`.
+    pub fn read(&mut self, piece: &[u8], sink: &mut dyn FnMut(Entry<'_>)) -> Result<(), Unreadable> {
+        let context = &mut self.context;
+        match self.format {
+            Format::ClaudeCode => claude_code::read(piece, context, sink),
+            Format::Codex => codex::read(piece, context, sink),
+            Format::Gemini => gemini::read(piece, context, sink),
+            Format::OpenAiChat => openai_chat::read(piece, context, sink),
+            Format::OpenAiResponses => openai_responses::read(piece, context, sink),
+            Format::Anthropic => anthropic::read(piece, context, sink),
+            Format::Otlp => otlp::read(piece, context, sink),
+            Format::LangSmith => langsmith::read(piece, context, sink),
+            Format::Langfuse => langfuse::read(piece, context, sink),
+            Format::McpLog => mcp_log::read(piece, context, sink),
+            Format::Journal => journal::read(piece, context, sink),
+            Format::Mapped => match self.mapping {
+                Some(mapping) => mapped::read(piece, mapping, context, sink),
+                None => Err(Unreadable::OtherShape("document that a mapping is given for")),
+            },
+        }
+    }
+}
+
+fn parsed<'a, T: Deserialize<'a>>(piece: &'a [u8]) -> Result<T, Unreadable> {
+    serde_json::from_slice(piece).map_err(Unreadable::NotJson)
+}
+
+/// Arguments that stand as JSON. Broken ones are a text: they still tell equal calls.
+fn arguments(raw: Option<&RawValue>) -> Json {
+    raw.map_or(Json::Null, |raw| {
+        json::parse_bounded(raw.get().as_bytes()).unwrap_or_else(|_| Json::str(raw.get()))
+    })
+}
+
+/// Arguments that stand as JSON in a text.
+fn arguments_in_text(text: &str) -> Json {
+    json::parse_bounded(text.as_bytes()).unwrap_or_else(|_| Json::str(text))
+}
+
+/// The text of a content that is a text, a list of blocks with texts, or any other JSON.
+fn text_of(raw: Option<&RawValue>) -> String {
+    #[derive(Deserialize)]
+    struct TextBlock<'a> {
+        #[serde(borrow)]
+        text: Option<Cow<'a, str>>,
+    }
+    let Some(raw) = raw else { return String::new() };
+    let written = raw.get();
+    if written.starts_with('"') {
+        return serde_json::from_str(written).unwrap_or_default();
+    }
+    if written.starts_with('[')
+        && let Ok(blocks) = serde_json::from_str::<Vec<TextBlock<'_>>>(written)
+        && blocks.iter().any(|block| block.text.is_some())
+    {
+        let texts: Vec<&str> = blocks.iter().filter_map(|block| block.text.as_deref()).collect();
+        return texts.join("\n");
+    }
+    if written == "null" { String::new() } else { written.to_owned() }
+}
+
+fn time(text: Option<&str>) -> Option<At> {
+    text.and_then(At::parse)
+}
+
+fn user_message() -> Entry<'static> {
+    Entry::new(Event::UserMessage)
+}

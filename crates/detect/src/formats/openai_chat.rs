@@ -1,0 +1,99 @@
+//! OpenAI chat completions: requests with their `messages`, single messages, and responses with `choices`.
+
+use super::{Context, Unreadable, arguments_in_text, parsed, text_of, user_message};
+use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(borrow)]
+    messages: Option<Vec<Message<'a>>>,
+    #[serde(borrow)]
+    choices: Option<Vec<Choice<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Choice<'a> {
+    #[serde(borrow)]
+    message: Option<Message<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Message<'a> {
+    #[serde(borrow, default)]
+    role: Cow<'a, str>,
+    #[serde(borrow)]
+    content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_calls: Option<Vec<FunctionCall<'a>>>,
+    #[serde(borrow)]
+    tool_call_id: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct FunctionCall<'a> {
+    #[serde(borrow, default)]
+    id: Cow<'a, str>,
+    #[serde(borrow)]
+    function: Option<Function<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Function<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    arguments: Cow<'a, str>,
+}
+
+pub(super) fn read(
+    piece: &[u8],
+    context: &mut Context,
+    sink: &mut dyn FnMut(Entry<'_>),
+) -> Result<(), Unreadable> {
+    let document: Document<'_> = parsed(piece)?;
+    match (document.messages, document.choices) {
+        (None, None) => read_message(parsed(piece)?, context, sink),
+        (messages, choices) => {
+            let chosen = choices.into_iter().flatten().filter_map(|choice| choice.message);
+            for message in messages.into_iter().flatten().chain(chosen) {
+                read_message(message, context, sink);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_message(message: Message<'_>, context: &mut Context, sink: &mut dyn FnMut(Entry<'_>)) {
+    context.messages += 1;
+    let turn = context.messages.to_string();
+    match message.role.as_ref() {
+        "user" => sink(user_message()),
+        "tool" => sink(Entry::new(Event::ToolAnswer(ToolAnswer {
+            id: message.tool_call_id.unwrap_or_default(),
+            is_error: None,
+            text: Cow::Owned(text_of(message.content)),
+            interrupted: false,
+        }))),
+        _ => {
+            let text = text_of(message.content);
+            if !text.is_empty() {
+                sink(Entry::new(Event::ModelText(Cow::Owned(text))));
+            }
+            for call in message.tool_calls.into_iter().flatten() {
+                let Some(function) = call.function else { continue };
+                sink(Entry::new(Event::ToolUse(ToolUse {
+                    id: call.id,
+                    turn: Some(Cow::Borrowed(&turn)),
+                    actions: vec![ActionCall::of_tool(
+                        &function.name,
+                        arguments_in_text(&function.arguments),
+                    )],
+                    resends: 0,
+                })));
+            }
+        }
+    }
+}

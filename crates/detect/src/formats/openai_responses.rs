@@ -1,0 +1,128 @@
+//! OpenAI responses: items alone, requests with `input`, and responses with `output`.
+
+use super::{Context, Unreadable, arguments_in_text, parsed, text_of, user_message};
+use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+
+#[derive(Deserialize)]
+struct Document<'a> {
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    output: Option<&'a RawValue>,
+}
+
+/// An item of a conversation, of any kind.
+#[derive(Deserialize)]
+pub(super) struct Item<'a> {
+    #[serde(borrow, default, rename = "type")]
+    pub kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub role: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub content: Option<&'a RawValue>,
+    #[serde(borrow)]
+    id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub call_id: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub namespace: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    server_label: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub arguments: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    pub output: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+impl Item<'_> {
+    /// The function that it calls, as rules name it.
+    pub(super) fn function(&self) -> ActionCall {
+        let name = self.name.as_deref().unwrap_or_default();
+        let arguments = arguments_in_text(self.arguments.as_deref().unwrap_or_default());
+        match &self.namespace {
+            Some(namespace) => ActionCall::of_tool(&format!("{namespace}__{name}"), arguments),
+            None => ActionCall::of_tool(name, arguments),
+        }
+    }
+}
+
+pub(super) fn read(
+    piece: &[u8],
+    context: &mut Context,
+    sink: &mut dyn FnMut(Entry<'_>),
+) -> Result<(), Unreadable> {
+    let document: Document<'_> = parsed(piece)?;
+    let is_list = |list: &&RawValue| list.get().starts_with('[');
+    let lists: Vec<&RawValue> =
+        [document.input, document.output].into_iter().flatten().filter(is_list).collect();
+    if lists.is_empty() {
+        read_item(&parsed(piece)?, None, context, sink);
+    }
+    for list in lists {
+        let items: Vec<Item<'_>> = serde_json::from_str(list.get()).map_err(Unreadable::NotJson)?;
+        for item in &items {
+            read_item(item, document.id.as_deref(), context, sink);
+        }
+    }
+    Ok(())
+}
+
+fn read_item(
+    item: &Item<'_>,
+    response: Option<&str>,
+    context: &mut Context,
+    sink: &mut dyn FnMut(Entry<'_>),
+) {
+    let answer = |id: &Option<Cow<'_, str>>, is_error, text| ToolAnswer {
+        id: Cow::Owned(id.as_deref().unwrap_or_default().to_owned()),
+        is_error,
+        text: Cow::Owned(text),
+        interrupted: false,
+    };
+    match item.kind.as_ref() {
+        "function_call" | "mcp_call" => {
+            let is_mcp = item.kind == "mcp_call";
+            let id = if is_mcp { &item.id } else { &item.call_id };
+            let mut call = item.function();
+            if let Some(server) = item.server_label.as_deref().filter(|_| is_mcp) {
+                call.action = format!("mcp:{server}/{}", item.name.as_deref().unwrap_or_default());
+            }
+            let turn = response.map_or_else(|| context.messages.to_string(), str::to_owned);
+            sink(Entry::new(Event::ToolUse(ToolUse {
+                id: Cow::Borrowed(id.as_deref().unwrap_or_default()),
+                turn: Some(Cow::Owned(turn)),
+                actions: vec![call],
+                resends: 0,
+            })));
+            // A call of a hosted server carries its own answer.
+            let error = item.error.map(|error| text_of(Some(error))).filter(|text| !text.is_empty());
+            if is_mcp && (item.output.is_some() || error.is_some()) {
+                let is_error = error.is_some();
+                let text = error.unwrap_or_else(|| text_of(item.output));
+                sink(Entry::new(Event::ToolAnswer(answer(id, Some(is_error), text))));
+            }
+        }
+        "function_call_output" => {
+            context.messages += 1;
+            sink(Entry::new(Event::ToolAnswer(answer(&item.call_id, None, text_of(item.output)))));
+        }
+        _ if item.role.as_deref() == Some("user") => {
+            context.messages += 1;
+            sink(user_message());
+        }
+        _ if item.role.as_deref() == Some("assistant") => {
+            context.messages += 1;
+            sink(Entry::new(Event::ModelText(Cow::Owned(text_of(item.content)))));
+        }
+        _ => {}
+    }
+}

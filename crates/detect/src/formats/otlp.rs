@@ -1,0 +1,157 @@
+//! OpenTelemetry spans as OTLP JSON: the conventions for generative AI (`execute_tool`) and for MCP (`tools/call`).
+
+use super::{Context, Unreadable, arguments_in_text, parsed};
+use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use semel_core::time::At;
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+#[derive(Deserialize)]
+struct Export<'a> {
+    #[serde(borrow, rename = "resourceSpans", alias = "resource_spans")]
+    resources: Vec<ResourceSpans<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ResourceSpans<'a> {
+    #[serde(borrow, default, rename = "scopeSpans", alias = "scope_spans")]
+    scopes: Vec<ScopeSpans<'a>>,
+}
+
+#[derive(Deserialize)]
+struct ScopeSpans<'a> {
+    #[serde(borrow, default)]
+    spans: Vec<SpanJson<'a>>,
+}
+
+#[derive(Deserialize)]
+struct SpanJson<'a> {
+    #[serde(borrow, default, rename = "traceId", alias = "trace_id")]
+    trace: Cow<'a, str>,
+    #[serde(borrow, default, rename = "spanId", alias = "span_id")]
+    id: Cow<'a, str>,
+    #[serde(borrow, default, rename = "parentSpanId", alias = "parent_span_id")]
+    parent: Cow<'a, str>,
+    #[serde(default, rename = "startTimeUnixNano", alias = "start_time_unix_nano")]
+    start: serde_json::Value,
+    #[serde(borrow, default)]
+    attributes: Vec<Attribute<'a>>,
+    #[serde(borrow)]
+    status: Option<SpanStatus<'a>>,
+}
+
+#[derive(Deserialize)]
+struct SpanStatus<'a> {
+    #[serde(default)]
+    code: serde_json::Value,
+    #[serde(borrow, default)]
+    message: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Attribute<'a> {
+    #[serde(borrow)]
+    key: Cow<'a, str>,
+    value: serde_json::Value,
+}
+
+impl SpanJson<'_> {
+    fn attribute(&self, key: &str) -> Option<String> {
+        let value = &self.attributes.iter().find(|attribute| attribute.key == key)?.value;
+        let inner = value.as_object()?.values().next()?;
+        Some(inner.as_str().map_or_else(|| inner.to_string(), str::to_owned))
+    }
+
+    fn tool(&self) -> Option<String> {
+        let is_tool = self.attribute("gen_ai.operation.name").as_deref() == Some("execute_tool")
+            || self.attribute("mcp.method.name").as_deref() == Some("tools/call");
+        self.attribute("gen_ai.tool.name").filter(|_| is_tool)
+    }
+
+    fn started(&self) -> Option<At> {
+        let nanos = self.start.as_u64().or_else(|| self.start.as_str()?.parse().ok())?;
+        Some(At(nanos / 1_000))
+    }
+
+    fn error(&self) -> Option<String> {
+        let failed = self.status.as_ref().filter(|status| {
+            status.code.as_u64() == Some(2) || status.code.as_str() == Some("STATUS_CODE_ERROR")
+        });
+        let kind = self.attribute("error.type");
+        (failed.is_some() || kind.is_some()).then(|| {
+            let message = failed.map_or("", |status| status.message.as_ref());
+            format!("{} {message}", kind.unwrap_or_default()).trim().to_owned()
+        })
+    }
+}
+
+pub(super) fn read(
+    piece: &[u8],
+    _context: &mut Context,
+    sink: &mut dyn FnMut(Entry<'_>),
+) -> Result<(), Unreadable> {
+    let export: Export<'_> = parsed(piece)?;
+    let scopes = export.resources.into_iter().flat_map(|resource| resource.scopes);
+    let mut spans: Vec<SpanJson<'_>> = scopes.flat_map(|scope| scope.spans).collect();
+    spans.sort_by_key(|span| span.started());
+    let tools: HashMap<&str, String> =
+        spans.iter().filter_map(|span| Some((span.id.as_ref(), span.tool()?))).collect();
+    // One call has a span at each layer. The first below another tool's span is the same call; a second one was sent
+    // once more by the layer between them.
+    let mut sent_below: HashMap<&str, u32> = HashMap::new();
+    for span in &spans {
+        let Some(tool) = tools.get(span.id.as_ref()) else { continue };
+        let mut resends = 0;
+        if tools.get(span.parent.as_ref()) == Some(tool) {
+            let sent = sent_below.entry(span.parent.as_ref()).or_default();
+            *sent += 1;
+            resends = *sent - 1;
+            if resends == 0 {
+                continue;
+            }
+        }
+        read_span(span, tool, resends, &spans, sink);
+    }
+    Ok(())
+}
+
+fn read_span(
+    span: &SpanJson<'_>,
+    tool: &str,
+    resends: u32,
+    spans: &[SpanJson<'_>],
+    sink: &mut dyn FnMut(Entry<'_>),
+) {
+    let parent = || spans.iter().find(|other| other.id == span.parent);
+    let attribute = |key: &str| span.attribute(key).or_else(|| parent()?.attribute(key));
+    let session = ["gen_ai.conversation.id", "mcp.session.id"].into_iter().find_map(attribute);
+    let session = Some(session.map_or_else(|| span.trace.clone(), Cow::Owned));
+    let at = span.started();
+    // Content is recorded only where somebody switched that on. Without it calls cannot be compared.
+    let arguments = attribute("gen_ai.tool.call.arguments").map(|text| arguments_in_text(&text));
+    let server = attribute("mcp.server.name").or_else(|| attribute("server.address"));
+    let actions = arguments.map(|arguments| {
+        let call = ActionCall::of_tool(tool, arguments);
+        match server {
+            Some(server) => ActionCall { action: format!("mcp:{server}/{tool}"), ..call },
+            None => call,
+        }
+    });
+    let event = Event::ToolUse(ToolUse {
+        id: span.id.clone(),
+        turn: attribute("gen_ai.tool.call.id").map(Cow::Owned),
+        actions: actions.into_iter().collect(),
+        resends,
+    });
+    sink(Entry { session: session.clone(), at, event });
+    let error = span.error();
+    let text = attribute("gen_ai.tool.call.result");
+    let event = Event::ToolAnswer(ToolAnswer {
+        id: span.id.clone(),
+        is_error: Some(error.is_some()),
+        text: Cow::Owned(error.or(text).unwrap_or_default()),
+        interrupted: false,
+    });
+    sink(Entry { session, at, event });
+}

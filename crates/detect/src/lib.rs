@@ -1,0 +1,15 @@
+//! Finds effects that ran twice, in the records that agents and tracers keep.
+//!
+//! The crate is pure at its heart: [`transcript`] entries go in, [`audit`] findings come out. Its edge reads files
+//! ([`source`], [`formats`]) and writes reports ([`report`]). The crate holds no opinion of its own about which calls are
+//! the same or what a failure means: `semel_core` says that, as it does for the guard.
+pub mod audit;
+pub mod check;
+pub mod ending;
+pub mod eval;
+pub mod formats;
+pub mod judge;
+pub mod report;
+pub mod shell;
+pub mod source;
+pub mod transcript;

@@ -1,0 +1,65 @@
+//! SARIF 2.1.0, which code hosts show beside a change.
+
+use super::headline;
+use crate::audit::Report;
+use crate::audit::finding::{Finding, FindingCall, Level};
+use serde_json::{Value, json};
+
+pub fn document(report: &Report) -> Value {
+    let rules = Level::ALL.map(|level| {
+        json!({
+            "id": level.word(),
+            "shortDescription": { "text": description(level) },
+            "defaultConfiguration": { "level": severity(level) },
+        })
+    });
+    let results: Vec<Value> = report.findings.iter().map(result).collect();
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": { "driver": { "name": "semel audit", "version": env!("CARGO_PKG_VERSION"), "rules": rules } },
+            "results": results,
+        }],
+    })
+}
+
+fn description(level: Level) -> &'static str {
+    match level {
+        Level::Proven => "An effect ran twice",
+        Level::Likely => "An effect probably ran twice",
+        Level::Possible => "Two effects may be one",
+    }
+}
+
+fn severity(level: Level) -> &'static str {
+    match level {
+        Level::Proven => "error",
+        Level::Likely => "warning",
+        Level::Possible => "note",
+    }
+}
+
+fn result(finding: &Finding) -> Value {
+    let location = |call: &FindingCall| {
+        json!({ "physicalLocation": {
+            "artifactLocation": { "uri": call.file },
+            "region": { "startLine": call.line },
+        } })
+    };
+    let related = finding.calls.iter().enumerate().map(|(id, call)| {
+        let mut place = location(call);
+        place["id"] = json!(id);
+        place["message"] = json!({ "text": format!("this call {}", call.ending.word()) });
+        place
+    });
+    // The call that repeats is where something went wrong.
+    let place = finding.calls.last().map(location);
+    json!({
+        "ruleId": finding.level.word(),
+        "level": severity(finding.level),
+        "message": { "text": format!("{}. {}. To prevent it, {}.", headline(finding), finding.layer.in_words(), finding.prevention) },
+        "locations": place.into_iter().collect::<Vec<_>>(),
+        "relatedLocations": related.collect::<Vec<_>>(),
+    })
+}

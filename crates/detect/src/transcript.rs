@@ -1,0 +1,92 @@
+//! The entries of a transcript, whatever program wrote it.
+
+use semel_core::json::Json;
+use semel_core::time::At;
+use std::borrow::Cow;
+
+/// One entry, in the order of its file.
+#[derive(Debug, Clone)]
+pub struct Entry<'a> {
+    /// The conversation that it belongs to, if the entry says so.
+    pub session: Option<Cow<'a, str>>,
+    pub at: Option<At>,
+    pub event: Event<'a>,
+}
+
+impl<'a> Entry<'a> {
+    pub fn new(event: Event<'a>) -> Entry<'a> {
+        Entry { session: None, at: None, event }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub enum Event<'a> {
+    ToolUse(ToolUse<'a>),
+    ToolAnswer(ToolAnswer<'a>),
+    UserMessage,
+    /// The person stopped the agent.
+    UserStop,
+    /// The agent's history was replaced by a summary.
+    Compaction,
+    /// The model spoke. The last of a turn may claim a success.
+    ModelText(Cow<'a, str>),
+}
+
+/// A call as the model, or the layer that was traced, made it.
+#[derive(Debug, Clone)]
+pub struct ToolUse<'a> {
+    /// Pairs it with its answer.
+    pub id: Cow<'a, str>,
+    /// The model's message that it stands in; calls of one message were made at once.
+    pub turn: Option<Cow<'a, str>>,
+    /// The actions that it carries out: one for a tool, each command of a shell line, none for a tool that only works on
+    /// local files.
+    pub actions: Vec<ActionCall>,
+    /// How many times the layer below had sent it before, where a trace counts that.
+    pub resends: u32,
+}
+
+/// One action, as rules know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActionCall {
+    /// The full name, such as `mcp:github/create_issue`.
+    pub action: String,
+    /// One object with the roots that rules speak of: `args`, `argv`, ….
+    pub arguments: Json,
+}
+
+impl ActionCall {
+    /// A tool that a transcript calls by one word. Agents write `mcp__server__tool`.
+    pub fn of_tool(name: &str, arguments: Json) -> ActionCall {
+        let mcp = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+        let action = match mcp {
+            Some((server, tool)) => format!("mcp:{server}/{tool}"),
+            None => format!("fn:{name}"),
+        };
+        ActionCall { action, arguments: Json::object([("args", arguments)]) }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct ToolAnswer<'a> {
+    pub id: Cow<'a, str>,
+    /// The mark of an error. `None`: the format has none.
+    pub is_error: Option<bool>,
+    pub text: Cow<'a, str>,
+    /// The person stopped the agent while the tool ran.
+    pub interrupted: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_of_servers_are_named_as_rules_name_them() {
+        let named = |name: &str| ActionCall::of_tool(name, Json::Null).action;
+        assert_eq!(named("mcp__billing__create_charge"), "mcp:billing/create_charge");
+        assert_eq!(named("mcp__billing__get__all"), "mcp:billing/get__all");
+        assert_eq!(named("charge"), "fn:charge");
+        assert_eq!(named("mcp__odd"), "fn:mcp__odd");
+    }
+}

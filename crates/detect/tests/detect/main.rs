@@ -1,0 +1,6 @@
+//! The audit on files, as it reads them.
+
+mod bad_input;
+mod corpus;
+mod follow;
+mod render;
