@@ -6,22 +6,22 @@ use std::borrow::Cow;
 
 /// One entry, in the order of its file.
 #[derive(Debug, Clone)]
-pub struct Entry<'a> {
+pub struct TranscriptEntry<'a> {
     /// The conversation that it belongs to, if the entry says so.
     pub session: Option<Cow<'a, str>>,
     pub at: Option<At>,
-    pub event: Event<'a>,
+    pub event: TranscriptEvent<'a>,
 }
 
-impl<'a> Entry<'a> {
-    pub fn new(event: Event<'a>) -> Entry<'a> {
-        Entry { session: None, at: None, event }
+impl<'a> TranscriptEntry<'a> {
+    pub fn new(event: TranscriptEvent<'a>) -> TranscriptEntry<'a> {
+        TranscriptEntry { session: None, at: None, event }
     }
 }
 
 #[derive(Debug, Clone)]
-pub enum Event<'a> {
-    ToolUse(ToolUse<'a>),
+pub enum TranscriptEvent<'a> {
+    RecordedCall(RecordedCall<'a>),
     ToolAnswer(ToolAnswer<'a>),
     UserMessage,
     /// The person stopped the agent.
@@ -34,7 +34,7 @@ pub enum Event<'a> {
 
 /// A call as the model, or the layer that was traced, made it.
 #[derive(Debug, Clone)]
-pub struct ToolUse<'a> {
+pub struct RecordedCall<'a> {
     /// Pairs it with its answer.
     pub id: Cow<'a, str>,
     /// The model's message that it stands in; calls of one message were made at once.

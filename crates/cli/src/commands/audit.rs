@@ -2,20 +2,20 @@
 
 use crate::args::{AuditArgs, AuditForm, AuditLevel};
 use crate::context::{Context, EXIT_FINDINGS};
-use crate::neutral;
 use crate::output::{Hinted, counted, stderr_is_terminal};
 use crate::policy_files;
+use crate::terminal_text;
 use anyhow::Context as _;
 use owo_colors::{OwoColorize, Style};
 use semel_core::time::At;
-use semel_detect::audit::Report;
-use semel_detect::audit::finding::{Finding, Level};
+use semel_detect::audit::AuditReport;
+use semel_detect::audit::finding::{AuditFinding, FindingLevel};
 use semel_detect::audit::run::{AuditOptions, run as read_and_audit};
 use semel_detect::audit::tracker::RemarkKind;
 use semel_detect::formats::mapped::Mapping;
 use semel_detect::judge::Judge;
 use semel_detect::report::{html, junit, sarif};
-use semel_detect::source::discover::{self, Candidate};
+use semel_detect::source::discover::{self, TranscriptFile};
 use semel_gate::clock::{Clock, SystemClock};
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -54,15 +54,15 @@ pub fn run(context: &Context, args: &AuditArgs) -> anyhow::Result<ExitCode> {
     Ok(if is_reached { ExitCode::from(EXIT_FINDINGS) } else { ExitCode::SUCCESS })
 }
 
-fn as_level(level: AuditLevel) -> Level {
+fn as_level(level: AuditLevel) -> FindingLevel {
     match level {
-        AuditLevel::Possible => Level::Possible,
-        AuditLevel::Likely => Level::Likely,
-        AuditLevel::Proven => Level::Proven,
+        AuditLevel::Possible => FindingLevel::Possible,
+        AuditLevel::Likely => FindingLevel::Likely,
+        AuditLevel::Proven => FindingLevel::Proven,
     }
 }
 
-fn files(context: &Context, args: &AuditArgs, since: Option<At>) -> anyhow::Result<Vec<Candidate>> {
+fn files(context: &Context, args: &AuditArgs, since: Option<At>) -> anyhow::Result<Vec<TranscriptFile>> {
     let mut files = Vec::new();
     if args.paths.is_empty() {
         let environment = &context.environment;
@@ -88,7 +88,7 @@ fn files(context: &Context, args: &AuditArgs, since: Option<At>) -> anyhow::Resu
     Ok(files)
 }
 
-fn write(context: &Context, args: &AuditArgs, report: &Report) -> anyhow::Result<()> {
+fn write(context: &Context, args: &AuditArgs, report: &AuditReport) -> anyhow::Result<()> {
     let pretty =
         |value: &serde_json::Value| serde_json::to_string_pretty(value).expect("documents have string keys");
     let text = match args.form {
@@ -116,9 +116,9 @@ fn write(context: &Context, args: &AuditArgs, report: &Report) -> anyhow::Result
 }
 
 /// "23 sessions, 4,112 tool calls, 3 effects ran twice, 2 look like it."
-fn summary(report: &Report) -> String {
-    let proven = report.count(Level::Proven);
-    let likely = report.count(Level::Likely) + report.count(Level::Possible);
+fn summary(report: &AuditReport) -> String {
+    let proven = report.count(FindingLevel::Proven);
+    let likely = report.count(FindingLevel::Likely) + report.count(FindingLevel::Possible);
     let twice = match (proven, likely) {
         (0, 0) => "no effect ran twice".to_owned(),
         (0, likely) => format!("{} to have run twice", plural(likely, "effect seems", "effects seem")),
@@ -135,7 +135,7 @@ fn summary(report: &Report) -> String {
     format!("{sessions}, {}, {twice}.", plural(report.tool_calls, "tool call", "tool calls"))
 }
 
-fn screen(report: &Report) -> String {
+fn screen(report: &AuditReport) -> String {
     let mut text = format!("{}\n", summary(report).bold());
     for finding in report.findings.iter().take(SHOWN_MAX) {
         text.push('\n');
@@ -149,16 +149,19 @@ fn screen(report: &Report) -> String {
     text
 }
 
-fn shown(finding: &Finding) -> String {
+fn shown(finding: &AuditFinding) -> String {
     let style = match finding.level {
-        Level::Proven => Style::new().red().bold(),
-        Level::Likely => Style::new().yellow().bold(),
-        Level::Possible => Style::new().cyan(),
+        FindingLevel::Proven => Style::new().red().bold(),
+        FindingLevel::Likely => Style::new().yellow().bold(),
+        FindingLevel::Possible => Style::new().cyan(),
     };
-    let subject = neutral::shortened(&finding.subject, SUBJECT_CHARACTERS);
+    let subject = terminal_text::shortened(&finding.subject, SUBJECT_CHARACTERS);
     let level = finding.level.word().to_uppercase();
-    let mut text =
-        format!("{}  {} {subject}\n", format!("{level:<8}").style(style), neutral::line(&finding.action));
+    let mut text = format!(
+        "{}  {} {subject}\n",
+        format!("{level:<8}").style(style),
+        terminal_text::line(&finding.action)
+    );
     let gap =
         finding.gap.map_or_else(String::new, |gap| format!(", {} apart", semel_core::time::in_words(gap)));
     let _ = writeln!(text, "          {} calls{gap}: {}.", finding.calls.len(), finding.why);
@@ -167,7 +170,7 @@ fn shown(finding: &Finding) -> String {
         let _ = writeln!(
             text,
             "          {}:{}{at}  {}",
-            neutral::line(&call.file),
+            terminal_text::line(&call.file),
             call.line,
             call.ending.word()
         );
@@ -181,7 +184,7 @@ fn shown(finding: &Finding) -> String {
     text
 }
 
-fn beside(report: &Report) -> String {
+fn beside(report: &AuditReport) -> String {
     let mut text = String::new();
     let mut line = |words: String| {
         let _ = writeln!(text, "{words}");
@@ -201,7 +204,7 @@ fn beside(report: &Report) -> String {
         (RemarkKind::ClaimWithoutEffect, "The model claimed a success, and every try had failed"),
     ] {
         for remark in remarks(kind).take(5) {
-            let (action, file) = (neutral::line(&remark.action), neutral::line(&remark.file));
+            let (action, file) = (terminal_text::line(&remark.action), terminal_text::line(&remark.file));
             line(format!("{words}: {action} at {file}:{}.", remark.line));
         }
     }
@@ -213,7 +216,7 @@ fn beside(report: &Report) -> String {
             plural(skipped.files, "file", "files")
         ));
         for named in skipped.named.iter().take(5) {
-            line(format!("  {}", neutral::line(named)));
+            line(format!("  {}", terminal_text::line(named)));
         }
     }
     text

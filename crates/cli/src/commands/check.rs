@@ -2,10 +2,10 @@
 
 use crate::args::{CheckArgs, CheckCommand, CheckTool};
 use crate::context::{Context, EXIT_FINDINGS};
-use crate::neutral;
 use crate::output::{Hinted, stderr_is_terminal};
 use crate::policy_files;
 use crate::table;
+use crate::terminal_text;
 use anyhow::{Context as _, anyhow};
 use owo_colors::OwoColorize;
 use semel_core::class::Class;
@@ -110,12 +110,12 @@ fn tool_text(report: &ToolReport) -> String {
         let changes = if check.changes_something { "changes" } else { "reads" };
         let blank = |value: String| if check.changes_something { value } else { String::new() };
         vec![
-            neutral::line(&check.command),
+            terminal_text::line(&check.command),
             changes.to_owned(),
             blank(mark(check.takes_key)),
             blank(mark(check.takes_dry_run)),
             tried,
-            neutral::line(&check.because),
+            terminal_text::line(&check.because),
         ]
     });
     for line in table::plain(&["COMMAND", "IT", "KEY", "DRY RUN", "TRIED", "BECAUSE"], rows) {
@@ -125,7 +125,7 @@ fn tool_text(report: &ToolReport) -> String {
         let _ = writeln!(text, "\nTo change, in this order:");
     }
     for (number, advice) in report.advice.iter().enumerate() {
-        let _ = writeln!(text, "  {}. {}.", number + 1, neutral::line(advice));
+        let _ = writeln!(text, "  {}. {}.", number + 1, terminal_text::line(advice));
     }
     text
 }
@@ -144,12 +144,12 @@ fn print_surface(
         let changing = operations.iter().filter(|operation| operation.class != Class::Read).count();
         let rows = operations.iter().map(|operation| {
             vec![
-                neutral::line(&operation.action),
+                terminal_text::line(&operation.action),
                 operation.class.to_string(),
                 operation.twice().to_owned(),
                 operation.key.clone().unwrap_or_default(),
                 operation.probe.clone().unwrap_or_default(),
-                neutral::line(&operation.because),
+                terminal_text::line(&operation.because),
             ]
         });
         let header = ["OPERATION", "CLASS", "SENT TWICE", "KEY", "CAN BE LOOKED AT WITH", "BECAUSE"];

@@ -7,9 +7,9 @@ use anyhow::{Context as _, anyhow};
 use owo_colors::OwoColorize;
 use semel_detect::eval::mcp_server;
 use semel_detect::eval::port::serve_http;
-use semel_detect::eval::run::{Subject, run as try_all};
+use semel_detect::eval::run::{EvalSubject, run as try_all};
 use semel_detect::eval::scenario::{self, Scenario};
-use semel_detect::eval::score::{Numbers, Result as ScenarioResult};
+use semel_detect::eval::score::{Numbers, ScenarioResult};
 use semel_detect::eval::world::World;
 use semel_detect::report::junit;
 use serde::Serialize;
@@ -135,7 +135,7 @@ fn try_door(
                 GuardChoice::Words(words) => words,
                 _ => Vec::new(),
             };
-            Subject::Command { guard, tool }
+            EvalSubject::Command { guard, tool }
         }
         (EvalDoor::Mcp, guard) => {
             let guard = match guard {
@@ -143,7 +143,7 @@ fn try_door(
                 GuardChoice::Words(words) => words,
                 _ => Vec::new(),
             };
-            Subject::Mcp { guard, server: tool }
+            EvalSubject::Mcp { guard, server: tool }
         }
         (EvalDoor::Http, guard) => {
             let listener =
@@ -155,10 +155,10 @@ fn try_door(
                     let (child, address) = serve(&semel, directory, world)?;
                     served = Some(child);
                     let host = address.to_string();
-                    Subject::Http { address, host, base: "/p/world".to_owned(), token: None }
+                    EvalSubject::Http { address, host, base: "/p/world".to_owned(), token: None }
                 }
                 GuardChoice::At(url) => at(&url)?,
-                _ => Subject::Http {
+                _ => EvalSubject::Http {
                     address: world,
                     host: world.to_string(),
                     base: String::new(),
@@ -217,14 +217,14 @@ fn serve(semel: &str, directory: &Path, world: SocketAddr) -> anyhow::Result<(Ch
 }
 
 /// A guard that somebody else started.
-fn at(url: &str) -> anyhow::Result<Subject> {
+fn at(url: &str) -> anyhow::Result<EvalSubject> {
     let rest = url
         .strip_prefix("http://")
         .ok_or_else(|| anyhow!("--http takes an address that begins with http://"))?;
     let (host, base) = rest.split_once('/').unwrap_or((rest, ""));
     let address = host.to_socket_addrs()?.next().ok_or_else(|| anyhow!("{host} has no address"))?;
     let base = if base.is_empty() { String::new() } else { format!("/{}", base.trim_end_matches('/')) };
-    Ok(Subject::Http { address, host: host.to_owned(), base, token: None })
+    Ok(EvalSubject::Http { address, host: host.to_owned(), base, token: None })
 }
 
 fn screen(report: &DoorReport) -> String {

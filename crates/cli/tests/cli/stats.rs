@@ -4,7 +4,7 @@ use crate::api::client::{ApiClient, charge};
 use crate::home::Home;
 use crate::llm::stage::{Stage, request};
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
-use semel_testkit::http::{FakeMcpServer, ModelApi};
+use semel_testkit::http::{FakeMcpServer, FakeModelApi};
 use serde_json::{Value, json};
 
 fn stats(home: &Home) -> Value {
@@ -113,7 +113,7 @@ fn a_doubt_that_is_cleared_counts_as_what_is_known_then_whoever_clears_it() {
 #[test]
 fn a_generation_that_was_lost_needs_nobody_and_nothing_says_otherwise() {
     let mut stage = Stage::new();
-    assert_eq!(stage.answer(ModelApi::Chat, &request("cut-once")).status, 502);
+    assert_eq!(stage.answer(FakeModelApi::Chat, &request("cut-once")).status, 502);
     assert_eq!(stage.count("in_doubt"), 1);
     let operator = stage.home.json(["token", "create", "--scope", "operator"]);
     let headers = format!("Authorization: Bearer {}\r\n", operator["token"].as_str().expect("a token"));

@@ -9,7 +9,7 @@ use std::time::Duration;
 /// How sure a finding is, weakest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Level {
+pub enum FindingLevel {
     /// The same identity in other words, or a person spoke in between.
     Possible,
     /// The same effect again after a lost or ambiguous answer, or two successes that name nothing.
@@ -18,19 +18,19 @@ pub enum Level {
     Proven,
 }
 
-impl Level {
-    pub const ALL: [Level; 3] = [Level::Possible, Level::Likely, Level::Proven];
+impl FindingLevel {
+    pub const ALL: [FindingLevel; 3] = [FindingLevel::Possible, FindingLevel::Likely, FindingLevel::Proven];
 
     pub fn word(self) -> &'static str {
         match self {
-            Level::Possible => "possible",
-            Level::Likely => "likely",
-            Level::Proven => "proven",
+            FindingLevel::Possible => "possible",
+            FindingLevel::Likely => "likely",
+            FindingLevel::Proven => "proven",
         }
     }
 
-    pub fn parse(word: &str) -> Option<Level> {
-        Level::ALL.into_iter().find(|level| level.word() == word)
+    pub fn parse(word: &str) -> Option<FindingLevel> {
+        FindingLevel::ALL.into_iter().find(|level| level.word() == word)
     }
 }
 
@@ -76,8 +76,8 @@ pub struct FindingCall {
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Finding {
-    pub level: Level,
+pub struct AuditFinding {
+    pub level: FindingLevel,
     pub action: String,
     pub class: Class,
     /// The arguments that identify it, redacted.
@@ -101,7 +101,7 @@ fn seconds<S: serde::Serializer>(gap: &Option<Duration>, to: S) -> Result<S::Ok,
 }
 
 /// How semel would have prevented it, at the door that the action came through.
-pub fn prevention(action: &str, level: Level) -> String {
+pub fn prevention(action: &str, level: FindingLevel) -> String {
     let door = match action.split_once(':') {
         Some(("mcp", name)) => {
             format!(
@@ -114,9 +114,9 @@ pub fn prevention(action: &str, level: Level) -> String {
         _ => "call the function through the API of `semel serve`".to_owned(),
     };
     match level {
-        Level::Proven | Level::Likely => {
+        FindingLevel::Proven | FindingLevel::Likely => {
             format!("{door}: the repeat gets the recorded answer, or waits for it")
         }
-        Level::Possible => format!("{door}, with a rule whose `key` names what identifies it"),
+        FindingLevel::Possible => format!("{door}, with a rule whose `key` names what identifies it"),
     }
 }

@@ -2,10 +2,10 @@
 
 use super::run::{AuditOptions, find_format};
 use super::tracker::Tracker;
-use super::{Audit, finding::Finding};
+use super::{Audit, finding::AuditFinding};
 use crate::formats::FormatReader;
 use crate::judge::Judge;
-use crate::source::discover::{self, Candidate};
+use crate::source::discover::{self, TranscriptFile};
 use crate::source::pieces::PIECE_BYTES_MAX;
 use std::collections::HashMap;
 use std::fs::File;
@@ -39,9 +39,9 @@ impl<'j> Follower<'j> {
     }
 
     /// Reads what was written since the last look below these paths. The findings of the first look are history.
-    pub fn look(&mut self, paths: &[PathBuf]) -> Vec<Finding> {
+    pub fn look(&mut self, paths: &[PathBuf]) -> Vec<AuditFinding> {
         let found = paths.iter().filter_map(|path| discover::candidates(path).ok()).flatten();
-        for candidate in found.collect::<Vec<Candidate>>() {
+        for candidate in found.collect::<Vec<TranscriptFile>>() {
             // A file that cannot be read now may be readable at the next look.
             if let Err(error) = self.look_at(&candidate) {
                 self.audit.skipped().file(&candidate.path.display().to_string(), &error.to_string());
@@ -50,7 +50,7 @@ impl<'j> Follower<'j> {
         self.audit.new_findings()
     }
 
-    fn look_at(&mut self, candidate: &Candidate) -> io::Result<()> {
+    fn look_at(&mut self, candidate: &TranscriptFile) -> io::Result<()> {
         let path = &candidate.path;
         if !self.files.contains_key(path) {
             let Some(growing) = self.open(path)? else { return Ok(()) };

@@ -1,7 +1,7 @@
 //! Judges the calls of one outline: which of them repeats another, and how sure that is.
 
-use super::finding::{Layer, Level};
-use super::occurrence::Occurrence;
+use super::audited_call::AuditedCall;
+use super::finding::{FindingLevel, Layer};
 use crate::ending::Ending;
 use semel_core::class::Class;
 use std::collections::HashSet;
@@ -12,7 +12,7 @@ const OPEN_FOR: Duration = Duration::from_secs(20 * 3600);
 
 /// The answer about one group.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Verdict {
+pub struct GroupVerdict {
     pub repeats: Option<Repeats>,
     /// Retries after a lost answer, without a look in between, that did no harm.
     pub harmless_retries: u32,
@@ -24,7 +24,7 @@ pub struct Verdict {
 /// The calls that repeat one another, as indexes into the group.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Repeats {
-    pub level: Level,
+    pub level: FindingLevel,
     pub layer: Layer,
     pub why: &'static str,
     /// Sorted; the first is the call that the others repeat.
@@ -36,7 +36,7 @@ pub struct Repeats {
 enum Relation {
     /// Both were meant, or nothing connects them.
     Apart,
-    Repeats(Level, &'static str),
+    Repeats(FindingLevel, &'static str),
     /// It was tried again blindly, and nothing came of it.
     Harmless,
     /// The agent looked first.
@@ -45,12 +45,12 @@ enum Relation {
 
 /// Judges calls in the order of their time. `removed` holds the calls whose result was removed before the next one.
 pub fn judge(
-    calls: &[Occurrence],
-    was_removed_between: impl Fn(&Occurrence, &Occurrence) -> bool,
-) -> Verdict {
-    let mut verdict = Verdict::default();
+    calls: &[AuditedCall],
+    was_removed_between: impl Fn(&AuditedCall, &AuditedCall) -> bool,
+) -> GroupVerdict {
+    let mut verdict = GroupVerdict::default();
     let mut repeated: Vec<usize> = Vec::new();
-    let mut best: Option<(Level, usize, usize, &'static str)> = None;
+    let mut best: Option<(FindingLevel, usize, usize, &'static str)> = None;
     let mut base: Option<usize> = None;
     for (at, call) in calls.iter().enumerate() {
         if let Some(first) = base {
@@ -94,7 +94,7 @@ pub fn judge(
     verdict
 }
 
-fn relate(earlier: &Occurrence, later: &Occurrence) -> Relation {
+fn relate(earlier: &AuditedCall, later: &AuditedCall) -> Relation {
     let is_same = earlier.judged.intent == later.judged.intent;
     let is_consequential = earlier.judged.class == Class::Consequential;
     let same_session = earlier.session == later.session;
@@ -107,13 +107,14 @@ fn relate(earlier: &Occurrence, later: &Occurrence) -> Relation {
         return Relation::Apart;
     }
     // Without times, calls of two sessions may lie a year apart.
-    let level =
-        |level: Level| if was_asked || (!same_session && age.is_none()) { Level::Possible } else { level };
+    let level = |level: FindingLevel| {
+        if was_asked || (!same_session && age.is_none()) { FindingLevel::Possible } else { level }
+    };
     if !is_same {
         let difference = earlier.judged.marks.difference(&later.judged.marks);
         let may_be_same = is_consequential && (later.judged.is_specific || difference.stamps_alone);
         return match may_be_same && later.ending.may_have_happened() && !was_asked && !looked {
-            true => Relation::Repeats(Level::Possible, "the same identity in other words"),
+            true => Relation::Repeats(FindingLevel::Possible, "the same identity in other words"),
             false => Relation::Apart,
         };
     }
@@ -122,7 +123,7 @@ fn relate(earlier: &Occurrence, later: &Occurrence) -> Relation {
         (_, Ending::Refused | Ending::Failed) => Relation::Apart,
         _ if earlier.ending.is_open() && looked => Relation::Verified,
         _ if earlier.ending.is_open() => Relation::Repeats(
-            level(Level::Likely),
+            level(FindingLevel::Likely),
             "it was tried again although nobody knew whether it had happened",
         ),
         (Ending::Applied, Ending::Applied) if !earlier.names.is_empty() && earlier.names == later.names => {
@@ -130,16 +131,22 @@ fn relate(earlier: &Occurrence, later: &Occurrence) -> Relation {
         }
         _ if !is_consequential && later.resends == 0 => Relation::Apart,
         (Ending::Applied, Ending::Applied) if !earlier.names.is_empty() && !later.names.is_empty() => {
-            Relation::Repeats(level(Level::Proven), "both succeeded, and their results name two things")
+            Relation::Repeats(
+                level(FindingLevel::Proven),
+                "both succeeded, and their results name two things",
+            )
         }
-        (Ending::Applied, Ending::Applied) => Relation::Repeats(level(Level::Likely), "both succeeded"),
-        _ => {
-            Relation::Repeats(level(Level::Likely), "it had succeeded, and the answer to the repeat was lost")
+        (Ending::Applied, Ending::Applied) => {
+            Relation::Repeats(level(FindingLevel::Likely), "both succeeded")
         }
+        _ => Relation::Repeats(
+            level(FindingLevel::Likely),
+            "it had succeeded, and the answer to the repeat was lost",
+        ),
     }
 }
 
-fn layer(earlier: &Occurrence, later: &Occurrence) -> Layer {
+fn layer(earlier: &AuditedCall, later: &AuditedCall) -> Layer {
     let same_turn = earlier.turn.is_some() && earlier.turn == later.turn;
     match () {
         () if later.resends > 0 => Layer::Sdk,
@@ -152,6 +159,6 @@ fn layer(earlier: &Occurrence, later: &Occurrence) -> Layer {
     }
 }
 
-fn gap(earlier: &Occurrence, later: &Occurrence) -> Option<Duration> {
+fn gap(earlier: &AuditedCall, later: &AuditedCall) -> Option<Duration> {
     Some(later.at?.since(earlier.at?))
 }

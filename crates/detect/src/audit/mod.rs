@@ -4,16 +4,16 @@
 //! files and agents. Memory is bounded: of more outlines than [`GROUPS_MAX`] those that were silent longest are judged
 //! early and let go.
 
+pub mod audited_call;
 pub mod finding;
 pub mod follow;
 pub mod group;
-pub mod occurrence;
 pub mod run;
 pub mod tracker;
 
-use finding::{Finding, FindingCall, Level, prevention};
-use group::{Repeats, Verdict};
-use occurrence::{LinePlace, Occurrence};
+use audited_call::{AuditedCall, LinePlace};
+use finding::{AuditFinding, FindingCall, FindingLevel, prevention};
+use group::{GroupVerdict, Repeats};
 use semel_core::time::At;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -32,32 +32,32 @@ const REMOVALS_MAX: usize = 2_048;
 #[derive(Debug, Default)]
 pub struct Audit {
     files: Vec<PathBuf>,
-    groups: HashMap<u64, Group>,
-    removals: Vec<Occurrence>,
+    groups: HashMap<u64, CallGroup>,
+    removals: Vec<AuditedCall>,
     sessions: HashSet<u64>,
     clock: u64,
     /// The clock when findings were last told. `None`: never.
     told_at: Option<u64>,
-    report: Report,
+    report: AuditReport,
 }
 
 #[derive(Debug, Default)]
-struct Group {
-    calls: Vec<Occurrence>,
+struct CallGroup {
+    calls: Vec<AuditedCall>,
     touched: u64,
     /// How many of its calls were in the finding that was told last.
     told: usize,
 }
 
 #[derive(Debug, Default, Serialize)]
-pub struct Report {
+pub struct AuditReport {
     pub files: u64,
     pub sessions: u64,
     pub tool_calls: u64,
     /// Calls that change something.
     pub effects: u64,
-    pub findings: Vec<Finding>,
-    pub counts: BTreeMap<Level, u64>,
+    pub findings: Vec<AuditFinding>,
+    pub counts: BTreeMap<FindingLevel, u64>,
     pub blind_retries: u64,
     pub blind_retries_without_harm: u64,
     pub verified_retries: u64,
@@ -102,13 +102,13 @@ impl SkippedCounts {
     }
 }
 
-impl Report {
-    pub fn count(&self, level: Level) -> u64 {
+impl AuditReport {
+    pub fn count(&self, level: FindingLevel) -> u64 {
         self.counts.get(&level).copied().unwrap_or(0)
     }
 
     /// Whether a finding is at least of this level.
-    pub fn reaches(&self, level: Level) -> bool {
+    pub fn reaches(&self, level: FindingLevel) -> bool {
         self.counts.iter().any(|(found, count)| *found >= level && *count > 0)
     }
 }
@@ -125,7 +125,7 @@ impl Audit {
     }
 
     /// The findings that came up, or grew, since they were last asked for. Those of the first time are history.
-    pub fn new_findings(&mut self) -> Vec<Finding> {
+    pub fn new_findings(&mut self) -> Vec<AuditFinding> {
         let told_at = self.told_at.replace(self.clock);
         let touched = self.groups.iter().filter(|(_, group)| told_at.is_none_or(|at| group.touched > at));
         let touched: Vec<u64> = touched.map(|(key, _)| *key).collect();
@@ -175,15 +175,16 @@ impl Audit {
         &mut self.report.skipped
     }
 
-    pub fn finish(mut self) -> Report {
-        let groups: Vec<Group> = self.groups.drain().map(|(_, group)| group).collect();
+    pub fn finish(mut self) -> AuditReport {
+        let groups: Vec<CallGroup> = self.groups.drain().map(|(_, group)| group).collect();
         for group in groups {
             self.judge(group);
         }
         self.report.files = self.files.len() as u64;
         self.report.sessions = self.sessions.len() as u64;
-        let first =
-            |finding: &Finding| finding.calls.first().map(|call| (call.at, call.file.clone(), call.line));
+        let first = |finding: &AuditFinding| {
+            finding.calls.first().map(|call| (call.at, call.file.clone(), call.line))
+        };
         self.report
             .findings
             .sort_by(|one, other| other.level.cmp(&one.level).then_with(|| first(one).cmp(&first(other))));
@@ -206,11 +207,11 @@ impl Audit {
         }
     }
 
-    fn judge(&mut self, mut group: Group) {
+    fn judge(&mut self, mut group: CallGroup) {
         if group.calls.len() < 2 {
             return;
         }
-        let Verdict { repeats, harmless_retries, looked, blind } = self.verdict(&mut group.calls);
+        let GroupVerdict { repeats, harmless_retries, looked, blind } = self.verdict(&mut group.calls);
         self.report.blind_retries_without_harm += u64::from(harmless_retries);
         self.report.verified_retries += u64::from(looked);
         self.report.blind_retries += u64::from(blind);
@@ -224,20 +225,20 @@ impl Audit {
         }
     }
 
-    fn verdict(&self, calls: &mut [Occurrence]) -> Verdict {
+    fn verdict(&self, calls: &mut [AuditedCall]) -> GroupVerdict {
         calls.sort_by_key(|call| (call.at, call.place));
         group::judge(calls, |earlier, later| is_removed_between(&self.removals, earlier, later))
     }
 
-    fn finding(&self, calls: &[Occurrence], repeats: Repeats) -> Finding {
+    fn finding(&self, calls: &[AuditedCall], repeats: Repeats) -> AuditFinding {
         let first = &calls[repeats.calls[0]];
-        let as_call = |call: &Occurrence| FindingCall {
+        let as_call = |call: &AuditedCall| FindingCall {
             file: self.name(call.place),
             line: call.place.line,
             at: call.at,
             ending: call.ending,
         };
-        Finding {
+        AuditFinding {
             level: repeats.level,
             action: first.judged.action.clone(),
             class: first.judged.class,
@@ -257,8 +258,8 @@ impl Audit {
 
 /// Whether a removal at the same server took back what `earlier` made, before `later` began: all that names it stands
 /// in the earlier call's arguments or result.
-fn is_removed_between(removals: &[Occurrence], earlier: &Occurrence, later: &Occurrence) -> bool {
-    let when = |call: &Occurrence| (call.at.unwrap_or(At(0)), call.place);
+fn is_removed_between(removals: &[AuditedCall], earlier: &AuditedCall, later: &AuditedCall) -> bool {
+    let when = |call: &AuditedCall| (call.at.unwrap_or(At(0)), call.place);
     removals.iter().any(|removal| {
         removal.judged.removals.is_some()
             && removal.judged.removals == earlier.judged.removals
@@ -268,7 +269,7 @@ fn is_removed_between(removals: &[Occurrence], earlier: &Occurrence, later: &Occ
     })
 }
 
-fn names_it(removal: &Occurrence, made: &Occurrence) -> bool {
+fn names_it(removal: &AuditedCall, made: &AuditedCall) -> bool {
     let known: HashSet<u64> = (made.judged.marks.paths.iter())
         .chain(made.judged.marks.content_paths.iter())
         .map(|leaf| leaf.mark)

@@ -1,12 +1,12 @@
 //! Reads files side by side and gathers what they tell in one audit.
 
 use super::tracker::{Tracked, Tracker};
-use super::{Audit, Report};
+use super::{Audit, AuditReport};
 use crate::formats::mapped::Mapping;
-use crate::formats::{self, Format, FormatReader};
+use crate::formats::{self, FormatReader, TranscriptFormat};
 use crate::judge::Judge;
 use crate::source::pieces::Pieces;
-use crate::source::{self, discover::Candidate};
+use crate::source::{self, discover::TranscriptFile};
 use semel_core::time::At;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
@@ -48,11 +48,11 @@ pub enum Progress {
 
 /// Audits the files. `progress` hears how many bytes were read so far.
 pub fn run(
-    files: Vec<Candidate>,
+    files: Vec<TranscriptFile>,
     judge: &Judge,
     options: &AuditOptions,
     mut progress: impl FnMut(u64),
-) -> Report {
+) -> AuditReport {
     let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
     let mut audit = Audit::new(paths);
     let next = AtomicUsize::new(0);
@@ -83,14 +83,14 @@ pub fn run(
     audit.finish()
 }
 
-fn take_next<'f>(next: &AtomicUsize, files: &'f [Candidate]) -> Option<(u32, &'f Candidate)> {
+fn take_next<'f>(next: &AtomicUsize, files: &'f [TranscriptFile]) -> Option<(u32, &'f TranscriptFile)> {
     let number = next.fetch_add(1, Ordering::Relaxed);
     Some((u32::try_from(number).ok()?, files.get(number)?))
 }
 
 fn read_file(
     number: u32,
-    file: &Candidate,
+    file: &TranscriptFile,
     judge: &Judge,
     options: &AuditOptions,
     to: &SyncSender<Progress>,
@@ -115,9 +115,9 @@ fn read_file(
 }
 
 /// The format of a file, by its first documents.
-pub(super) fn find_format(path: &Path, options: &AuditOptions) -> std::io::Result<Option<Format>> {
+pub(super) fn find_format(path: &Path, options: &AuditOptions) -> std::io::Result<Option<TranscriptFormat>> {
     if options.mapping.is_some() {
-        return Ok(Some(Format::Mapped));
+        return Ok(Some(TranscriptFormat::Mapped));
     }
     let mut pieces = Pieces::new(source::open(path)?);
     for _ in 0..HEAD_PIECES {
@@ -137,7 +137,7 @@ pub(super) fn find_format(path: &Path, options: &AuditOptions) -> std::io::Resul
 fn read_pieces(
     number: u32,
     path: &Path,
-    format: Format,
+    format: TranscriptFormat,
     input: impl BufRead,
     judge: &Judge,
     options: &AuditOptions,

@@ -1,12 +1,12 @@
 //! Follows the sessions of one file: pairs calls with their answers, and notices stops and claims.
 
-use super::occurrence::{History, LinePlace, Occurrence};
+use super::audited_call::{AuditedCall, LinePlace, SessionHistory};
 use crate::ending::{Ending, names_in_result};
 use crate::judge::{Judge, Judgement};
-use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
-use semel_core::judgement::error_text::{self, Says};
+use semel_core::judgement::error_text::{self, ErrorReading};
 use semel_core::judgement::superseded;
 use semel_core::time::At;
 use serde::Serialize;
@@ -37,7 +37,7 @@ pub struct Remark {
 /// The records that a file gives.
 #[derive(Debug, Default)]
 pub struct Tracked {
-    pub occurrences: Vec<Occurrence>,
+    pub occurrences: Vec<AuditedCall>,
     pub remarks: Vec<Remark>,
     pub tool_calls: u64,
     pub sessions: HashSet<u64>,
@@ -97,27 +97,27 @@ impl<'j> Tracker<'j> {
         }
     }
 
-    pub fn take(&mut self, line: u64, entry: Entry<'_>) {
+    pub fn take(&mut self, line: u64, entry: TranscriptEntry<'_>) {
         let session = entry.session.as_deref().map_or(self.own_session, mark);
         self.order += 1;
         let place = LinePlace { file: self.file, line, order: self.order };
         match entry.event {
-            Event::ToolUse(call) => self.begin(session, place, entry.at, call),
-            Event::ToolAnswer(answer) => self.end(session, &answer),
-            Event::UserMessage => {
+            TranscriptEvent::RecordedCall(call) => self.begin(session, place, entry.at, call),
+            TranscriptEvent::ToolAnswer(answer) => self.end(session, &answer),
+            TranscriptEvent::UserMessage => {
                 self.check_claim(session);
                 let state = self.sessions.entry(session).or_default();
                 state.user_messages += 1;
                 state.is_stopped = false;
             }
-            Event::UserStop => {
+            TranscriptEvent::UserStop => {
                 self.sessions.entry(session).or_default().is_stopped = true;
                 for ((owner, _), pending) in &mut self.pending {
                     pending.was_stopped |= *owner == session;
                 }
             }
-            Event::Compaction => self.sessions.entry(session).or_default().compactions += 1,
-            Event::ModelText(text) => {
+            TranscriptEvent::Compaction => self.sessions.entry(session).or_default().compactions += 1,
+            TranscriptEvent::ModelText(text) => {
                 self.sessions.entry(session).or_default().last_text = Some(text.into_owned());
             }
         }
@@ -141,7 +141,7 @@ impl<'j> Tracker<'j> {
         self.tracked
     }
 
-    fn begin(&mut self, session: u64, place: LinePlace, at: Option<At>, call: ToolUse<'_>) {
+    fn begin(&mut self, session: u64, place: LinePlace, at: Option<At>, call: RecordedCall<'_>) {
         let key = (session, mark(&call.id));
         if self.ids.len() >= IDS_MAX {
             self.ids.clear();
@@ -231,7 +231,7 @@ impl<'j> Tracker<'j> {
                 (Ending::Applied, Some(answer)) => names_in_result(&answer.text, self.judge.secret()),
                 _ => Vec::new(),
             };
-            self.tracked.occurrences.push(Occurrence {
+            self.tracked.occurrences.push(AuditedCall {
                 judged,
                 ending,
                 names,
@@ -241,7 +241,7 @@ impl<'j> Tracker<'j> {
                 turn: pending.turn,
                 in_conversation: self.in_conversation,
                 resends: pending.resends,
-                history: History {
+                history: SessionHistory {
                     user_messages: pending.user_messages,
                     compactions: pending.compactions,
                     reads: *reads,
@@ -256,7 +256,7 @@ impl<'j> Tracker<'j> {
         let text = state.last_text.take();
         let (failed, happened) = (state.failed.take(), std::mem::take(&mut state.happened));
         if let (Some((action, place)), Some(text), false) = (failed, text, happened)
-            && matches!(error_text::read(&text), Says::Done(_))
+            && matches!(error_text::read(&text), ErrorReading::Done(_))
         {
             self.tracked.remarks.push(Remark { kind: RemarkKind::ClaimWithoutEffect, action, place });
         }

@@ -3,7 +3,7 @@
 use super::agent;
 use super::port::{CommandPort, HttpPort, McpPort, Port};
 use super::scenario::Scenario;
-use super::score::{self, Result};
+use super::score::{self, ScenarioResult};
 use super::world::{World, wait_for_late_effects};
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A guard, or none, and the way to the world behind it.
 #[derive(Debug, Clone)]
-pub enum Subject {
+pub enum EvalSubject {
     /// `guard` before each command; `{step}` in it is the agent's name of the step.
     Command { guard: Vec<String>, tool: Vec<String> },
     /// `guard` before the server's command.
@@ -28,13 +28,13 @@ const AT_ONCE: usize = 8;
 /// Runs the scenarios, each in a world below `directory`. `environment` gives each scenario what its guard keeps apart.
 pub fn run(
     scenarios: &[Scenario],
-    subject: &Subject,
+    subject: &EvalSubject,
     directory: &Path,
     environment: &(dyn Fn(usize) -> Vec<(String, String)> + Sync),
     progress: &(dyn Fn(usize) + Sync),
-) -> io::Result<Vec<Result>> {
+) -> io::Result<Vec<ScenarioResult>> {
     let next = AtomicUsize::new(0);
-    let results: Mutex<Vec<Option<io::Result<Result>>>> =
+    let results: Mutex<Vec<Option<io::Result<ScenarioResult>>>> =
         Mutex::new(std::iter::repeat_with(|| None).take(scenarios.len()).collect());
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE.min(scenarios.len()) {
@@ -57,10 +57,10 @@ pub fn run(
 fn try_one(
     scenario: &Scenario,
     number: usize,
-    subject: &Subject,
+    subject: &EvalSubject,
     directory: &Path,
     environment: &(dyn Fn(usize) -> Vec<(String, String)> + Sync),
-) -> io::Result<Result> {
+) -> io::Result<ScenarioResult> {
     let name = format!("w{number}");
     let place = directory.join(&name);
     let world = World::create(&place, scenario.fault)?;
@@ -70,16 +70,16 @@ fn try_one(
             words.iter().map(|word| word.replace("{world}", &place.to_string_lossy())).collect()
         };
         Ok(match subject {
-            Subject::Command { guard, tool } => Box::new(CommandPort {
+            EvalSubject::Command { guard, tool } => Box::new(CommandPort {
                 guard: guard.clone(),
                 tool: with_place(tool),
                 environment: environment.clone(),
             }),
-            Subject::Mcp { guard, server } => {
+            EvalSubject::Mcp { guard, server } => {
                 let words: Vec<String> = guard.iter().cloned().chain(with_place(server)).collect();
                 Box::new(McpPort::start(&words, &environment)?)
             }
-            Subject::Http { address, host, base, token } => Box::new(HttpPort {
+            EvalSubject::Http { address, host, base, token } => Box::new(HttpPort {
                 address: *address,
                 host: host.clone(),
                 base: format!("{base}/{name}"),

@@ -6,7 +6,7 @@ use super::world::{LogLine, Noted};
 use serde::Serialize;
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Result {
+pub struct ScenarioResult {
     pub name: String,
     pub intended: usize,
     pub happened: usize,
@@ -24,13 +24,13 @@ pub struct Result {
     pub verified: Option<bool>,
 }
 
-impl Result {
+impl ScenarioResult {
     pub fn is_right(&self) -> bool {
         !self.ran_twice && !self.wrongly_suppressed && self.honest
     }
 }
 
-pub fn score(scenario: &Scenario, heard: &Heard, log: &[LogLine]) -> Result {
+pub fn score(scenario: &Scenario, heard: &Heard, log: &[LogLine]) -> ScenarioResult {
     let happened = log.iter().filter(|line| line.what == Noted::Effect).count();
     let is_repeat = matches!(scenario.agent, AgentKind::Deliberate | AgentKind::BackAndForth);
     let missing = happened < scenario.intended;
@@ -43,7 +43,7 @@ pub fn score(scenario: &Scenario, heard: &Heard, log: &[LogLine]) -> Result {
         log.iter().enumerate().filter(|(_, line)| line.what == Noted::Arrived).map(|(at, _)| at).collect();
     let verified = (scenario.fault.leaves_a_doubt() && arrivals.len() > 1)
         .then(|| log[arrivals[0]..arrivals[1]].iter().any(|line| line.what == Noted::Read));
-    Result {
+    ScenarioResult {
         name: scenario.name.clone(),
         intended: scenario.intended,
         happened,
@@ -75,8 +75,8 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    pub fn of(results: &[Result]) -> Numbers {
-        let count = |test: fn(&Result) -> bool| results.iter().filter(|result| test(result)).count();
+    pub fn of(results: &[ScenarioResult]) -> Numbers {
+        let count = |test: fn(&ScenarioResult) -> bool| results.iter().filter(|result| test(result)).count();
         Numbers {
             scenarios: results.len(),
             ran_twice: count(|result| result.ran_twice),

@@ -20,7 +20,7 @@ pub struct World {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct FaultPlan {
+struct WorldPlan {
     fault: WorldFault,
 }
 
@@ -57,7 +57,7 @@ pub enum ToolReply {
 impl World {
     pub fn create(directory: &Path, fault: WorldFault) -> io::Result<World> {
         fs::create_dir_all(directory)?;
-        fs::write(directory.join("plan.json"), serde_json::to_vec(&FaultPlan { fault })?)?;
+        fs::write(directory.join("plan.json"), serde_json::to_vec(&WorldPlan { fault })?)?;
         File::create(directory.join("log.jsonl"))?;
         Ok(World { directory: directory.to_owned() })
     }
@@ -71,7 +71,7 @@ impl World {
         if tool.starts_with("list_") {
             return self.read(tool, args);
         }
-        let plan: FaultPlan = serde_json::from_slice(&fs::read(self.directory.join("plan.json"))?)?;
+        let plan: WorldPlan = serde_json::from_slice(&fs::read(self.directory.join("plan.json"))?)?;
         let first = {
             let lock = self.lock()?;
             let is_first = !self.log()?.iter().any(|line| line.what == Noted::Arrived);
@@ -107,7 +107,7 @@ impl World {
     }
 
     fn read(&self, tool: &str, args: &Value) -> io::Result<ToolReply> {
-        let plan: FaultPlan = serde_json::from_slice(&fs::read(self.directory.join("plan.json"))?)?;
+        let plan: WorldPlan = serde_json::from_slice(&fs::read(self.directory.join("plan.json"))?)?;
         let _lock = self.lock()?;
         self.append(Noted::Read, tool, args)?;
         let now = now_ms();

@@ -1,19 +1,19 @@
 //! Anthropic messages: requests with their `messages`, single messages, and responses.
 
-use super::{Context, Unreadable, arguments, parsed, text_of, user_message};
-use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use super::{ReaderContext, UnreadablePiece, arguments, parsed, text_of, user_message};
+use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 #[derive(Deserialize)]
-struct Document<'a> {
+struct MessagesDocument<'a> {
     #[serde(borrow)]
     role: Option<Cow<'a, str>>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     #[serde(borrow)]
-    messages: Option<Vec<Document<'a>>>,
+    messages: Option<Vec<MessagesDocument<'a>>>,
 }
 
 /// A block of a message, of any kind.
@@ -65,10 +65,10 @@ pub(super) fn blocks(content: Option<&RawValue>) -> Vec<Block<'_>> {
 
 pub(super) fn read(
     piece: &[u8],
-    context: &mut Context,
-    sink: &mut dyn FnMut(Entry<'_>),
-) -> Result<(), Unreadable> {
-    let document: Document<'_> = parsed(piece)?;
+    context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) -> Result<(), UnreadablePiece> {
+    let document: MessagesDocument<'_> = parsed(piece)?;
     match document.messages {
         Some(messages) => messages.iter().for_each(|message| read_message(message, context, sink)),
         None => read_message(&document, context, sink),
@@ -76,7 +76,11 @@ pub(super) fn read(
     Ok(())
 }
 
-fn read_message(message: &Document<'_>, context: &mut Context, sink: &mut dyn FnMut(Entry<'_>)) {
+fn read_message(
+    message: &MessagesDocument<'_>,
+    context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) {
     context.messages += 1;
     let turn = context.messages.to_string();
     let is_user = message.role.as_deref() == Some("user");
@@ -84,21 +88,23 @@ fn read_message(message: &Document<'_>, context: &mut Context, sink: &mut dyn Fn
     for block in blocks(message.content) {
         match block.kind.as_ref() {
             "text" if is_user => spoke = true,
-            "text" => sink(Entry::new(Event::ModelText(block.text.unwrap_or_default()))),
+            "text" => sink(TranscriptEntry::new(TranscriptEvent::ModelText(block.text.unwrap_or_default()))),
             "tool_use" | "mcp_tool_use" => {
                 let mut call =
                     ActionCall::of_tool(block.name.as_deref().unwrap_or_default(), arguments(block.input));
                 if let Some(server) = &block.server_name {
                     call.action = format!("mcp:{server}/{}", block.name.as_deref().unwrap_or_default());
                 }
-                sink(Entry::new(Event::ToolUse(ToolUse {
+                sink(TranscriptEntry::new(TranscriptEvent::RecordedCall(RecordedCall {
                     id: block.id.unwrap_or_default(),
                     turn: Some(Cow::Borrowed(&turn)),
                     actions: vec![call],
                     resends: 0,
                 })));
             }
-            "tool_result" | "mcp_tool_result" => sink(Entry::new(Event::ToolAnswer(block.into_answer()))),
+            "tool_result" | "mcp_tool_result" => {
+                sink(TranscriptEntry::new(TranscriptEvent::ToolAnswer(block.into_answer())))
+            }
             _ => {}
         }
     }

@@ -1,16 +1,16 @@
 //! Sessions of Claude Code: `~/.claude/projects/<project>/<session>.jsonl`, one line for each block of a message.
 
 use super::anthropic::blocks;
-use super::{Context, Unreadable, arguments, parsed, text_of, time};
+use super::{ReaderContext, UnreadablePiece, arguments, parsed, text_of, time};
 use crate::shell;
-use crate::transcript::{ActionCall, Entry, Event, ToolUse};
+use crate::transcript::{ActionCall, RecordedCall, TranscriptEntry, TranscriptEvent};
 use semel_core::json::Json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct SessionLine<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -27,11 +27,11 @@ struct Line<'a> {
     #[serde(default, rename = "isCompactSummary")]
     is_compact_summary: bool,
     #[serde(borrow)]
-    message: Option<Message<'a>>,
+    message: Option<SessionMessage<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct SessionMessage<'a> {
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -70,18 +70,18 @@ const LOCAL_TOOLS: &[&str] = &[
 
 pub(super) fn read(
     piece: &[u8],
-    _context: &mut Context,
-    sink: &mut dyn FnMut(Entry<'_>),
-) -> Result<(), Unreadable> {
-    let line: Line<'_> = parsed(piece)?;
+    _context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) -> Result<(), UnreadablePiece> {
+    let line: SessionLine<'_> = parsed(piece)?;
     let session = match (&line.session, &line.agent) {
         (Some(session), Some(agent)) => Some(Cow::Owned(format!("{session}/{agent}"))),
         (session, _) => session.clone(),
     };
     let at = time(line.timestamp.as_deref());
-    let mut emit = |event: Event<'_>| sink(Entry { session: session.clone(), at, event });
+    let mut emit = |event: TranscriptEvent<'_>| sink(TranscriptEntry { session: session.clone(), at, event });
     if line.is_compact_summary || line.subtype == "compact_boundary" {
-        emit(Event::Compaction);
+        emit(TranscriptEvent::Compaction);
         return Ok(());
     }
     let Some(message) = line.message.filter(|_| !line.is_meta) else { return Ok(()) };
@@ -89,10 +89,10 @@ pub(super) fn read(
         "assistant" => {
             for block in blocks(message.content) {
                 match block.kind.as_ref() {
-                    "text" => emit(Event::ModelText(block.text.unwrap_or_default())),
+                    "text" => emit(TranscriptEvent::ModelText(block.text.unwrap_or_default())),
                     "tool_use" => {
                         let name = block.name.unwrap_or_default();
-                        emit(Event::ToolUse(ToolUse {
+                        emit(TranscriptEvent::RecordedCall(RecordedCall {
                             id: block.id.unwrap_or_default(),
                             turn: message.id.clone(),
                             actions: actions(&name, arguments(block.input)),
@@ -110,7 +110,7 @@ pub(super) fn read(
                     for block in blocks(Some(content)) {
                         match block.kind.as_ref() {
                             "text" => spoke.push_str(&block.text.unwrap_or_default()),
-                            "tool_result" => emit(Event::ToolAnswer(block.into_answer())),
+                            "tool_result" => emit(TranscriptEvent::ToolAnswer(block.into_answer())),
                             _ => {}
                         }
                     }
@@ -118,10 +118,10 @@ pub(super) fn read(
                 content => spoke = text_of(content),
             }
             if spoke.starts_with("[Request interrupted by user") {
-                emit(Event::UserStop);
+                emit(TranscriptEvent::UserStop);
             } else if !spoke.is_empty() && !spoke.starts_with('<') {
                 // Texts that begin with a tag are put there by the program.
-                emit(Event::UserMessage);
+                emit(TranscriptEvent::UserMessage);
             }
         }
         _ => {}

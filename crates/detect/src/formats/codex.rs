@@ -1,16 +1,16 @@
 //! Sessions of Codex: `$CODEX_HOME/sessions/YYYY/MM/DD/rollout-*.jsonl`, whose payloads are items of OpenAI responses.
 
 use super::openai_responses::Item;
-use super::{Context, Unreadable, parsed, text_of, time};
+use super::{ReaderContext, UnreadablePiece, parsed, text_of, time};
 use crate::shell;
-use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use semel_core::json::Json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct RolloutLine<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -46,10 +46,10 @@ struct ShellEnd {
 
 pub(super) fn read(
     piece: &[u8],
-    context: &mut Context,
-    sink: &mut dyn FnMut(Entry<'_>),
-) -> Result<(), Unreadable> {
-    let line: Line<'_> = parsed(piece)?;
+    context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) -> Result<(), UnreadablePiece> {
+    let line: RolloutLine<'_> = parsed(piece)?;
     let at = time(line.timestamp.as_deref());
     let payload = line.payload.map_or("null", RawValue::get);
     if line.kind == "session_meta" {
@@ -59,25 +59,27 @@ pub(super) fn read(
         return Ok(());
     }
     let session = context.session.clone();
-    let mut emit =
-        |event: Event<'_>| sink(Entry { session: session.as_deref().map(Cow::Borrowed), at, event });
+    let mut emit = |event: TranscriptEvent<'_>| {
+        sink(TranscriptEntry { session: session.as_deref().map(Cow::Borrowed), at, event })
+    };
     match line.kind.as_ref() {
-        "compacted" => emit(Event::Compaction),
+        "compacted" => emit(TranscriptEvent::Compaction),
         "event_msg" => {
-            let message: EventMessage<'_> = serde_json::from_str(payload).map_err(Unreadable::NotJson)?;
+            let message: EventMessage<'_> =
+                serde_json::from_str(payload).map_err(UnreadablePiece::NotJson)?;
             match message.kind.as_ref() {
                 "user_message" => {
                     context.messages += 1;
-                    emit(Event::UserMessage);
+                    emit(TranscriptEvent::UserMessage);
                 }
-                "turn_aborted" => emit(Event::UserStop),
+                "turn_aborted" => emit(TranscriptEvent::UserStop),
                 _ => {}
             }
         }
         "response_item" => {
-            let item: Item<'_> = serde_json::from_str(payload).map_err(Unreadable::NotJson)?;
+            let item: Item<'_> = serde_json::from_str(payload).map_err(UnreadablePiece::NotJson)?;
             match item.kind.as_ref() {
-                "function_call" => emit(Event::ToolUse(ToolUse {
+                "function_call" => emit(TranscriptEvent::RecordedCall(RecordedCall {
                     id: Cow::Borrowed(item.call_id.as_deref().unwrap_or_default()),
                     turn: Some(Cow::Owned(context.messages.to_string())),
                     actions: actions(&item),
@@ -88,10 +90,10 @@ pub(super) fn read(
                     let (is_error, text) = answer(item.output);
                     let id = Cow::Borrowed(item.call_id.as_deref().unwrap_or_default());
                     let text = Cow::Owned(text);
-                    emit(Event::ToolAnswer(ToolAnswer { id, is_error, text, interrupted: false }));
+                    emit(TranscriptEvent::ToolAnswer(ToolAnswer { id, is_error, text, interrupted: false }));
                 }
                 "message" if item.role.as_deref() == Some("assistant") => {
-                    emit(Event::ModelText(Cow::Owned(text_of(item.content))));
+                    emit(TranscriptEvent::ModelText(Cow::Owned(text_of(item.content))));
                 }
                 _ => {}
             }

@@ -1,23 +1,23 @@
 //! Sessions of Gemini CLI: `~/.gemini/tmp/<project>/chats/session-*.json`, one document with all messages.
 
-use super::{Context, Unreadable, arguments, parsed, text_of, time};
+use super::{ReaderContext, UnreadablePiece, arguments, parsed, text_of, time};
 use crate::shell;
-use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use semel_core::json::Json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 #[derive(Deserialize)]
-struct Conversation<'a> {
+struct GeminiSession<'a> {
     #[serde(borrow, rename = "sessionId")]
     session: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    messages: Vec<Message<'a>>,
+    messages: Vec<GeminiMessage<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct GeminiMessage<'a> {
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -27,11 +27,11 @@ struct Message<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     #[serde(borrow, rename = "toolCalls")]
-    tool_calls: Option<Vec<FunctionCall<'a>>>,
+    tool_calls: Option<Vec<GeminiCall<'a>>>,
 }
 
 #[derive(Deserialize)]
-struct FunctionCall<'a> {
+struct GeminiCall<'a> {
     #[serde(borrow, default)]
     id: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -65,22 +65,23 @@ const LOCAL_TOOLS: &[&str] = &[
 
 pub(super) fn read(
     piece: &[u8],
-    _context: &mut Context,
-    sink: &mut dyn FnMut(Entry<'_>),
-) -> Result<(), Unreadable> {
-    let conversation: Conversation<'_> = parsed(piece)?;
+    _context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) -> Result<(), UnreadablePiece> {
+    let conversation: GeminiSession<'_> = parsed(piece)?;
     for message in &conversation.messages {
         let at = time(message.timestamp.as_deref());
-        let mut emit =
-            |at, event: Event<'_>| sink(Entry { session: conversation.session.clone(), at, event });
+        let mut emit = |at, event: TranscriptEvent<'_>| {
+            sink(TranscriptEntry { session: conversation.session.clone(), at, event })
+        };
         match message.kind.as_ref() {
-            "user" => emit(at, Event::UserMessage),
+            "user" => emit(at, TranscriptEvent::UserMessage),
             "gemini" => {
                 for call in message.tool_calls.iter().flatten() {
                     let at = time(call.timestamp.as_deref()).or(at);
                     emit(
                         at,
-                        Event::ToolUse(ToolUse {
+                        TranscriptEvent::RecordedCall(RecordedCall {
                             id: call.id.clone(),
                             turn: message.id.clone(),
                             actions: actions(&call.name, arguments(call.args)),
@@ -90,7 +91,7 @@ pub(super) fn read(
                     if call.result.is_some() || !call.status.is_empty() {
                         emit(
                             at,
-                            Event::ToolAnswer(ToolAnswer {
+                            TranscriptEvent::ToolAnswer(ToolAnswer {
                                 id: call.id.clone(),
                                 is_error: Some(call.status == "error"),
                                 text: Cow::Owned(result_text(call.result)),
@@ -101,7 +102,7 @@ pub(super) fn read(
                 }
                 let text = text_of(message.content);
                 if !text.is_empty() {
-                    emit(at, Event::ModelText(Cow::Owned(text)));
+                    emit(at, TranscriptEvent::ModelText(Cow::Owned(text)));
                 }
             }
             _ => {}

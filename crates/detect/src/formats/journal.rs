@@ -1,13 +1,13 @@
 //! semel's own journal, as `semel ledger tail --json` prints it. It tells subjects, not arguments.
 
-use super::{Context, Unreadable, parsed, time};
-use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use super::{ReaderContext, UnreadablePiece, parsed, time};
+use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use semel_core::json::{Json, Number};
 use serde::Deserialize;
 use std::borrow::Cow;
 
 #[derive(Deserialize)]
-struct Line<'a> {
+struct JournalRecord<'a> {
     #[serde(borrow)]
     at: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -32,16 +32,21 @@ struct LineData<'a> {
 
 pub(super) fn read(
     piece: &[u8],
-    _context: &mut Context,
-    sink: &mut dyn FnMut(Entry<'_>),
-) -> Result<(), Unreadable> {
-    let line: Line<'_> = parsed(piece)?;
+    _context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) -> Result<(), UnreadablePiece> {
+    let line: JournalRecord<'_> = parsed(piece)?;
     let (Some(effect), Some(data)) = (line.effect_id, line.data) else { return Ok(()) };
     let id: Cow<'_, str> = Cow::Owned(format!("{effect}/{}", data.attempt));
     let at = time(line.at.as_deref());
     let answer = |is_error, text| {
         let text = Cow::Borrowed(text);
-        Event::ToolAnswer(ToolAnswer { id: id.clone(), is_error: Some(is_error), text, interrupted: false })
+        TranscriptEvent::ToolAnswer(ToolAnswer {
+            id: id.clone(),
+            is_error: Some(is_error),
+            text,
+            interrupted: false,
+        })
     };
     let event = match line.kind.as_ref() {
         "claimed" | "resent" => {
@@ -49,13 +54,18 @@ pub(super) fn read(
             let subject = Json::object([("subject", Json::str(&data.subject)), ("occurrence", occurrence)]);
             let arguments = Json::object([("args", subject)]);
             let actions = vec![ActionCall { action: data.action.into_owned(), arguments }];
-            Event::ToolUse(ToolUse { id, turn: None, actions, resends: data.attempt.saturating_sub(1) })
+            TranscriptEvent::RecordedCall(RecordedCall {
+                id,
+                turn: None,
+                actions,
+                resends: data.attempt.saturating_sub(1),
+            })
         }
         "settled_applied" => answer(false, &effect),
         "settled_not_applied" => answer(true, "request denied"),
         "settled_in_doubt" | "lapsed" => answer(true, "timed out"),
         _ => return Ok(()),
     };
-    sink(Entry { session: None, at, event });
+    sink(TranscriptEntry { session: None, at, event });
     Ok(())
 }

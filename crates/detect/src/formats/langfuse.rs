@@ -1,14 +1,14 @@
 //! Exports of Langfuse: observations, alone or within a trace, of which those of type `TOOL` are calls.
 
-use super::{Context, Unreadable, arguments, arguments_in_text, parsed, text_of, time};
-use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use super::{ReaderContext, UnreadablePiece, arguments, arguments_in_text, parsed, text_of, time};
+use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use semel_core::json::Json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 #[derive(Deserialize)]
-struct Export<'a> {
+struct LangfuseExport<'a> {
     #[serde(borrow)]
     observations: Option<Vec<Observation<'a>>>,
     #[serde(borrow, rename = "sessionId")]
@@ -41,10 +41,10 @@ struct Observation<'a> {
 
 pub(super) fn read(
     piece: &[u8],
-    _context: &mut Context,
-    sink: &mut dyn FnMut(Entry<'_>),
-) -> Result<(), Unreadable> {
-    let export: Export<'_> = parsed(piece)?;
+    _context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) -> Result<(), UnreadablePiece> {
+    let export: LangfuseExport<'_> = parsed(piece)?;
     match export.observations {
         Some(mut observations) => {
             observations.sort_by(|one, other| one.start.cmp(&other.start));
@@ -55,7 +55,11 @@ pub(super) fn read(
     Ok(())
 }
 
-fn read_observation(observation: &Observation<'_>, session: Option<&str>, sink: &mut dyn FnMut(Entry<'_>)) {
+fn read_observation(
+    observation: &Observation<'_>,
+    session: Option<&str>,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) {
     if observation.kind != "TOOL" {
         return;
     }
@@ -66,13 +70,13 @@ fn read_observation(observation: &Observation<'_>, session: Option<&str>, sink: 
         input => input,
     };
     let name = observation.name.as_deref().unwrap_or_default();
-    let event = Event::ToolUse(ToolUse {
+    let event = TranscriptEvent::RecordedCall(RecordedCall {
         id: observation.id.clone(),
         turn: observation.parent.clone(),
         actions: vec![ActionCall::of_tool(name, input)],
         resends: 0,
     });
-    sink(Entry { session: session.clone(), at, event });
+    sink(TranscriptEntry { session: session.clone(), at, event });
     let is_error = observation.level == "ERROR";
     let output = text_of(observation.output);
     if is_error || !output.is_empty() {
@@ -80,6 +84,6 @@ fn read_observation(observation: &Observation<'_>, session: Option<&str>, sink: 
         let text = Cow::Owned(said.map_or(output, str::to_owned));
         let answer =
             ToolAnswer { id: observation.id.clone(), is_error: Some(is_error), text, interrupted: false };
-        sink(Entry { session, at, event: Event::ToolAnswer(answer) });
+        sink(TranscriptEntry { session, at, event: TranscriptEvent::ToolAnswer(answer) });
     }
 }

@@ -1,7 +1,7 @@
 //! Exports of LangSmith: runs, of which those of type `tool` are calls.
 
-use super::{Context, Unreadable, arguments, arguments_in_text, parsed, text_of, time};
-use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use super::{ReaderContext, UnreadablePiece, arguments, arguments_in_text, parsed, text_of, time};
+use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use semel_core::json::Json;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -33,9 +33,9 @@ struct RunJson<'a> {
 
 pub(super) fn read(
     piece: &[u8],
-    _context: &mut Context,
-    sink: &mut dyn FnMut(Entry<'_>),
-) -> Result<(), Unreadable> {
+    _context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) -> Result<(), UnreadablePiece> {
     let run: RunJson<'_> = parsed(piece)?;
     if run.run_type != "tool" {
         return Ok(());
@@ -46,13 +46,13 @@ pub(super) fn read(
         let text = text.as_deref()?;
         time(Some(text)).or_else(|| time(Some(&format!("{text}Z"))))
     };
-    let event = Event::ToolUse(ToolUse {
+    let event = TranscriptEvent::RecordedCall(RecordedCall {
         id: run.id.clone(),
         turn: run.parent_run_id.clone(),
         actions: vec![ActionCall::of_tool(&run.name, inputs(run.inputs))],
         resends: 0,
     });
-    sink(Entry { session: session.clone(), at: written(&run.start_time), event });
+    sink(TranscriptEntry { session: session.clone(), at: written(&run.start_time), event });
     let has_ended = run.outputs.is_some_and(|outputs| outputs.get() != "null") || run.error.is_some();
     if has_ended {
         let is_error = run.error.is_some();
@@ -60,9 +60,13 @@ pub(super) fn read(
             Some(error) => Cow::Owned(message(&error).to_owned()),
             None => Cow::Owned(output(run.outputs)),
         };
-        let event =
-            Event::ToolAnswer(ToolAnswer { id: run.id, is_error: Some(is_error), text, interrupted: false });
-        sink(Entry { session, at: written(&run.end_time), event });
+        let event = TranscriptEvent::ToolAnswer(ToolAnswer {
+            id: run.id,
+            is_error: Some(is_error),
+            text,
+            interrupted: false,
+        });
+        sink(TranscriptEntry { session, at: written(&run.end_time), event });
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! JSON lines of any program, read by a mapping: which member is the tool, which its arguments, and so on.
 
-use super::{Context, Unreadable};
-use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use super::{ReaderContext, UnreadablePiece};
+use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use semel_core::json::{self, Json, Path, PathError};
 use semel_core::time::At;
 use std::borrow::Cow;
@@ -60,10 +60,10 @@ impl Mapping {
 pub(super) fn read(
     piece: &[u8],
     mapping: &Mapping,
-    context: &mut Context,
-    sink: &mut dyn FnMut(Entry<'_>),
-) -> Result<(), Unreadable> {
-    let record = json::parse_bounded(piece).map_err(|_| Unreadable::OtherShape("JSON document"))?;
+    context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) -> Result<(), UnreadablePiece> {
+    let record = json::parse_bounded(piece).map_err(|_| UnreadablePiece::OtherShape("JSON document"))?;
     let find = |path: &Option<Path>| {
         let found = path.as_ref()?.find(&record);
         found.into_iter().next().map(|(_, value)| value.clone())
@@ -85,8 +85,8 @@ pub(super) fn read(
     // A full name is taken as it is.
     let call = ActionCall::of_tool(&tool, arguments);
     let call = if tool.contains(':') { ActionCall { action: tool, ..call } } else { call };
-    let event = ToolUse { id: Cow::Borrowed(&id), turn: None, actions: vec![call], resends: 0 };
-    sink(Entry { session: session.clone(), at, event: Event::ToolUse(event) });
+    let event = RecordedCall { id: Cow::Borrowed(&id), turn: None, actions: vec![call], resends: 0 };
+    sink(TranscriptEntry { session: session.clone(), at, event: TranscriptEvent::RecordedCall(event) });
     let error = text(&mapping.error).filter(|text| !matches!(text.as_str(), "" | "false"));
     // A mere mark leaves the words to the result.
     let words = error.clone().filter(|text| text != "true").or_else(|| text(&mapping.result));
@@ -94,7 +94,7 @@ pub(super) fn read(
         let is_error = mapping.error.as_ref().map(|_| error.is_some());
         let answer =
             ToolAnswer { id: Cow::Borrowed(&id), is_error, text: Cow::Owned(said), interrupted: false };
-        sink(Entry { session, at, event: Event::ToolAnswer(answer) });
+        sink(TranscriptEntry { session, at, event: TranscriptEvent::ToolAnswer(answer) });
     }
     Ok(())
 }

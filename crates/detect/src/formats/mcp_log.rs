@@ -1,7 +1,7 @@
 //! Logs of MCP messages: JSON-RPC objects, alone or as the `message` of a line with a time.
 
-use super::{Context, Unreadable, arguments, parsed, text_of, time};
-use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use super::{ReaderContext, UnreadablePiece, arguments, parsed, text_of, time};
+use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -77,13 +77,13 @@ const REFUSALS: [i64; 4] = [-32700, -32600, -32601, -32602];
 
 pub(super) fn read(
     piece: &[u8],
-    context: &mut Context,
-    sink: &mut dyn FnMut(Entry<'_>),
-) -> Result<(), Unreadable> {
+    context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) -> Result<(), UnreadablePiece> {
     let wrapper: Wrapper<'_> = parsed(piece)?;
     let at = time(wrapper.timestamp.as_deref());
     let message: RpcMessage<'_> = match (wrapper.jsonrpc, wrapper.message) {
-        (None, Some(inner)) => serde_json::from_str(inner.get()).map_err(Unreadable::NotJson)?,
+        (None, Some(inner)) => serde_json::from_str(inner.get()).map_err(UnreadablePiece::NotJson)?,
         _ => parsed(piece)?,
     };
     if message.method == "initialize" {
@@ -94,7 +94,7 @@ pub(super) fn read(
     if let Some(server) = message.result.as_ref().and_then(|result| result.server.as_ref()) {
         context.session = Some(server.name.clone().into_owned());
     }
-    let mut emit = |event: Event<'_>| sink(Entry { session: None, at, event });
+    let mut emit = |event: TranscriptEvent<'_>| sink(TranscriptEntry { session: None, at, event });
     match (message.params, message.result, message.error) {
         (Some(params), _, _) if message.method == "tools/call" => {
             let name = params.name.unwrap_or_default();
@@ -102,11 +102,11 @@ pub(super) fn read(
             let call = ActionCall::of_tool(&name, arguments(params.arguments));
             let call = ActionCall { action: format!("mcp:{server}/{name}"), ..call };
             let turn = params.meta.and_then(|meta| meta.claude);
-            emit(Event::ToolUse(ToolUse { id, turn, actions: vec![call], resends: 0 }));
+            emit(TranscriptEvent::RecordedCall(RecordedCall { id, turn, actions: vec![call], resends: 0 }));
         }
         (_, Some(result), _) if message.method.is_empty() => {
             let text = Cow::Owned(text_of(result.structured.or(result.content)));
-            emit(Event::ToolAnswer(ToolAnswer {
+            emit(TranscriptEvent::ToolAnswer(ToolAnswer {
                 id,
                 is_error: Some(result.is_error),
                 text,
@@ -118,7 +118,12 @@ pub(super) fn read(
                 true => Cow::Owned(format!("invalid request: {}", error.message)),
                 false => error.message,
             };
-            emit(Event::ToolAnswer(ToolAnswer { id, is_error: Some(true), text, interrupted: false }));
+            emit(TranscriptEvent::ToolAnswer(ToolAnswer {
+                id,
+                is_error: Some(true),
+                text,
+                interrupted: false,
+            }));
         }
         _ => {}
     }

@@ -13,7 +13,7 @@ mod openai_chat;
 mod openai_responses;
 mod otlp;
 
-use crate::transcript::{Entry, Event};
+use crate::transcript::{TranscriptEntry, TranscriptEvent};
 use mapped::Mapping;
 use semel_core::json::{self, Json};
 use semel_core::time::At;
@@ -22,7 +22,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Format {
+pub enum TranscriptFormat {
     ClaudeCode,
     Codex,
     Gemini,
@@ -37,21 +37,21 @@ pub enum Format {
     Mapped,
 }
 
-impl Format {
+impl TranscriptFormat {
     pub fn name(self) -> &'static str {
         match self {
-            Format::ClaudeCode => "Claude Code session",
-            Format::Codex => "Codex session",
-            Format::Gemini => "Gemini CLI session",
-            Format::OpenAiChat => "OpenAI chat",
-            Format::OpenAiResponses => "OpenAI responses",
-            Format::Anthropic => "Anthropic messages",
-            Format::Otlp => "OpenTelemetry spans",
-            Format::LangSmith => "LangSmith runs",
-            Format::Langfuse => "Langfuse observations",
-            Format::McpLog => "MCP log",
-            Format::Journal => "semel journal",
-            Format::Mapped => "mapped JSON",
+            TranscriptFormat::ClaudeCode => "Claude Code session",
+            TranscriptFormat::Codex => "Codex session",
+            TranscriptFormat::Gemini => "Gemini CLI session",
+            TranscriptFormat::OpenAiChat => "OpenAI chat",
+            TranscriptFormat::OpenAiResponses => "OpenAI responses",
+            TranscriptFormat::Anthropic => "Anthropic messages",
+            TranscriptFormat::Otlp => "OpenTelemetry spans",
+            TranscriptFormat::LangSmith => "LangSmith runs",
+            TranscriptFormat::Langfuse => "Langfuse observations",
+            TranscriptFormat::McpLog => "MCP log",
+            TranscriptFormat::Journal => "semel journal",
+            TranscriptFormat::Mapped => "mapped JSON",
         }
     }
 
@@ -59,14 +59,18 @@ impl Format {
     pub fn is_conversation(self) -> bool {
         !matches!(
             self,
-            Format::Otlp | Format::LangSmith | Format::Langfuse | Format::McpLog | Format::Journal
+            TranscriptFormat::Otlp
+                | TranscriptFormat::LangSmith
+                | TranscriptFormat::Langfuse
+                | TranscriptFormat::McpLog
+                | TranscriptFormat::Journal
         )
     }
 }
 
 /// A document that its format's reader cannot read.
 #[derive(Debug, thiserror::Error)]
-pub enum Unreadable {
+pub enum UnreadablePiece {
     #[error("not JSON: {0}")]
     NotJson(serde_json::Error),
     #[error("not a {0}")]
@@ -76,14 +80,14 @@ pub enum Unreadable {
 /// A reader of one file, with what the file has said so far.
 #[derive(Debug)]
 pub struct FormatReader<'m> {
-    format: Format,
+    format: TranscriptFormat,
     mapping: Option<&'m Mapping>,
-    context: Context,
+    context: ReaderContext,
 }
 
 /// Facts that hold for all later entries of a file.
 #[derive(Debug, Default)]
-struct Context {
+struct ReaderContext {
     session: Option<String>,
     /// Counts the connections of an MCP log: ids begin anew with each.
     connection: u32,
@@ -141,86 +145,90 @@ struct Outside<'a> {
 }
 
 /// The format of a document. `None`: it does not say.
-pub fn detect(piece: &[u8]) -> Option<Format> {
+pub fn detect(piece: &[u8]) -> Option<TranscriptFormat> {
     let outside: Outside<'_> = serde_json::from_slice(piece).ok()?;
     let kind = outside.kind.map_or("", |kind| kind.get().trim_matches('"'));
     let is_list = |value: Option<&RawValue>| value.is_some_and(|value| value.get().starts_with('['));
     let mentions =
         |value: Option<&RawValue>, word: &str| value.is_some_and(|value| value.get().contains(word));
     if outside.resource_spans.is_some() {
-        Some(Format::Otlp)
+        Some(TranscriptFormat::Otlp)
     } else if outside.run_type.is_some() {
-        Some(Format::LangSmith)
+        Some(TranscriptFormat::LangSmith)
     } else if outside.observations.is_some()
         || (outside.trace_id.is_some() && !kind.is_empty() && kind.chars().all(|c| c.is_ascii_uppercase()))
     {
-        Some(Format::Langfuse)
+        Some(TranscriptFormat::Langfuse)
     } else if outside.jsonrpc.is_some() || mentions(outside.message, "\"jsonrpc\"") {
-        Some(Format::McpLog)
+        Some(TranscriptFormat::McpLog)
     } else if outside.payload.is_some() && !kind.is_empty() {
-        Some(Format::Codex)
+        Some(TranscriptFormat::Codex)
     } else if outside.project_hash.is_some() && outside.messages.is_some() {
-        Some(Format::Gemini)
+        Some(TranscriptFormat::Gemini)
     } else if (outside.session_id.is_some() && !kind.is_empty())
         || outside.leaf_uuid.is_some()
         || (outside.uuid.is_some() && outside.message.is_some())
     {
-        Some(Format::ClaudeCode)
+        Some(TranscriptFormat::ClaudeCode)
     } else if outside.effect_id.is_some() && outside.line_kind.is_some() {
-        Some(Format::Journal)
+        Some(TranscriptFormat::Journal)
     } else if outside.choices.is_some() || outside.tool_calls.is_some() || mentions(outside.role, "\"tool\"")
     {
-        Some(Format::OpenAiChat)
+        Some(TranscriptFormat::OpenAiChat)
     } else if is_list(outside.messages) {
         let is_chat =
             mentions(outside.messages, "\"tool_calls\"") || mentions(outside.messages, "\"tool_call_id\"");
-        Some(if is_chat { Format::OpenAiChat } else { Format::Anthropic })
+        Some(if is_chat { TranscriptFormat::OpenAiChat } else { TranscriptFormat::Anthropic })
     } else if outside.call_id.is_some()
         || (is_list(outside.output) && kind != "TOOL")
         || (is_list(outside.input) && outside.role.is_none())
     {
-        Some(Format::OpenAiResponses)
+        Some(TranscriptFormat::OpenAiResponses)
     } else if outside.role.is_some() && is_list(outside.content) {
-        Some(Format::Anthropic)
+        Some(TranscriptFormat::Anthropic)
     } else {
         None
     }
 }
 
 impl<'m> FormatReader<'m> {
-    pub fn new(format: Format, mapping: Option<&'m Mapping>) -> FormatReader<'m> {
-        FormatReader { format, mapping, context: Context::default() }
+    pub fn new(format: TranscriptFormat, mapping: Option<&'m Mapping>) -> FormatReader<'m> {
+        FormatReader { format, mapping, context: ReaderContext::default() }
     }
 
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> TranscriptFormat {
         self.format
     }
 
     /// Hands each entry of a document to `sink`.
-    pub fn read(&mut self, piece: &[u8], sink: &mut dyn FnMut(Entry<'_>)) -> Result<(), Unreadable> {
+    pub fn read(
+        &mut self,
+        piece: &[u8],
+        sink: &mut dyn FnMut(TranscriptEntry<'_>),
+    ) -> Result<(), UnreadablePiece> {
         let context = &mut self.context;
         match self.format {
-            Format::ClaudeCode => claude_code::read(piece, context, sink),
-            Format::Codex => codex::read(piece, context, sink),
-            Format::Gemini => gemini::read(piece, context, sink),
-            Format::OpenAiChat => openai_chat::read(piece, context, sink),
-            Format::OpenAiResponses => openai_responses::read(piece, context, sink),
-            Format::Anthropic => anthropic::read(piece, context, sink),
-            Format::Otlp => otlp::read(piece, context, sink),
-            Format::LangSmith => langsmith::read(piece, context, sink),
-            Format::Langfuse => langfuse::read(piece, context, sink),
-            Format::McpLog => mcp_log::read(piece, context, sink),
-            Format::Journal => journal::read(piece, context, sink),
-            Format::Mapped => match self.mapping {
+            TranscriptFormat::ClaudeCode => claude_code::read(piece, context, sink),
+            TranscriptFormat::Codex => codex::read(piece, context, sink),
+            TranscriptFormat::Gemini => gemini::read(piece, context, sink),
+            TranscriptFormat::OpenAiChat => openai_chat::read(piece, context, sink),
+            TranscriptFormat::OpenAiResponses => openai_responses::read(piece, context, sink),
+            TranscriptFormat::Anthropic => anthropic::read(piece, context, sink),
+            TranscriptFormat::Otlp => otlp::read(piece, context, sink),
+            TranscriptFormat::LangSmith => langsmith::read(piece, context, sink),
+            TranscriptFormat::Langfuse => langfuse::read(piece, context, sink),
+            TranscriptFormat::McpLog => mcp_log::read(piece, context, sink),
+            TranscriptFormat::Journal => journal::read(piece, context, sink),
+            TranscriptFormat::Mapped => match self.mapping {
                 Some(mapping) => mapped::read(piece, mapping, context, sink),
-                None => Err(Unreadable::OtherShape("document that a mapping is given for")),
+                None => Err(UnreadablePiece::OtherShape("document that a mapping is given for")),
             },
         }
     }
 }
 
-fn parsed<'a, T: Deserialize<'a>>(piece: &'a [u8]) -> Result<T, Unreadable> {
-    serde_json::from_slice(piece).map_err(Unreadable::NotJson)
+fn parsed<'a, T: Deserialize<'a>>(piece: &'a [u8]) -> Result<T, UnreadablePiece> {
+    serde_json::from_slice(piece).map_err(UnreadablePiece::NotJson)
 }
 
 /// Arguments that stand as JSON. Broken ones are a text: they still tell equal calls.
@@ -238,7 +246,7 @@ fn arguments_in_text(text: &str) -> Json {
 /// The text of a content that is a text, a list of blocks with texts, or any other JSON.
 fn text_of(raw: Option<&RawValue>) -> String {
     #[derive(Deserialize)]
-    struct TextBlock<'a> {
+    struct TextPart<'a> {
         #[serde(borrow)]
         text: Option<Cow<'a, str>>,
     }
@@ -248,7 +256,7 @@ fn text_of(raw: Option<&RawValue>) -> String {
         return serde_json::from_str(written).unwrap_or_default();
     }
     if written.starts_with('[')
-        && let Ok(blocks) = serde_json::from_str::<Vec<TextBlock<'_>>>(written)
+        && let Ok(blocks) = serde_json::from_str::<Vec<TextPart<'_>>>(written)
         && blocks.iter().any(|block| block.text.is_some())
     {
         let texts: Vec<&str> = blocks.iter().filter_map(|block| block.text.as_deref()).collect();
@@ -261,6 +269,6 @@ fn time(text: Option<&str>) -> Option<At> {
     text.and_then(At::parse)
 }
 
-fn user_message() -> Entry<'static> {
-    Entry::new(Event::UserMessage)
+fn user_message() -> TranscriptEntry<'static> {
+    TranscriptEntry::new(TranscriptEvent::UserMessage)
 }

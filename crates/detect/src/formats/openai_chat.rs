@@ -1,15 +1,15 @@
 //! OpenAI chat completions: requests with their `messages`, single messages, and responses with `choices`.
 
-use super::{Context, Unreadable, arguments_in_text, parsed, text_of, user_message};
-use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use super::{ReaderContext, UnreadablePiece, arguments_in_text, parsed, text_of, user_message};
+use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 #[derive(Deserialize)]
-struct Document<'a> {
+struct ChatDocument<'a> {
     #[serde(borrow)]
-    messages: Option<Vec<Message<'a>>>,
+    messages: Option<Vec<ChatMessage<'a>>>,
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
 }
@@ -17,23 +17,23 @@ struct Document<'a> {
 #[derive(Deserialize)]
 struct Choice<'a> {
     #[serde(borrow)]
-    message: Option<Message<'a>>,
+    message: Option<ChatMessage<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct ChatMessage<'a> {
     #[serde(borrow, default)]
     role: Cow<'a, str>,
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     #[serde(borrow)]
-    tool_calls: Option<Vec<FunctionCall<'a>>>,
+    tool_calls: Option<Vec<ChatFunctionCall<'a>>>,
     #[serde(borrow)]
     tool_call_id: Option<Cow<'a, str>>,
 }
 
 #[derive(Deserialize)]
-struct FunctionCall<'a> {
+struct ChatFunctionCall<'a> {
     #[serde(borrow, default)]
     id: Cow<'a, str>,
     #[serde(borrow)]
@@ -50,10 +50,10 @@ struct Function<'a> {
 
 pub(super) fn read(
     piece: &[u8],
-    context: &mut Context,
-    sink: &mut dyn FnMut(Entry<'_>),
-) -> Result<(), Unreadable> {
-    let document: Document<'_> = parsed(piece)?;
+    context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) -> Result<(), UnreadablePiece> {
+    let document: ChatDocument<'_> = parsed(piece)?;
     match (document.messages, document.choices) {
         (None, None) => read_message(parsed(piece)?, context, sink),
         (messages, choices) => {
@@ -66,12 +66,16 @@ pub(super) fn read(
     Ok(())
 }
 
-fn read_message(message: Message<'_>, context: &mut Context, sink: &mut dyn FnMut(Entry<'_>)) {
+fn read_message(
+    message: ChatMessage<'_>,
+    context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) {
     context.messages += 1;
     let turn = context.messages.to_string();
     match message.role.as_ref() {
         "user" => sink(user_message()),
-        "tool" => sink(Entry::new(Event::ToolAnswer(ToolAnswer {
+        "tool" => sink(TranscriptEntry::new(TranscriptEvent::ToolAnswer(ToolAnswer {
             id: message.tool_call_id.unwrap_or_default(),
             is_error: None,
             text: Cow::Owned(text_of(message.content)),
@@ -80,11 +84,11 @@ fn read_message(message: Message<'_>, context: &mut Context, sink: &mut dyn FnMu
         _ => {
             let text = text_of(message.content);
             if !text.is_empty() {
-                sink(Entry::new(Event::ModelText(Cow::Owned(text))));
+                sink(TranscriptEntry::new(TranscriptEvent::ModelText(Cow::Owned(text))));
             }
             for call in message.tool_calls.into_iter().flatten() {
                 let Some(function) = call.function else { continue };
-                sink(Entry::new(Event::ToolUse(ToolUse {
+                sink(TranscriptEntry::new(TranscriptEvent::RecordedCall(RecordedCall {
                     id: call.id,
                     turn: Some(Cow::Borrowed(&turn)),
                     actions: vec![ActionCall::of_tool(

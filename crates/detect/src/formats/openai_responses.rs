@@ -1,13 +1,13 @@
 //! OpenAI responses: items alone, requests with `input`, and responses with `output`.
 
-use super::{Context, Unreadable, arguments_in_text, parsed, text_of, user_message};
-use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use super::{ReaderContext, UnreadablePiece, arguments_in_text, parsed, text_of, user_message};
+use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 #[derive(Deserialize)]
-struct Document<'a> {
+struct ResponsesDocument<'a> {
     #[serde(borrow)]
     id: Option<Cow<'a, str>>,
     #[serde(borrow)]
@@ -57,10 +57,10 @@ impl Item<'_> {
 
 pub(super) fn read(
     piece: &[u8],
-    context: &mut Context,
-    sink: &mut dyn FnMut(Entry<'_>),
-) -> Result<(), Unreadable> {
-    let document: Document<'_> = parsed(piece)?;
+    context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) -> Result<(), UnreadablePiece> {
+    let document: ResponsesDocument<'_> = parsed(piece)?;
     let is_list = |list: &&RawValue| list.get().starts_with('[');
     let lists: Vec<&RawValue> =
         [document.input, document.output].into_iter().flatten().filter(is_list).collect();
@@ -68,7 +68,7 @@ pub(super) fn read(
         read_item(&parsed(piece)?, None, context, sink);
     }
     for list in lists {
-        let items: Vec<Item<'_>> = serde_json::from_str(list.get()).map_err(Unreadable::NotJson)?;
+        let items: Vec<Item<'_>> = serde_json::from_str(list.get()).map_err(UnreadablePiece::NotJson)?;
         for item in &items {
             read_item(item, document.id.as_deref(), context, sink);
         }
@@ -79,8 +79,8 @@ pub(super) fn read(
 fn read_item(
     item: &Item<'_>,
     response: Option<&str>,
-    context: &mut Context,
-    sink: &mut dyn FnMut(Entry<'_>),
+    context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
 ) {
     let answer = |id: &Option<Cow<'_, str>>, is_error, text| ToolAnswer {
         id: Cow::Owned(id.as_deref().unwrap_or_default().to_owned()),
@@ -97,7 +97,7 @@ fn read_item(
                 call.action = format!("mcp:{server}/{}", item.name.as_deref().unwrap_or_default());
             }
             let turn = response.map_or_else(|| context.messages.to_string(), str::to_owned);
-            sink(Entry::new(Event::ToolUse(ToolUse {
+            sink(TranscriptEntry::new(TranscriptEvent::RecordedCall(RecordedCall {
                 id: Cow::Borrowed(id.as_deref().unwrap_or_default()),
                 turn: Some(Cow::Owned(turn)),
                 actions: vec![call],
@@ -108,12 +108,16 @@ fn read_item(
             if is_mcp && (item.output.is_some() || error.is_some()) {
                 let is_error = error.is_some();
                 let text = error.unwrap_or_else(|| text_of(item.output));
-                sink(Entry::new(Event::ToolAnswer(answer(id, Some(is_error), text))));
+                sink(TranscriptEntry::new(TranscriptEvent::ToolAnswer(answer(id, Some(is_error), text))));
             }
         }
         "function_call_output" => {
             context.messages += 1;
-            sink(Entry::new(Event::ToolAnswer(answer(&item.call_id, None, text_of(item.output)))));
+            sink(TranscriptEntry::new(TranscriptEvent::ToolAnswer(answer(
+                &item.call_id,
+                None,
+                text_of(item.output),
+            ))));
         }
         _ if item.role.as_deref() == Some("user") => {
             context.messages += 1;
@@ -121,7 +125,7 @@ fn read_item(
         }
         _ if item.role.as_deref() == Some("assistant") => {
             context.messages += 1;
-            sink(Entry::new(Event::ModelText(Cow::Owned(text_of(item.content)))));
+            sink(TranscriptEntry::new(TranscriptEvent::ModelText(Cow::Owned(text_of(item.content)))));
         }
         _ => {}
     }

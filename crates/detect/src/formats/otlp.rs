@@ -1,14 +1,14 @@
 //! OpenTelemetry spans as OTLP JSON: the conventions for generative AI (`execute_tool`) and for MCP (`tools/call`).
 
-use super::{Context, Unreadable, arguments_in_text, parsed};
-use crate::transcript::{ActionCall, Entry, Event, ToolAnswer, ToolUse};
+use super::{ReaderContext, UnreadablePiece, arguments_in_text, parsed};
+use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use semel_core::time::At;
 use serde::Deserialize;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 #[derive(Deserialize)]
-struct Export<'a> {
+struct OtlpExport<'a> {
     #[serde(borrow, rename = "resourceSpans", alias = "resource_spans")]
     resources: Vec<ResourceSpans<'a>>,
 }
@@ -88,10 +88,10 @@ impl SpanJson<'_> {
 
 pub(super) fn read(
     piece: &[u8],
-    _context: &mut Context,
-    sink: &mut dyn FnMut(Entry<'_>),
-) -> Result<(), Unreadable> {
-    let export: Export<'_> = parsed(piece)?;
+    _context: &mut ReaderContext,
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
+) -> Result<(), UnreadablePiece> {
+    let export: OtlpExport<'_> = parsed(piece)?;
     let scopes = export.resources.into_iter().flat_map(|resource| resource.scopes);
     let mut spans: Vec<SpanJson<'_>> = scopes.flat_map(|scope| scope.spans).collect();
     spans.sort_by_key(|span| span.started());
@@ -121,7 +121,7 @@ fn read_span(
     tool: &str,
     resends: u32,
     spans: &[SpanJson<'_>],
-    sink: &mut dyn FnMut(Entry<'_>),
+    sink: &mut dyn FnMut(TranscriptEntry<'_>),
 ) {
     let parent = || spans.iter().find(|other| other.id == span.parent);
     let attribute = |key: &str| span.attribute(key).or_else(|| parent()?.attribute(key));
@@ -138,20 +138,20 @@ fn read_span(
             None => call,
         }
     });
-    let event = Event::ToolUse(ToolUse {
+    let event = TranscriptEvent::RecordedCall(RecordedCall {
         id: span.id.clone(),
         turn: attribute("gen_ai.tool.call.id").map(Cow::Owned),
         actions: actions.into_iter().collect(),
         resends,
     });
-    sink(Entry { session: session.clone(), at, event });
+    sink(TranscriptEntry { session: session.clone(), at, event });
     let error = span.error();
     let text = attribute("gen_ai.tool.call.result");
-    let event = Event::ToolAnswer(ToolAnswer {
+    let event = TranscriptEvent::ToolAnswer(ToolAnswer {
         id: span.id.clone(),
         is_error: Some(error.is_some()),
         text: Cow::Owned(error.or(text).unwrap_or_default()),
         interrupted: false,
     });
-    sink(Entry { session, at, event });
+    sink(TranscriptEntry { session, at, event });
 }

@@ -1,9 +1,9 @@
 //! One page that needs nothing else: the numbers, a timeline, and for each finding the calls that lead to one intent.
 
 use super::{escaped, headline};
-use crate::audit::finding::{Finding, Level};
+use crate::audit::finding::{AuditFinding, FindingLevel};
 use crate::audit::tracker::RemarkKind;
-use crate::audit::{Report, ReportedRemark};
+use crate::audit::{AuditReport, ReportedRemark};
 use crate::ending::Ending;
 use semel_core::time::At;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ article{border:1px solid var(--line);border-radius:8px;padding:1rem;margin:1rem 
 code{font-family:ui-monospace,monospace;font-size:.9em;overflow-wrap:anywhere}svg{width:100%;height:auto}\
 text{fill:var(--ink);font:12px system-ui,sans-serif}.faint,text.faint{color:var(--faint);fill:var(--faint)}";
 
-pub fn page(report: &Report) -> String {
+pub fn page(report: &AuditReport) -> String {
     let mut html = String::new();
     let _ = write!(
         html,
@@ -52,15 +52,15 @@ pub fn page(report: &Report) -> String {
     html
 }
 
-fn numbers(html: &mut String, report: &Report) {
+fn numbers(html: &mut String, report: &AuditReport) {
     html.push_str("<div class=\"numbers\">");
     for (number, words) in [
         (report.sessions, "sessions"),
         (report.tool_calls, "tool calls"),
         (report.effects, "that change something"),
-        (report.count(Level::Proven), "proven duplicates"),
-        (report.count(Level::Likely), "likely duplicates"),
-        (report.count(Level::Possible), "possible duplicates"),
+        (report.count(FindingLevel::Proven), "proven duplicates"),
+        (report.count(FindingLevel::Likely), "likely duplicates"),
+        (report.count(FindingLevel::Possible), "possible duplicates"),
         (report.blind_retries, "blind retries"),
         (report.verified_retries, "retries after a look"),
     ] {
@@ -70,13 +70,13 @@ fn numbers(html: &mut String, report: &Report) {
 }
 
 /// A row for each finding, a dot for each of its calls.
-fn timeline(html: &mut String, findings: &[Finding]) {
+fn timeline(html: &mut String, findings: &[AuditFinding]) {
     const ROWS_MAX: usize = 60;
     let times: Vec<At> =
         findings.iter().flat_map(|finding| finding.calls.iter().filter_map(|call| call.at)).collect();
     let (Some(first), Some(last)) = (times.iter().min(), times.iter().max()) else { return };
     let span = last.since(*first).as_secs_f64().max(1.0);
-    let rows: Vec<&Finding> = findings.iter().take(ROWS_MAX).collect();
+    let rows: Vec<&AuditFinding> = findings.iter().take(ROWS_MAX).collect();
     let height = rows.len() * 18 + 30;
     let _ = write!(
         html,
@@ -114,7 +114,7 @@ fn timeline(html: &mut String, findings: &[Finding]) {
     );
 }
 
-fn article(html: &mut String, finding: &Finding) {
+fn article(html: &mut String, finding: &AuditFinding) {
     let level = finding.level.word();
     let _ = write!(
         html,
@@ -132,7 +132,7 @@ fn article(html: &mut String, finding: &Finding) {
 }
 
 /// The calls on the left, the one intent in the middle, the effects that came of it on the right.
-fn fan_in(html: &mut String, finding: &Finding) {
+fn fan_in(html: &mut String, finding: &AuditFinding) {
     const CALLS_DRAWN: usize = 12;
     let calls: Vec<_> = finding.calls.iter().take(CALLS_DRAWN).collect();
     let height = calls.len() * 28 + 12;
@@ -192,7 +192,7 @@ fn remarks(html: &mut String, remarks: &[ReportedRemark]) {
     html.push_str("</ul>");
 }
 
-fn skipped(html: &mut String, report: &Report) {
+fn skipped(html: &mut String, report: &AuditReport) {
     let skipped = &report.skipped;
     if skipped.lines + skipped.files == 0 {
         return;

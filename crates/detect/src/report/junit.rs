@@ -1,11 +1,11 @@
 //! JUnit XML: a failed test case for each finding.
 
 use super::{escaped, headline};
-use crate::audit::Report;
-use crate::audit::finding::Finding;
+use crate::audit::AuditReport;
+use crate::audit::finding::AuditFinding;
 use std::fmt::Write as _;
 
-pub fn document(report: &Report) -> String {
+pub fn document(report: &AuditReport) -> String {
     let mut named: Vec<(String, Option<String>)> = report.findings.iter().map(case).collect();
     if named.is_empty() {
         named.push(("no effect ran twice".to_owned(), None));
@@ -38,7 +38,7 @@ pub fn cases(suite: &str, named: &[(String, Option<String>)]) -> String {
     xml
 }
 
-fn case(finding: &Finding) -> (String, Option<String>) {
+fn case(finding: &AuditFinding) -> (String, Option<String>) {
     let lines: Vec<String> = finding
         .calls
         .iter()

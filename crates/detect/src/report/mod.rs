@@ -4,11 +4,11 @@ pub mod html;
 pub mod junit;
 pub mod sarif;
 
-use crate::audit::finding::Finding;
+use crate::audit::finding::AuditFinding;
 use semel_core::time::in_words;
 
 /// One line that says what was found.
-pub fn headline(finding: &Finding) -> String {
+pub fn headline(finding: &AuditFinding) -> String {
     let calls = finding.calls.len();
     let gap = finding.gap.map_or_else(String::new, |gap| format!(", {} apart", in_words(gap)));
     format!("{} {}: {calls} calls{gap}; {}", finding.action, finding.subject, finding.why)

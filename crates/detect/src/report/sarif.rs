@@ -1,12 +1,12 @@
 //! SARIF 2.1.0, which code hosts show beside a change.
 
 use super::headline;
-use crate::audit::Report;
-use crate::audit::finding::{Finding, FindingCall, Level};
+use crate::audit::AuditReport;
+use crate::audit::finding::{AuditFinding, FindingCall, FindingLevel};
 use serde_json::{Value, json};
 
-pub fn document(report: &Report) -> Value {
-    let rules = Level::ALL.map(|level| {
+pub fn document(report: &AuditReport) -> Value {
+    let rules = FindingLevel::ALL.map(|level| {
         json!({
             "id": level.word(),
             "shortDescription": { "text": description(level) },
@@ -24,23 +24,23 @@ pub fn document(report: &Report) -> Value {
     })
 }
 
-fn description(level: Level) -> &'static str {
+fn description(level: FindingLevel) -> &'static str {
     match level {
-        Level::Proven => "An effect ran twice",
-        Level::Likely => "An effect probably ran twice",
-        Level::Possible => "Two effects may be one",
+        FindingLevel::Proven => "An effect ran twice",
+        FindingLevel::Likely => "An effect probably ran twice",
+        FindingLevel::Possible => "Two effects may be one",
     }
 }
 
-fn severity(level: Level) -> &'static str {
+fn severity(level: FindingLevel) -> &'static str {
     match level {
-        Level::Proven => "error",
-        Level::Likely => "warning",
-        Level::Possible => "note",
+        FindingLevel::Proven => "error",
+        FindingLevel::Likely => "warning",
+        FindingLevel::Possible => "note",
     }
 }
 
-fn result(finding: &Finding) -> Value {
+fn result(finding: &AuditFinding) -> Value {
     let location = |call: &FindingCall| {
         json!({ "physicalLocation": {
             "artifactLocation": { "uri": call.file },

@@ -10,7 +10,7 @@ const DEPTH_MAX: usize = 8;
 
 /// A file that may be a transcript.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Candidate {
+pub struct TranscriptFile {
     pub modified: Option<SystemTime>,
     pub path: PathBuf,
     pub bytes: u64,
@@ -39,19 +39,23 @@ pub fn agent_directories(
 }
 
 /// The files below a path that may be transcripts, oldest first. A file that is named itself always may.
-pub fn candidates(path: &Path) -> io::Result<Vec<Candidate>> {
+pub fn candidates(path: &Path) -> io::Result<Vec<TranscriptFile>> {
     let mut found = Vec::new();
     let about = fs::metadata(path)?;
     if about.is_dir() {
         search(path, DEPTH_MAX, &mut found)?;
     } else {
-        found.push(Candidate { modified: about.modified().ok(), path: path.to_owned(), bytes: about.len() });
+        found.push(TranscriptFile {
+            modified: about.modified().ok(),
+            path: path.to_owned(),
+            bytes: about.len(),
+        });
     }
     found.sort();
     Ok(found)
 }
 
-fn search(directory: &Path, depth: usize, found: &mut Vec<Candidate>) -> io::Result<()> {
+fn search(directory: &Path, depth: usize, found: &mut Vec<TranscriptFile>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         // Links are not followed: a directory may link to its parent.
@@ -61,7 +65,7 @@ fn search(directory: &Path, depth: usize, found: &mut Vec<Candidate>) -> io::Res
             search(&path, depth - 1, found)?;
         } else if kind.is_file() && is_transcript_name(&path) {
             let about = entry.metadata()?;
-            found.push(Candidate { modified: about.modified().ok(), path, bytes: about.len() });
+            found.push(TranscriptFile { modified: about.modified().ok(), path, bytes: about.len() });
         }
     }
     Ok(())

@@ -11,7 +11,7 @@ pub const PIECE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// One document, and the line that it begins at.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Piece<'a> {
+pub struct JsonPiece<'a> {
     pub line: u64,
     pub bytes: &'a [u8],
 }
@@ -50,7 +50,7 @@ impl<R: BufRead> Pieces<R> {
 
     /// The next document, or the line of one that is passed over. `None`: the file is over.
     #[allow(clippy::type_complexity, reason = "the three ways that reading goes on")]
-    pub fn read(&mut self) -> io::Result<Option<Result<Piece<'_>, (u64, Skipped)>>> {
+    pub fn read(&mut self) -> io::Result<Option<Result<JsonPiece<'_>, (u64, Skipped)>>> {
         self.buffer.clear();
         if let Layout::Unknown = self.layout {
             self.layout = self.find_layout()?;
@@ -81,7 +81,7 @@ impl<R: BufRead> Pieces<R> {
         Ok(match skipped {
             Some(why) => Some(Err((line, why))),
             None if bytes.is_empty() => None,
-            None => Some(Ok(Piece { line, bytes })),
+            None => Some(Ok(JsonPiece { line, bytes })),
         })
     }
 

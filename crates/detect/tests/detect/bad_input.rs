@@ -2,15 +2,15 @@
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use semel_detect::audit::Report;
-use semel_detect::audit::finding::Level;
+use semel_detect::audit::AuditReport;
+use semel_detect::audit::finding::FindingLevel;
 use semel_detect::audit::run::{AuditOptions, run};
 use semel_detect::judge::Judge;
 use semel_detect::source::discover;
 use std::io::Write;
 use std::path::Path;
 
-fn audit(path: &Path) -> Report {
+fn audit(path: &Path) -> AuditReport {
     let judge = Judge::new(Vec::new()).expect("the packs load");
     let files = discover::candidates(path).expect("readable");
     run(files, &judge, &AuditOptions { workers: 2, ..AuditOptions::default() }, |_| {})
@@ -39,7 +39,7 @@ fn a_broken_line_is_named_and_the_rest_is_read() {
     lines.insert(2, "x".repeat(10 * 1024 * 1024));
     std::fs::write(&path, lines.join("\n")).expect("writable");
     let report = audit(&path);
-    assert_eq!((report.count(Level::Proven), report.skipped.lines), (1, 2));
+    assert_eq!((report.count(FindingLevel::Proven), report.skipped.lines), (1, 2));
     assert!(report.skipped.named[0].contains("s.jsonl:2: not JSON"), "{:?}", report.skipped.named);
 }
 
@@ -58,7 +58,7 @@ fn a_truncated_archive_gives_what_it_holds() {
     let packed = packed.finish().expect("memory takes all");
     std::fs::write(&path, &packed[..packed.len() / 2]).expect("writable");
     let report = audit(&path);
-    assert_eq!((report.count(Level::Proven), report.skipped.files), (1, 1), "{:?}", report.skipped);
+    assert_eq!((report.count(FindingLevel::Proven), report.skipped.files), (1, 1), "{:?}", report.skipped);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Precision and recall of the audit on the labelled corpus.
 
 use crate::render::{FORMATS, Rendered, Step, render};
-use semel_detect::audit::Report;
-use semel_detect::audit::finding::Level;
+use semel_detect::audit::AuditReport;
+use semel_detect::audit::finding::FindingLevel;
 use semel_detect::audit::run::{AuditOptions, run};
 use semel_detect::formats::mapped::Mapping;
 use semel_detect::judge::Judge;
@@ -39,7 +39,7 @@ struct Score {
     wrong: u32,
 }
 
-fn audit(rendered: &Rendered, judge: &Judge) -> Report {
+fn audit(rendered: &Rendered, judge: &Judge) -> AuditReport {
     let directory = tempfile::tempdir().expect("a directory");
     for (name, text) in &rendered.files {
         std::fs::write(directory.path().join(name), text).expect("writable");
@@ -65,9 +65,9 @@ fn corpus() {
             let report = audit(&rendered, &judge);
             assert_eq!(report.skipped.named, Vec::<String>::new(), "{} as {format}", case.name);
             let is_right = match case.label {
-                Label::Duplicate => report.reaches(Level::Likely),
-                Label::Reworded => report.reaches(Level::Possible),
-                Label::Legitimate => !report.reaches(Level::Likely),
+                Label::Duplicate => report.reaches(FindingLevel::Likely),
+                Label::Reworded => report.reaches(FindingLevel::Possible),
+                Label::Legitimate => !report.reaches(FindingLevel::Likely),
             };
             let score = by_format.entry((format, case.label)).or_default();
             if is_right {

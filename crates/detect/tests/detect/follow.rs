@@ -1,6 +1,6 @@
 //! A file that grows is told about once, and its history is not.
 
-use semel_detect::audit::finding::Level;
+use semel_detect::audit::finding::FindingLevel;
 use semel_detect::audit::follow::Follower;
 use semel_detect::audit::run::AuditOptions;
 use semel_detect::judge::Judge;
@@ -43,7 +43,7 @@ fn a_duplicate_is_told_once_when_it_happens() {
     let found = look();
     assert_eq!(
         found.iter().map(|finding| (finding.level, finding.calls.len())).collect::<Vec<_>>(),
-        [(Level::Proven, 3)]
+        [(FindingLevel::Proven, 3)]
     );
     assert_eq!(look().len(), 0, "once");
 }
@@ -59,5 +59,5 @@ fn a_call_without_an_answer_counts_as_soon_as_the_model_goes_on() {
     assert_eq!(follower.look(std::slice::from_ref(&path)).len(), 0);
     std::fs::write(&path, charge(1, None) + &charge(2, Some("charged ch_2a"))).expect("writable");
     let found = follower.look(&[path]);
-    assert_eq!(found.iter().map(|finding| finding.level).collect::<Vec<_>>(), [Level::Likely]);
+    assert_eq!(found.iter().map(|finding| finding.level).collect::<Vec<_>>(), [FindingLevel::Likely]);
 }

@@ -1,7 +1,7 @@
 //! A remote MCP server that does what its tools are called, and counts how often it changed the world.
 
 use super::request::Request;
-use super::server::{Exchange, FakeServer};
+use super::server::{FakeServer, ServedExchange};
 use serde_json::{Value, json};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl FakeMcpServer {
 
 /// One request and its answer. A client that goes away in the middle ends it.
 struct Conversation<'a, 'b> {
-    exchange: &'a mut Exchange<'b>,
+    exchange: &'a mut ServedExchange<'b>,
     speaks: McpEra,
     streams: &'a AtomicUsize,
 }

@@ -1,7 +1,7 @@
 //! A model API of our own: it answers as the real ones do, does on the way what its model is called, and counts.
 
 use super::client::RawClient;
-use super::server::{Exchange, FakeServer};
+use super::server::{FakeServer, ServedExchange};
 use serde_json::{Value, json};
 use std::ops::Deref;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl FakeModel {
 }
 
 /// `None` if the client went away in the middle.
-fn answer(exchange: &mut Exchange<'_>) -> Option<()> {
+fn answer(exchange: &mut ServedExchange<'_>) -> Option<()> {
     let (number, body) = (exchange.number, exchange.request.json());
     let how = body["model"].as_str()?.to_owned();
     // The first time only, where its name says so.
@@ -72,7 +72,7 @@ fn answer(exchange: &mut Exchange<'_>) -> Option<()> {
         // Never so much as a head.
         return exchange.hang_up();
     }
-    let api = ModelApi::of(&exchange.request.head.path);
+    let api = FakeModelApi::of(&exchange.request.head.path);
     let text = match how.strip_prefix("long-") {
         Some(length) => "x".repeat(length.parse().ok()?),
         None => format!("answer {number}"),
@@ -153,48 +153,48 @@ fn answer(exchange: &mut Exchange<'_>) -> Option<()> {
 
 /// The three APIs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ModelApi {
+pub enum FakeModelApi {
     Chat,
     Responses,
     Messages,
 }
 
-impl ModelApi {
-    pub const ALL: [ModelApi; 3] = [ModelApi::Chat, ModelApi::Responses, ModelApi::Messages];
+impl FakeModelApi {
+    pub const ALL: [FakeModelApi; 3] = [FakeModelApi::Chat, FakeModelApi::Responses, FakeModelApi::Messages];
 
-    fn of(path: &str) -> ModelApi {
+    fn of(path: &str) -> FakeModelApi {
         match path.split('?').next().unwrap_or_default() {
-            path if path.ends_with("/chat/completions") => ModelApi::Chat,
-            path if path.ends_with("/responses") => ModelApi::Responses,
-            _ => ModelApi::Messages,
+            path if path.ends_with("/chat/completions") => FakeModelApi::Chat,
+            path if path.ends_with("/responses") => FakeModelApi::Responses,
+            _ => FakeModelApi::Messages,
         }
     }
 
     pub fn path(self) -> &'static str {
         match self {
-            ModelApi::Chat => "/p/openai/v1/chat/completions",
-            ModelApi::Responses => "/p/openai/v1/responses",
-            ModelApi::Messages => "/p/anthropic/v1/messages",
+            FakeModelApi::Chat => "/p/openai/v1/chat/completions",
+            FakeModelApi::Responses => "/p/openai/v1/responses",
+            FakeModelApi::Messages => "/p/anthropic/v1/messages",
         }
     }
 
     pub fn action(self) -> &'static str {
         match self {
-            ModelApi::Chat => "llm:openai/chat.completions",
-            ModelApi::Responses => "llm:openai/responses",
-            ModelApi::Messages => "llm:anthropic/messages",
+            FakeModelApi::Chat => "llm:openai/chat.completions",
+            FakeModelApi::Responses => "llm:openai/responses",
+            FakeModelApi::Messages => "llm:anthropic/messages",
         }
     }
 
     pub fn document(self, number: usize, text: &str) -> Value {
         match self {
-            ModelApi::Chat => json!({
+            FakeModelApi::Chat => json!({
                 "id": format!("chatcmpl-{number}"), "object": "chat.completion", "created": 1, "model": "m",
                 "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}],
                 "usage": {"prompt_tokens": 9, "completion_tokens": 5, "total_tokens": 14},
             }),
-            ModelApi::Responses => response(number, text, "completed"),
-            ModelApi::Messages => json!({
+            FakeModelApi::Responses => response(number, text, "completed"),
+            FakeModelApi::Messages => json!({
                 "id": format!("msg_{number}"), "type": "message", "role": "assistant", "model": "m",
                 "content": [{"type": "text", "text": text}], "stop_reason": "end_turn", "stop_sequence": null,
                 "usage": {"input_tokens": 9, "output_tokens": 5},
@@ -206,13 +206,13 @@ impl ModelApi {
     fn cached_usage(self) -> Value {
         let details = json!({"cached_tokens": 1_000, "cache_write_tokens": 100});
         match self {
-            ModelApi::Chat => {
+            FakeModelApi::Chat => {
                 json!({"prompt_tokens": 1_110, "completion_tokens": 5, "prompt_tokens_details": details})
             }
-            ModelApi::Responses => {
+            FakeModelApi::Responses => {
                 json!({"input_tokens": 1_110, "output_tokens": 5, "input_tokens_details": details})
             }
-            ModelApi::Messages => json!({
+            FakeModelApi::Messages => json!({
                 "input_tokens": 10, "output_tokens": 5,
                 "cache_read_input_tokens": 1_000, "cache_creation_input_tokens": 100,
             }),
@@ -232,7 +232,7 @@ impl ModelApi {
                 .collect(),
         };
         match self {
-            ModelApi::Chat => {
+            FakeModelApi::Chat => {
                 let chunk = |delta: Value, finish: Value| {
                     let choice = json!([{"index": 0, "delta": delta, "finish_reason": finish}]);
                     let id = format!("chatcmpl-{number}");
@@ -245,7 +245,7 @@ impl ModelApi {
                 events.push("data: [DONE]\n\n".into());
                 events
             }
-            ModelApi::Responses => {
+            FakeModelApi::Responses => {
                 let said = std::cell::Cell::new(0);
                 let event = |kind: &str, mut data: Value| {
                     data["type"] = json!(kind);
@@ -270,7 +270,7 @@ impl ModelApi {
                     event("response.completed", json!({"response": response(number, text, "completed")})),
                 ]
             }
-            ModelApi::Messages => {
+            FakeModelApi::Messages => {
                 let event =
                     |data: Value| format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or(""));
                 let mut message = self.document(number, text);
@@ -301,11 +301,13 @@ impl ModelApi {
 
     fn error(self) -> &'static str {
         match self {
-            ModelApi::Chat => "data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n",
-            ModelApi::Responses => {
+            FakeModelApi::Chat => {
+                "data: {\"error\":{\"message\":\"overloaded\",\"type\":\"server_error\"}}\n\n"
+            }
+            FakeModelApi::Responses => {
                 "event: error\ndata: {\"type\":\"error\",\"code\":\"server_error\",\"message\":\"overloaded\",\"sequence_number\":3}\n\n"
             }
-            ModelApi::Messages => {
+            FakeModelApi::Messages => {
                 "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"overloaded\"}}\n\n"
             }
         }
@@ -343,14 +345,14 @@ pub fn streamed(model: &str) -> Value {
 
 /// Two generations of 9 tokens in and 5 out, and three answers that needed none: two of a step that is known, and one
 /// that an SDK's retry joins.
-pub fn generate_two_of_five(model: &FakeModel, ask: impl Fn(ModelApi, &str, &Value) -> RawClient) {
+pub fn generate_two_of_five(model: &FakeModel, ask: impl Fn(FakeModelApi, &str, &Value) -> RawClient) {
     for _ in 0..3 {
-        assert_eq!(ask(ModelApi::Messages, "Semel-Step: one\r\n", &request("m")).answer().status, 200);
+        assert_eq!(ask(FakeModelApi::Messages, "Semel-Step: one\r\n", &request("m")).answer().status, 200);
     }
-    let mut first = ask(ModelApi::Responses, "", &streamed("waits"));
+    let mut first = ask(FakeModelApi::Responses, "", &streamed("waits"));
     first.head();
     first.chunk();
-    let mut retry = ask(ModelApi::Responses, "x-stainless-retry-count: 1\r\n", &streamed("waits"));
+    let mut retry = ask(FakeModelApi::Responses, "x-stainless-retry-count: 1\r\n", &streamed("waits"));
     retry.head();
     model.release();
     first.chunks();

@@ -1,6 +1,6 @@
 //! An API that creates something for each write, and fails as it is told.
 
-use super::server::{Exchange, FakeServer};
+use super::server::{FakeServer, ServedExchange};
 use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -79,7 +79,7 @@ fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
     script.lock().expect("nobody panicked")
 }
 
-fn show(exchange: &mut Exchange<'_>, pages: &HashMap<String, String>) -> Option<()> {
+fn show(exchange: &mut ServedExchange<'_>, pages: &HashMap<String, String>) -> Option<()> {
     let target = exchange.request.line().split(' ').nth(1)?.to_owned();
     if let Some(page) = pages.get(&target) {
         return exchange.reply(200, "", page);
@@ -97,7 +97,7 @@ fn show(exchange: &mut Exchange<'_>, pages: &HashMap<String, String>) -> Option<
     }
 }
 
-fn perform(exchange: &mut Exchange<'_>, act: ApiAct) -> Option<()> {
+fn perform(exchange: &mut ServedExchange<'_>, act: ApiAct) -> Option<()> {
     let effects = match act {
         ApiAct::Refuse(..) | ApiAct::Hold => 0,
         _ => exchange.server.count_effect(),

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// Answers one request. `None` closes the connection.
-type AnswerFn = dyn Fn(&mut Exchange<'_>) -> Option<()> + Send + Sync;
+type AnswerFn = dyn Fn(&mut ServedExchange<'_>) -> Option<()> + Send + Sync;
 
 #[derive(Debug, Clone)]
 pub struct FakeServer {
@@ -32,7 +32,7 @@ struct FakeServerLog {
 
 /// One request, its place among all, and the socket for the answer.
 #[derive(Debug)]
-pub struct Exchange<'a> {
+pub struct ServedExchange<'a> {
     pub request: &'a Request,
     /// From 1.
     pub number: usize,
@@ -41,7 +41,9 @@ pub struct Exchange<'a> {
 }
 
 impl FakeServer {
-    pub fn start(answer: impl Fn(&mut Exchange<'_>) -> Option<()> + Send + Sync + 'static) -> FakeServer {
+    pub fn start(
+        answer: impl Fn(&mut ServedExchange<'_>) -> Option<()> + Send + Sync + 'static,
+    ) -> FakeServer {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let server =
             FakeServer { address: listener.local_addr().expect("an address"), shared: Arc::default() };
@@ -73,7 +75,7 @@ impl FakeServer {
                 log.requests.len()
             };
             self.shared.changed.notify_all();
-            answer(&mut Exchange { request: &request, number, server: self, stream: &mut stream })?;
+            answer(&mut ServedExchange { request: &request, number, server: self, stream: &mut stream })?;
         }
     }
 
@@ -136,7 +138,7 @@ impl FakeServer {
     }
 }
 
-impl Exchange<'_> {
+impl ServedExchange<'_> {
     /// Until the test lets this request go on.
     pub fn wait_for_release(&self) {
         let shared = &self.server.shared;

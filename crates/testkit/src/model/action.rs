@@ -3,7 +3,7 @@
 use super::Lifecycle;
 use super::record::{ModelNonce, Record};
 use super::state::{KeyLife, ModelState, WORKERS};
-use super::variants::{ModelUpstream, Variant};
+use super::variants::{UpstreamVariant, Variant};
 use super::worker::{ModelAnswer, ModelWorker};
 
 /// An index into the workers.
@@ -127,7 +127,7 @@ impl Lifecycle {
                 actions.push(ModelAction::Refuse(nonce));
             }
         }
-        if self.upstream == ModelUpstream::Probed && !state.probe_sees_everything() {
+        if self.upstream == UpstreamVariant::Probed && !state.probe_sees_everything() {
             actions.push(ModelAction::ShowToProbes);
         }
     }
@@ -145,7 +145,7 @@ impl Lifecycle {
         {
             actions.push(ModelAction::FallQuiet);
         }
-        if self.upstream == ModelUpstream::Keyed && state.history.claims > 0 {
+        if self.upstream == UpstreamVariant::Keyed && state.history.claims > 0 {
             // The margin is likewise longer than a pause after the last check and a request's travel.
             let may_age = match state.time.key_life {
                 KeyLife::Young => true,

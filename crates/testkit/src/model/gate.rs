@@ -4,7 +4,7 @@ use super::Lifecycle;
 use super::action::WorkerIndex;
 use super::record::{ModelClaim, ModelDoubt, ModelNonce, Record};
 use super::state::{KeyLife, ModelState};
-use super::variants::{ModelUpstream, Variant};
+use super::variants::{UpstreamVariant, Variant};
 use super::worker::{ModelAnswer, ModelReply, ModelWorker};
 
 impl Lifecycle {
@@ -49,7 +49,7 @@ impl Lifecycle {
         let ModelWorker::Claimed { claim } = state.workers[index] else {
             unreachable!("only a claimed attempt is checked")
         };
-        let key_too_old = self.upstream == ModelUpstream::Keyed
+        let key_too_old = self.upstream == UpstreamVariant::Keyed
             && state.time.key_life != KeyLife::Young
             && !self.relies_on_lapsed_key();
         state.workers[index] = if state.time.ended.contains(claim.nonce) || key_too_old {
@@ -117,7 +117,7 @@ impl Lifecycle {
 
     /// Whether a probe would be worth asking: there is a doubt, and the answer would count.
     pub(super) fn may_ask(&self, state: &ModelState) -> bool {
-        self.upstream == ModelUpstream::Probed
+        self.upstream == UpstreamVariant::Probed
             && matches!(state.ledger.record, Record::InDoubt { .. })
             && (state.world.visible || self.no_counts(state))
     }

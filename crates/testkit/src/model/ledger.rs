@@ -3,7 +3,7 @@
 use super::Lifecycle;
 use super::record::{Disproof, ModelClaim, ModelDoubt, ModelEvidence, ModelNonce, Record};
 use super::state::{KeyLife, ModelState};
-use super::variants::{ModelUpstream, Variant};
+use super::variants::{UpstreamVariant, Variant};
 use super::worker::ModelAnswer;
 
 impl Lifecycle {
@@ -27,7 +27,7 @@ impl Lifecycle {
     pub(super) fn may_resend(&self, state: &ModelState) -> bool {
         let key_is_good = state.time.key_life == KeyLife::Young || self.relies_on_lapsed_key();
         let run_allows = !state.ledger.fenced || self.variant == Variant::ResolverIgnoresCancel;
-        self.upstream == ModelUpstream::Keyed
+        self.upstream == UpstreamVariant::Keyed
             && matches!(state.ledger.record, Record::InDoubt { .. })
             && self.claims_remain(state)
             && key_is_good

@@ -24,7 +24,7 @@
 //!
 //! # What must hold
 //!
-//! [`INVARIANTS`], for each [`ModelUpstream`]. The other properties are examples that must be reachable, so that
+//! [`INVARIANTS`], for each [`UpstreamVariant`]. The other properties are examples that must be reachable, so that
 //! an invariant is not true for want of anything happening.
 //!
 //! Each [`Variant`] but the first breaks one rule, and the invariants must notice. The last two of them are
@@ -88,7 +88,7 @@ pub use properties::{
 };
 pub use record::{Disproof, ModelClaim, ModelDoubt, ModelEvidence, ModelLedger, ModelNonce, Nonces, Record};
 pub use state::{ATTEMPTS_MAX, History, KeyLife, ModelState, ModelTime, ModelWorld, WORKERS};
-pub use variants::{ModelUpstream, Variant};
+pub use variants::{UpstreamVariant, Variant};
 pub use worker::{ModelAnswer, ModelReply, ModelWorker};
 
 use stateright::{Model, Property};
@@ -96,7 +96,7 @@ use stateright::{Model, Property};
 /// The model: an upstream, the rules, and how far to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lifecycle {
-    pub upstream: ModelUpstream,
+    pub upstream: UpstreamVariant,
     pub variant: Variant,
     pub bounds: Bounds,
 }

@@ -5,7 +5,7 @@ use stateright::Property;
 use super::Lifecycle;
 use super::record::{Disproof, ModelEvidence, Record};
 use super::state::{KeyLife, ModelState};
-use super::variants::ModelUpstream;
+use super::variants::UpstreamVariant;
 use super::worker::{ModelAnswer, ModelReply, ModelWorker};
 
 pub const I1_AT_MOST_ONCE: &str = "I1 the effect happens at most once";
@@ -89,9 +89,9 @@ const REACHABLE_KEYED: [(&str, ModelCondition); 2] = [
 
 pub(super) fn all(model: &Lifecycle) -> Vec<Property<Lifecycle>> {
     let of_upstream: &[(&'static str, ModelCondition)] = match model.upstream {
-        ModelUpstream::Opaque => &[],
-        ModelUpstream::Probed => &REACHABLE_PROBED,
-        ModelUpstream::Keyed => &REACHABLE_KEYED,
+        UpstreamVariant::Opaque => &[],
+        UpstreamVariant::Probed => &REACHABLE_PROBED,
+        UpstreamVariant::Keyed => &REACHABLE_KEYED,
     };
     let always = INVARIANTS.into_iter().map(|(name, condition)| Property::always(name, condition));
     let sometimes = REACHABLE.iter().chain(of_upstream);

@@ -2,7 +2,7 @@
 
 /// What the upstream offers to whoever wants to know whether an effect happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ModelUpstream {
+pub enum UpstreamVariant {
     /// Nothing: a lost answer stays lost.
     Opaque,
     /// A read-only question, whose answer may lag behind the truth.

@@ -3,7 +3,7 @@
 use super::Lifecycle;
 use super::record::{ModelNonce, Nonces};
 use super::state::{KeyLife, ModelState};
-use super::variants::{ModelUpstream, Variant};
+use super::variants::{UpstreamVariant, Variant};
 use super::worker::{ModelAnswer, ModelWorker};
 
 impl Lifecycle {
@@ -22,8 +22,8 @@ impl Lifecycle {
             state.world.effects = (state.world.effects + 1).min(2);
             state.world.effects_of.insert(nonce);
             // Only a probe can lag behind the truth, so where nobody probes there is nothing to wait for.
-            state.world.visible |= self.upstream != ModelUpstream::Probed;
-            if self.upstream == ModelUpstream::Keyed {
+            state.world.visible |= self.upstream != UpstreamVariant::Probed;
+            if self.upstream == UpstreamVariant::Keyed {
                 state.world.keys.insert(key);
             }
         }

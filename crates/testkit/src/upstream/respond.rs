@@ -66,26 +66,26 @@ pub fn as_told(
     fault: &PlannedFault,
 ) -> io::Result<NextStep> {
     match let_out(stream, state, reply, fault) {
-        Ok(StreamEnd::Whole) => {
+        Ok(ReplyEnd::Whole) => {
             let bytes = reply.length(reply.framing(fault.framing));
             state.say(number, "answered", json!({"status": reply.status, "bytes": bytes}))?;
             let over =
                 fault.close != Close::Kept || fault.framing == ReplyFraming::Close || fault.raw.is_some();
             Ok(if over { NextStep::Over } else { NextStep::Request })
         }
-        Ok(StreamEnd::Cut) => {
+        Ok(ReplyEnd::Cut) => {
             state.say(number, "cut", json!({"response_bytes": fault.cut_response}))?;
             cut(stream, fault.how)?;
             Ok(NextStep::Over)
         }
-        Ok(StreamEnd::Gone) | Err(_) => {
+        Ok(ReplyEnd::Gone) | Err(_) => {
             state.say(number, "gone", json!({}))?;
             Ok(NextStep::Over)
         }
     }
 }
 
-enum StreamEnd {
+enum ReplyEnd {
     Whole,
     Cut,
     /// The peer did not wait for it.
@@ -97,29 +97,29 @@ fn let_out(
     state: &UpstreamState,
     reply: &UpstreamReply,
     fault: &PlannedFault,
-) -> io::Result<StreamEnd> {
+) -> io::Result<ReplyEnd> {
     let hold = fault.hold.as_deref().filter(|_| fault.stream.hold_after.is_none());
     if hold.is_some_and(|name| !state.wait(name, Some(stream))) {
-        return Ok(StreamEnd::Gone);
+        return Ok(ReplyEnd::Gone);
     }
     pause(fault.delay_ms);
     if fault.cut_response == Some(0) {
-        return Ok(StreamEnd::Cut);
+        return Ok(ReplyEnd::Cut);
     }
     let framing = reply.framing(fault.framing);
     let mut wire = CutWire::new(stream, fault.cut_response.map(|told| byte_at(told, reply.length(framing))));
     for status in &fault.interim {
         if wire.write(format!("HTTP/1.1 {status} Interim\r\n\r\n").as_bytes())? == Went::Cut {
-            return Ok(StreamEnd::Cut);
+            return Ok(ReplyEnd::Cut);
         }
     }
     if let Some(raw) = &fault.raw {
         wire.write(&bytes(raw))?;
-        return Ok(if fault.how == CutMode::Reset { StreamEnd::Cut } else { StreamEnd::Whole });
+        return Ok(if fault.how == CutMode::Reset { ReplyEnd::Cut } else { ReplyEnd::Whole });
     }
     match &reply.body {
         ReplyBody::Whole(_) => {
-            Ok(if write(&mut wire, reply, framing)? == Went::Cut { StreamEnd::Cut } else { StreamEnd::Whole })
+            Ok(if write(&mut wire, reply, framing)? == Went::Cut { ReplyEnd::Cut } else { ReplyEnd::Whole })
         }
         ReplyBody::Events { events, error } => {
             let stream = Events { stream, state, fault, framing, events, error };
@@ -148,21 +148,21 @@ struct Events<'a> {
 }
 
 impl Events<'_> {
-    fn let_out(&self, wire: &mut CutWire<'_>, head: &[u8]) -> io::Result<StreamEnd> {
+    fn let_out(&self, wire: &mut CutWire<'_>, head: &[u8]) -> io::Result<ReplyEnd> {
         let told = &self.fault.stream;
         if wire.write(head)? == Went::Cut {
-            return Ok(StreamEnd::Cut);
+            return Ok(ReplyEnd::Cut);
         }
         for (at, event) in self.events.iter().enumerate() {
             if told.hold_after == Some(at)
                 && let Some(name) = &self.fault.hold
                 && !self.state.wait(name, Some(self.stream))
             {
-                return Ok(StreamEnd::Gone);
+                return Ok(ReplyEnd::Gone);
             }
             if told.stop_after == Some(at) {
                 if self.fault.how != CutMode::End {
-                    return Ok(StreamEnd::Cut);
+                    return Ok(ReplyEnd::Cut);
                 }
                 break;
             }
@@ -172,12 +172,12 @@ impl Events<'_> {
             }
             pause(told.pause_ms);
             if gone(self.stream) {
-                return Ok(StreamEnd::Gone);
+                return Ok(ReplyEnd::Gone);
             }
             if wire.write(&reply::framed(event.as_bytes(), self.framing))? == Went::Cut {
-                return Ok(StreamEnd::Cut);
+                return Ok(ReplyEnd::Cut);
             }
         }
-        Ok(if wire.write(reply::end(self.framing))? == Went::Cut { StreamEnd::Cut } else { StreamEnd::Whole })
+        Ok(if wire.write(reply::end(self.framing))? == Went::Cut { ReplyEnd::Cut } else { ReplyEnd::Whole })
     }
 }

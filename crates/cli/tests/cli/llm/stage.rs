@@ -2,7 +2,7 @@
 
 use crate::home::Home;
 use crate::serve::served::Served;
-use semel_testkit::http::{FakeModel, ModelApi, RawClient, Response};
+use semel_testkit::http::{FakeModel, FakeModelApi, RawClient, Response};
 
 pub use semel_testkit::http::fake_model::{request, streamed};
 
@@ -46,11 +46,11 @@ impl Stage {
         Served::start(&self.home, &text(&self.model, policy))
     }
 
-    pub fn ask(&self, api: ModelApi, body: &Value) -> RawClient {
+    pub fn ask(&self, api: FakeModelApi, body: &Value) -> RawClient {
         ask(&self.served, api, "", body)
     }
 
-    pub fn answer(&self, api: ModelApi, body: &Value) -> Response {
+    pub fn answer(&self, api: FakeModelApi, body: &Value) -> Response {
         self.ask(api, body).answer()
     }
 
@@ -61,7 +61,7 @@ impl Stage {
     }
 }
 
-pub fn ask(served: &Served, api: ModelApi, headers: &str, body: &Value) -> RawClient {
+pub fn ask(served: &Served, api: FakeModelApi, headers: &str, body: &Value) -> RawClient {
     let first = format!("POST {} HTTP/1.1", api.path());
     let headers = format!("Authorization: Bearer sk-test\r\nContent-Type: application/json\r\n{headers}");
     served.ask_raw(&first, &headers, &body.to_string())

@@ -3,7 +3,7 @@ use crate::llm;
 use crate::mcp::peers;
 use crate::proxy;
 use crate::serve::served::{SESSION, Served, TOKEN, calling};
-use semel_testkit::http::ModelApi;
+use semel_testkit::http::FakeModelApi;
 use semel_testkit::http::{ApiAct, FakeMcpServer};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader};
@@ -108,11 +108,11 @@ fn a_generation_says_what_it_took_and_whoever_joined_it_points_to_it() {
     let collector = Collector::start(&home, 0);
     let mut stage = llm::stage::Stage::told_to(&collector.address);
     let body = llm::stage::streamed("waits");
-    let mut first = llm::stage::ask(&stage.served, ModelApi::Responses, &traced("00f067aa0ba902b1"), &body);
+    let mut first = llm::stage::ask(&stage.served, FakeModelApi::Responses, &traced("00f067aa0ba902b1"), &body);
     first.head();
     first.chunk();
     let retry = format!("x-stainless-retry-count: 1\r\n{}", traced("00f067aa0ba902b2"));
-    let mut retry = llm::stage::ask(&stage.served, ModelApi::Responses, &retry, &body);
+    let mut retry = llm::stage::ask(&stage.served, FakeModelApi::Responses, &retry, &body);
     retry.head();
     stage.model.release();
     first.chunks();
@@ -140,7 +140,7 @@ fn a_retry_that_its_budget_refuses_has_a_span_that_points_to_what_failed() {
     let body = llm::stage::request("status-500");
     let statuses = parents
         .each_ref()
-        .map(|parent| llm::stage::ask(&stage.served, ModelApi::Chat, &traced(parent), &body).answer().status);
+        .map(|parent| llm::stage::ask(&stage.served, FakeModelApi::Chat, &traced(parent), &body).answer().status);
     assert_eq!((statuses, stage.model.asked()), ([500, 500, 500, 503], 3));
     assert!(stage.served.stop().success());
     let spans = spans(&home);

@@ -1,5 +1,5 @@
 use super::stage::{Stage, ask, request, streamed, wait};
-use semel_testkit::http::ModelApi;
+use semel_testkit::http::FakeModelApi;
 use serde_json::{Value, json};
 
 const RUN: &str = "Semel-Run-Id: nightly\r\n";
@@ -11,9 +11,9 @@ fn of_run(stage: &Stage) -> Value {
 #[test]
 fn a_cancelled_run_ends_its_generation_upstream_and_keeps_what_it_used() {
     for (api, used) in [
-        (ModelApi::Chat, "tokens out; how many went in is not known"),
-        (ModelApi::Responses, "tokens out; how many went in is not known"),
-        (ModelApi::Messages, "after 9 tokens in"),
+        (FakeModelApi::Chat, "tokens out; how many went in is not known"),
+        (FakeModelApi::Responses, "tokens out; how many went in is not known"),
+        (FakeModelApi::Messages, "after 9 tokens in"),
     ] {
         let stage = Stage::new();
         let mut asked = ask(&stage.house, api, RUN, &streamed("waits"));
@@ -46,11 +46,11 @@ fn a_cancelled_run_ends_its_generation_upstream_and_keeps_what_it_used() {
 #[test]
 fn whoever_waits_for_a_document_is_told_that_its_run_was_cancelled() {
     let stage = Stage::new();
-    let asked = ask(&stage.house, ModelApi::Chat, RUN, &request("waits"));
+    let asked = ask(&stage.house, FakeModelApi::Chat, RUN, &request("waits"));
     wait(|| stage.model.asked() == 1 && stage.count("in_flight") == 1);
     let (elsewhere, retry) = (stage.another(""), "x-stainless-retry-count: 1\r\n");
     let twins = [&stage.house, &elsewhere]
-        .map(|house| ask(house, ModelApi::Chat, &[RUN, retry].concat(), &request("waits")));
+        .map(|house| ask(house, FakeModelApi::Chat, &[RUN, retry].concat(), &request("waits")));
     stage.cancel("nightly");
     let answer = asked.answer();
     assert!(answer.body.contains("It was stopped before its answer was complete"), "{answer:?}");
@@ -65,7 +65,7 @@ fn whoever_waits_for_a_document_is_told_that_its_run_was_cancelled() {
 #[test]
 fn another_runs_cancel_and_a_dropped_line_end_nothing() {
     let stage = Stage::new();
-    let mut asked = ask(&stage.house, ModelApi::Chat, RUN, &streamed("waits"));
+    let mut asked = ask(&stage.house, FakeModelApi::Chat, RUN, &streamed("waits"));
     asked.head();
     asked.chunk();
     drop(asked);
@@ -79,7 +79,7 @@ fn another_runs_cancel_and_a_dropped_line_end_nothing() {
 fn an_agents_own_session_can_be_cancelled_too() {
     let stage = Stage::new();
     let headers = "x-claude-code-session-id: s-1\r\n";
-    let first = ask(&stage.house, ModelApi::Messages, headers, &request("waits"));
+    let first = ask(&stage.house, FakeModelApi::Messages, headers, &request("waits"));
     wait(|| stage.model.asked() == 1);
     stage.cancel("s-1");
     let ended = first.answer();

@@ -1,7 +1,7 @@
 //! What was asked, sent, used and saved.
 
 use super::stage::{Stage, ask, request, streamed, wait};
-use semel_testkit::http::ModelApi;
+use semel_testkit::http::FakeModelApi;
 use semel_testkit::http::fake_model::generate_two_of_five;
 
 #[test]
@@ -26,7 +26,7 @@ fn what_joining_and_replaying_saved_is_counted_in_calls_tokens_and_money() {
 fn what_a_stream_had_used_that_broke_off_is_counted() {
     let mut stage = Stage::new();
     {
-        let mut cut = stage.ask(ModelApi::Messages, &streamed("cut-once"));
+        let mut cut = stage.ask(FakeModelApi::Messages, &streamed("cut-once"));
         cut.head();
         cut.broken_chunks()
     };
@@ -44,7 +44,7 @@ fn what_a_cache_took_part_in_is_input_at_a_price_of_its_own() {
     // For all three APIs: ten at 10, a thousand at 1, a hundred at 20, five at 100; or all that was sent at 10.
     for (table, micros) in [(apart, 3 * 3_600), (format!("[prices.cached]\n{prices}"), 3 * 11_600)] {
         let mut stage = Stage::with(&table);
-        for api in ModelApi::ALL {
+        for api in FakeModelApi::ALL {
             assert_eq!(stage.answer(api, &request("cached")).status, 200);
         }
         let stats = stage.stats();
@@ -60,10 +60,10 @@ fn what_a_cache_took_part_in_is_input_at_a_price_of_its_own() {
 fn repeats_that_the_budget_refuses_are_counted_as_repeats() {
     let mut stage = Stage::new();
     let statuses: Vec<u16> =
-        (0..9).map(|_| stage.answer(ModelApi::Chat, &request("status-500")).status).collect();
+        (0..9).map(|_| stage.answer(FakeModelApi::Chat, &request("status-500")).status).collect();
     assert_eq!(statuses, [500, 500, 500, 503, 503, 503, 503, 503, 503]);
     for _ in 0..2 {
-        stage.answer(ModelApi::Chat, &request("delivered, and wanted anew"));
+        stage.answer(FakeModelApi::Chat, &request("delivered, and wanted anew"));
     }
     let stats = stage.stats();
     let llm = &stats["doors"]["llm"];

@@ -1,7 +1,7 @@
 //! Answers that are none.
 
 use super::stage::{Stage, ask, request, streamed, wait};
-use semel_testkit::http::{ModelApi, RawClient};
+use semel_testkit::http::{FakeModelApi, RawClient};
 use serde_json::Value;
 
 /// The newest effect, with all that the ledger shows of it.
@@ -18,7 +18,7 @@ fn broken(mut client: RawClient) -> String {
 
 #[test]
 fn a_stream_without_its_end_is_no_answer_and_its_retry_generates() {
-    for api in ModelApi::ALL {
+    for api in FakeModelApi::ALL {
         for how in ["cut-once", "short-once"] {
             let stage = Stage::new();
             let heard = broken(stage.ask(api, &streamed(how)));
@@ -36,18 +36,18 @@ fn a_stream_without_its_end_is_no_answer_and_its_retry_generates() {
 fn a_document_that_broke_off_is_no_answer() {
     for how in ["cut-once", "cut-unframed-once"] {
         let stage = Stage::new();
-        let lost = stage.answer(ModelApi::Chat, &request(how));
+        let lost = stage.answer(FakeModelApi::Chat, &request(how));
         assert_eq!(lost.status, 502, "{how}: {lost:?}");
         assert_eq!(lost.json()["is_it_safe_to_retry"], "yes");
         assert!(!lost.head.contains("x-should-retry"), "{how}: {lost:?}");
-        let retry = stage.answer(ModelApi::Chat, &request(how));
+        let retry = stage.answer(FakeModelApi::Chat, &request(how));
         assert_eq!((retry.status, stage.model.asked()), (200, 2), "{how}");
     }
 }
 
 #[test]
 fn an_error_in_the_middle_of_a_stream_passes_and_is_no_answer() {
-    for api in ModelApi::ALL {
+    for api in FakeModelApi::ALL {
         let stage = Stage::new();
         let first = stage.answer(api, &streamed("error-once"));
         assert!(first.body.contains("overloaded"), "{first:?}");
@@ -62,7 +62,7 @@ fn an_error_in_the_middle_of_a_stream_passes_and_is_no_answer() {
 
 #[test]
 fn a_stream_that_stays_open_behind_an_error_breaks_off_with_it() {
-    for api in ModelApi::ALL {
+    for api in FakeModelApi::ALL {
         let stage = Stage::new();
         let heard = broken(stage.ask(api, &streamed("open-error-once")));
         assert!(heard.contains("overloaded"), "{heard}");
@@ -77,7 +77,7 @@ fn a_stream_that_stays_open_behind_an_error_breaks_off_with_it() {
 /// SDKs would take a piece of a stream for the whole document.
 #[test]
 fn whoever_asked_for_a_document_is_not_given_a_stream_that_failed() {
-    for api in ModelApi::ALL {
+    for api in FakeModelApi::ALL {
         let stage = Stage::new();
         let mut first = stage.ask(api, &streamed("waits-error"));
         first.head();
@@ -105,11 +105,11 @@ fn a_refusal_passes_as_it_is_and_is_not_remembered() {
         let model = format!("{status}-once");
         let before = stage.model.asked();
         let body = if before == 0 { request(&model) } else { request(&status.to_string()) };
-        let refused = stage.answer(ModelApi::Chat, &body);
+        let refused = stage.answer(FakeModelApi::Chat, &body);
         assert_eq!(refused.status, status);
         assert_eq!(refused.json()["error"]["message"], format!("no, {}", before + 1));
         assert!(refused.head.contains("retry-after-ms: 5"), "{refused:?}");
-        let retry = stage.answer(ModelApi::Chat, &body);
+        let retry = stage.answer(FakeModelApi::Chat, &body);
         assert_eq!(stage.model.asked(), before + 2, "{retry:?}");
     }
     assert_eq!(stage.count("in_doubt"), 0);
@@ -120,10 +120,10 @@ fn a_failing_upstream_is_seen_as_it_is_and_the_retry_goes_through() {
     for status in [500, 503, 529] {
         let stage = Stage::new();
         let model = format!("{status}-once");
-        let failed = stage.answer(ModelApi::Messages, &streamed(&model));
+        let failed = stage.answer(FakeModelApi::Messages, &streamed(&model));
         assert_eq!((failed.status, failed.json()["error"]["message"].as_str()), (status, Some("no, 1")));
-        let retry = stage.answer(ModelApi::Messages, &streamed(&model));
-        assert_eq!(retry.body, ModelApi::Messages.events(2, "answer 2").concat());
+        let retry = stage.answer(FakeModelApi::Messages, &streamed(&model));
+        assert_eq!(retry.body, FakeModelApi::Messages.events(2, "answer 2").concat());
         assert_eq!(stage.model.asked(), 2);
     }
 }
@@ -131,20 +131,20 @@ fn a_failing_upstream_is_seen_as_it_is_and_the_retry_goes_through() {
 #[test]
 fn a_connection_that_is_lost_before_an_answer_began_can_be_tried_again() {
     let stage = Stage::new();
-    let lost = stage.answer(ModelApi::Responses, &request("silent-once"));
+    let lost = stage.answer(FakeModelApi::Responses, &request("silent-once"));
     assert_eq!((lost.status, lost.json()["code"].as_str()), (502, Some("in_doubt")));
-    assert!(stage.answer(ModelApi::Responses, &request("silent-once")).body.contains("answer 2"));
+    assert!(stage.answer(FakeModelApi::Responses, &request("silent-once")).body.contains("answer 2"));
 }
 
 #[test]
 fn a_storm_of_retries_is_capped() {
     let stage = Stage::new();
     for n in 1..=3 {
-        let failed = stage.answer(ModelApi::Chat, &request("503")).json();
+        let failed = stage.answer(FakeModelApi::Chat, &request("503")).json();
         assert_eq!(failed["error"]["message"], format!("no, {n}"), "the API's own");
     }
     for _ in 0..7 {
-        let capped = stage.answer(ModelApi::Chat, &request("503"));
+        let capped = stage.answer(FakeModelApi::Chat, &request("503"));
         assert_eq!((capped.status, capped.json()["code"].as_str()), (503, Some("budget_spent")));
         let head = &capped.head;
         assert!(head.contains("x-should-retry: false") && head.contains("retry-after: 60"), "{head}");
@@ -155,16 +155,16 @@ fn a_storm_of_retries_is_capped() {
 #[test]
 fn whoever_joined_gets_the_error_of_the_one_that_was_sent() {
     let stage = Stage::new();
-    let attempts: Vec<_> = (0..5).map(|_| stage.ask(ModelApi::Chat, &request("waits-400"))).collect();
+    let attempts: Vec<_> = (0..5).map(|_| stage.ask(FakeModelApi::Chat, &request("waits-400"))).collect();
     for attempt in attempts {
         let answer = attempt.answer();
         assert_eq!(answer.status, 400, "{answer:?}");
     }
-    let mut first = stage.ask(ModelApi::Chat, &streamed("waits-cut"));
+    let mut first = stage.ask(FakeModelApi::Chat, &streamed("waits-cut"));
     first.head();
     first.chunk();
     let mut twins: Vec<_> =
-        (0..3).map(|_| ask(&stage.house, ModelApi::Chat, "", &streamed("waits-cut"))).collect();
+        (0..3).map(|_| ask(&stage.house, FakeModelApi::Chat, "", &streamed("waits-cut"))).collect();
     // Whoever has a head has joined.
     twins.iter_mut().for_each(|twin| drop(twin.head()));
     let before = stage.model.asked();
@@ -191,21 +191,21 @@ fn a_model_that_cannot_be_reached_leaves_nothing_behind() {
 fn of_two_answers_the_first_whole_one_is_the_answer_and_the_other_is_evidence() {
     let stage = Stage::with("[[rule]]\nmatch = \"llm:**\"\ntimeout = \"2s\"\n");
     let step = "Semel-Step: one\r\n";
-    let mut slow = ask(&stage.house, ModelApi::Messages, step, &streamed("drips"));
+    let mut slow = ask(&stage.house, FakeModelApi::Messages, step, &streamed("drips"));
     slow.head();
     slow.chunk();
     wait(|| stage.count("in_doubt") == 1);
-    let retry = ask(&stage.house, ModelApi::Messages, step, &request("drips"));
+    let retry = ask(&stage.house, FakeModelApi::Messages, step, &request("drips"));
     wait(|| stage.model.asked() == 2);
     stage.model.release_first(1);
     assert!(slow.chunks().contains("message_stop"), "the late answer is the first whole one");
     wait(|| stage.count("applied") == 1);
     stage.model.release();
     let retry = retry.answer();
-    assert_eq!(retry.json(), ModelApi::Messages.document(1, "answer 1"), "and so it is everybody's");
-    let again = stage.answer_with(ModelApi::Messages, step, &streamed("drips"));
+    assert_eq!(retry.json(), FakeModelApi::Messages.document(1, "answer 1"), "and so it is everybody's");
+    let again = stage.answer_with(FakeModelApi::Messages, step, &streamed("drips"));
     let without_comments = again.body.replace(": still here\n\n", "");
-    assert_eq!(without_comments, ModelApi::Messages.events(1, "answer 1").concat());
+    assert_eq!(without_comments, FakeModelApi::Messages.events(1, "answer 1").concat());
     let shown = only_effect(&stage);
     let journal = stage.house.journal();
     let count = |of: &str| journal.iter().filter(|(kind, _)| kind == of).count();
@@ -228,7 +228,7 @@ fn a_credential_that_an_api_repeats_is_not_written_down() {
         let stage = Stage::new();
         let mut asked = request(how);
         asked["mcp_servers"] = serde_json::json!([{"authorization_token": "sk-tested"}]);
-        let failed = stage.answer(ModelApi::Chat, &asked);
+        let failed = stage.answer(FakeModelApi::Chat, &asked);
         assert!(failed.body.contains("Bearer sk-test") || status == 500, "{failed:?}");
         let shown = only_effect(&stage).to_string();
         assert!(shown.contains(&format!("HTTP {status}")) && !shown.contains("sk-test"), "{shown}");
@@ -244,7 +244,7 @@ fn what_a_rule_calls_secret_of_an_answer_is_neither_kept_nor_told() {
             let stage = Stage::with(rule);
             let mut asked = request(how);
             asked["stream"] = stream.into();
-            let mut answer = stage.ask(ModelApi::Chat, &asked);
+            let mut answer = stage.ask(FakeModelApi::Chat, &asked);
             answer.head();
             let body = answer.chunks();
             let secret = if how == "fine" { "assistant" } else { "no, 1" };

@@ -1,7 +1,7 @@
 //! The doors of models before a model of our own.
 
 use crate::house::{Home, House};
-use semel_testkit::http::{FakeModel, ModelApi, RawClient, Response};
+use semel_testkit::http::{FakeModel, FakeModelApi, RawClient, Response};
 use semel_testkit::wait_until;
 use serde_json::Value;
 
@@ -37,15 +37,15 @@ impl Stage {
         self.house.operate("GET", "/stats", None).json()
     }
 
-    pub fn ask(&self, api: ModelApi, body: &Value) -> RawClient {
+    pub fn ask(&self, api: FakeModelApi, body: &Value) -> RawClient {
         ask(&self.house, api, "", body)
     }
 
-    pub fn answer(&self, api: ModelApi, body: &Value) -> Response {
+    pub fn answer(&self, api: FakeModelApi, body: &Value) -> Response {
         self.ask(api, body).answer()
     }
 
-    pub fn answer_with(&self, api: ModelApi, headers: &str, body: &Value) -> Response {
+    pub fn answer_with(&self, api: FakeModelApi, headers: &str, body: &Value) -> Response {
         ask(&self.house, api, headers, body).answer()
     }
 
@@ -60,7 +60,7 @@ impl Stage {
     }
 }
 
-pub fn ask(house: &House, api: ModelApi, headers: &str, body: &Value) -> RawClient {
+pub fn ask(house: &House, api: FakeModelApi, headers: &str, body: &Value) -> RawClient {
     let headers = format!("Authorization: Bearer sk-test\r\nContent-Type: application/json\r\n{headers}");
     house.ask(&format!("POST {} HTTP/1.1", api.path()), &headers, &body.to_string())
 }

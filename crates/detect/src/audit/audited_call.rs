@@ -5,7 +5,7 @@ use crate::judge::Judged;
 use semel_core::time::At;
 
 #[derive(Debug, Clone)]
-pub struct Occurrence {
+pub struct AuditedCall {
     pub judged: Judged,
     pub ending: Ending,
     /// The names in its result, hashed and sorted.
@@ -18,7 +18,7 @@ pub struct Occurrence {
     /// Its file tells what a model asked for, not what was sent.
     pub in_conversation: bool,
     pub resends: u32,
-    pub history: History,
+    pub history: SessionHistory,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -32,7 +32,7 @@ pub struct LinePlace {
 
 /// Counts of a session up to a call: the difference between two calls tells what lies between them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct History {
+pub struct SessionHistory {
     pub user_messages: u32,
     pub compactions: u32,
     /// Reads that succeeded at the same server.
