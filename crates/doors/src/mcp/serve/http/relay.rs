@@ -142,10 +142,13 @@ impl Listener for Arc<Relay> {
             }
             // Which client it would be for cannot be told, so the server was told that there is none to ask.
             MessageKind::Request { id, .. } => {
+                // A server that asks without reading the refusals gets no more of them.
+                if !self.server.link.has_room() {
+                    return None;
+                }
                 let refusal = "semel serves many clients and asks none of them";
                 let frame = Frame::refusal(id, -32601, refusal, None);
-                // A server that asks without reading the refusals gets no more of them.
-                if let (true, Ok(refusal)) = (self.server.link.has_room(), Message::parse(frame.to_bytes())) {
+                if let Ok(refusal) = Message::parse(frame.to_bytes()) {
                     self.server.link.pass(refusal, false);
                 }
             }
