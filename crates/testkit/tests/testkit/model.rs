@@ -6,7 +6,7 @@ use semel_testkit::model::{
     Bounds, I1_AT_MOST_ONCE as I1, I2_SUCCESS_IS_TRUE as I2, I3_APPLIED_IS_TRUE as I3,
     I4_EFFECT_IS_KNOWN as I4, I5_DRAINED_IS_FINAL as I5, I6_SUCCESS_IS_DURABLE as I6,
     I7_DENIAL_IS_TRUE as I7, I8_ATTEMPTS_ARE_ORDERED as I8, I9_PRUNED_IS_KNOWN as I9, INVARIANTS, Lifecycle,
-    ModelEvidence, ModelState, ModelUpstream, Record, Variant,
+    ModelEvidence, ModelState, UpstreamVariant, Record, Variant,
 };
 use stateright::{Checker, HasDiscoveries, Model};
 
@@ -15,17 +15,17 @@ const CHECKER_THREADS: usize = 2;
 
 #[test]
 fn the_correct_model_holds_for_an_opaque_upstream() {
-    assert_holds(ModelUpstream::Opaque);
+    assert_holds(UpstreamVariant::Opaque);
 }
 
 #[test]
 fn the_correct_model_holds_for_a_probed_upstream() {
-    assert_holds(ModelUpstream::Probed);
+    assert_holds(UpstreamVariant::Probed);
 }
 
 #[test]
 fn the_correct_model_holds_for_a_keyed_upstream() {
-    assert_holds(ModelUpstream::Keyed);
+    assert_holds(UpstreamVariant::Keyed);
 }
 
 /// One test per line: the variant, the upstream that shows its mistake, and the invariants that it breaks.
@@ -34,7 +34,7 @@ macro_rules! broken_variants {
         $(
             #[test]
             fn $test() {
-                assert_breaks(Variant::$variant, ModelUpstream::$upstream, &[$($invariant),+]);
+                assert_breaks(Variant::$variant, UpstreamVariant::$upstream, &[$($invariant),+]);
             }
         )+
 
@@ -117,7 +117,7 @@ fn an_applied_record_without_an_effect_is_a_lie() {
 }
 
 fn assert_lie(invariant: &'static str, lie: fn(&mut ModelState)) {
-    let model = correct(ModelUpstream::Opaque);
+    let model = correct(UpstreamVariant::Opaque);
     let mut state = model.init_states()[0];
     let condition = model.property(invariant).condition;
     assert!(condition(&model, &state));
@@ -127,7 +127,7 @@ fn assert_lie(invariant: &'static str, lie: fn(&mut ModelState)) {
 
 /// Searches every state within the bounds.
 #[allow(clippy::print_stdout, reason = "the size of the search is what a reader of the test log looks for")]
-fn assert_holds(upstream: ModelUpstream) {
+fn assert_holds(upstream: UpstreamVariant) {
     let model = correct(upstream);
     let checker = model.checker().threads(CHECKER_THREADS).spawn_bfs().join();
     println!(
@@ -143,7 +143,7 @@ fn assert_holds(upstream: ModelUpstream) {
 
 /// Searches until it has a counterexample to each of `invariants`.
 #[allow(clippy::print_stdout, reason = "the size of the search is what a reader of the test log looks for")]
-fn assert_breaks(variant: Variant, upstream: ModelUpstream, invariants: &[&'static str]) {
+fn assert_breaks(variant: Variant, upstream: UpstreamVariant, invariants: &[&'static str]) {
     let bounds = Bounds::every_run(upstream);
     let checker = Lifecycle { upstream, variant, bounds }
         .checker()
@@ -159,7 +159,7 @@ fn assert_breaks(variant: Variant, upstream: ModelUpstream, invariants: &[&'stat
     }
 }
 
-fn correct(upstream: ModelUpstream) -> Lifecycle {
+fn correct(upstream: UpstreamVariant) -> Lifecycle {
     let bounds = if is_deep() { Bounds::deep(upstream) } else { Bounds::every_run(upstream) };
     Lifecycle { upstream, variant: Variant::Correct, bounds }
 }
