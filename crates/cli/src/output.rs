@@ -2,6 +2,7 @@
 
 use crate::args::{Color, Global};
 use crate::terminal_text;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use semel_core::subject::quoted_for_a_shell;
 use semel_doors::process::stream::try_write_fully;
 use serde::Serialize;
@@ -9,6 +10,7 @@ use std::fmt::Display;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::OnceLock;
+use std::time::Duration;
 
 /// Why data did not get to stdout. A reader that had enough is no reason.
 static LOST: OnceLock<std::io::Error> = OnceLock::new();
@@ -211,4 +213,13 @@ pub fn counted(count: usize, one: &str, several: &str) -> String {
 
 pub fn stderr_is_terminal() -> bool {
     std::io::stderr().is_terminal()
+}
+
+/// Waits, and says whether the reader of stdout has gone meanwhile. A terminal or a file never goes.
+pub fn reader_left_within(span: Duration) -> bool {
+    let stdout = std::io::stdout();
+    let mut watched = [PollFd::new(&stdout, PollFlags::ERR)];
+    let span = Timespec::try_from(span).expect("a fraction of a second");
+    // An interrupted wait only looks earlier.
+    poll(&mut watched, Some(&span)).is_ok_and(|ready| ready > 0)
 }

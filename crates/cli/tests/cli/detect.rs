@@ -2,6 +2,8 @@
 
 use crate::home::Home;
 use serde_json::Value;
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
 
 /// A session of Claude Code in which one charge was made twice and one mail was tried again blindly.
 fn session() -> String {
@@ -76,6 +78,34 @@ fn the_audit_fails_a_build_at_its_level_and_writes_every_form() {
     let ran = home.semel(["audit", "session.jsonl", "--as", "html", "--output", "audit.html"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
     assert!(ran.stderr.contains("1 effect ran twice, 1 looks like it."), "{}", ran.stderr);
+}
+
+#[test]
+fn a_duplicate_is_told_while_the_session_goes_on() {
+    let home = Home::new();
+    let whole = session();
+    let (first, rest) = whole.split_at(whole.match_indices('\n').nth(1).expect("two lines").0 + 1);
+    let path = home.file("live.jsonl", first);
+    let mut command = home.command(["audit", "--follow", "--json", "live.jsonl"]);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("semel starts");
+    let mut said = String::new();
+    BufReader::new(child.stderr.take().expect("a pipe"))
+        .read_line(&mut said)
+        .expect("it says that it watches");
+    assert!(said.contains("watching"), "{said}");
+    let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("writable");
+    file.write_all(rest.as_bytes()).expect("writable");
+    let mut lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
+    let mut levels = Vec::new();
+    while levels.len() < 2 {
+        let line = lines.next().expect("a line").expect("text");
+        let finding: Value = serde_json::from_str(&line).expect("JSON");
+        levels.push(finding["level"].as_str().expect("a level").to_owned());
+    }
+    levels.sort();
+    assert_eq!(levels, ["likely", "proven"]);
+    drop(lines);
+    assert_eq!(child.wait().expect("semel ends").code(), Some(0));
 }
 
 #[test]

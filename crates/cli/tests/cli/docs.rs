@@ -25,7 +25,8 @@ impl Scene {
         fs::set_permissions(&server, fs::Permissions::from_mode(0o755)).expect("a server is executable");
         let sessions = home.path().join(".claude/projects/p");
         fs::create_dir_all(&sessions).expect("a directory");
-        fs::write(sessions.join("s.jsonl"), "{\"type\":\"summary\",\"sessionId\":\"s\"}\n").expect("a session");
+        fs::write(sessions.join("s.jsonl"), "{\"type\":\"summary\",\"sessionId\":\"s\"}\n")
+            .expect("a session");
         let doubt = home.doubt("doubt");
         Scene { home, doubt }
     }

@@ -10,7 +10,8 @@ use crate::source::{self, discover::TranscriptFile};
 use semel_core::time::At;
 use std::io::BufRead;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, SyncSender};
 
 /// How many documents at the head of a file are looked at for its format: agents begin with lines about themselves.
@@ -33,17 +34,8 @@ pub struct AuditOptions {
 #[derive(Debug)]
 pub enum Progress {
     Records(Tracked),
-    /// So many bytes more were read, before they were unpacked.
-    Read(u64),
-    BadLine {
-        file: String,
-        line: u64,
-        why: String,
-    },
-    BadFile {
-        file: String,
-        why: String,
-    },
+    BadLine { file: String, line: u64, why: String },
+    BadFile { file: String, why: String },
 }
 
 /// Audits the files. `progress` hears how many bytes were read so far.
@@ -56,24 +48,23 @@ pub fn run(
     let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
     let mut audit = Audit::new(paths);
     let next = AtomicUsize::new(0);
+    let read = Arc::new(AtomicU64::new(0));
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::sync_channel(BATCHES_WAITING);
         for _ in 0..options.workers.clamp(1, files.len().max(1)) {
-            let (sender, next, files) = (sender.clone(), &next, &files);
+            let (sender, next, files, read) = (sender.clone(), &next, &files, &read);
             scope.spawn(move || {
                 while let Some((number, file)) = take_next(next, files) {
-                    read_file(number, file, judge, options, &sender);
+                    read_file(number, file, judge, options, read, &sender);
                 }
             });
         }
         drop(sender);
-        let mut read = 0;
         for told in receiver {
             match told {
-                Progress::Records(tracked) => audit.take(tracked),
-                Progress::Read(bytes) => {
-                    read += bytes;
-                    progress(read);
+                Progress::Records(tracked) => {
+                    audit.take(tracked);
+                    progress(read.load(Ordering::Relaxed));
                 }
                 Progress::BadLine { file, line, why } => audit.skipped().line(&file, line, &why),
                 Progress::BadFile { file, why } => audit.skipped().file(&file, &why),
@@ -93,6 +84,7 @@ fn read_file(
     file: &TranscriptFile,
     judge: &Judge,
     options: &AuditOptions,
+    read: &Arc<AtomicU64>,
     to: &SyncSender<Progress>,
 ) {
     let name = file.path.display().to_string();
@@ -100,7 +92,7 @@ fn read_file(
     let tell = |told: Progress| drop(to.send(told));
     let outcome = find_format(&file.path, options).and_then(|format| match format {
         Some(format) => {
-            let input = source::open(&file.path)?;
+            let input = source::open(&file.path, read)?;
             read_pieces(number, &file.path, format, input, judge, options, &tell)
         }
         None => {
@@ -111,7 +103,6 @@ fn read_file(
     if let Err(error) = outcome {
         tell(Progress::BadFile { file: name, why: error.to_string() });
     }
-    tell(Progress::Read(file.bytes));
 }
 
 /// The format of a file, by its first documents.
@@ -119,7 +110,7 @@ pub(super) fn find_format(path: &Path, options: &AuditOptions) -> std::io::Resul
     if options.mapping.is_some() {
         return Ok(Some(TranscriptFormat::Mapped));
     }
-    let mut pieces = Pieces::new(source::open(path)?);
+    let mut pieces = Pieces::new(source::open(path, &Arc::default())?);
     for _ in 0..HEAD_PIECES {
         match pieces.read()? {
             Some(Ok(piece)) => {

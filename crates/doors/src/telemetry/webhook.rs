@@ -75,7 +75,12 @@ impl WebhookSender {
         }
     }
 
-    fn headers(&self, message: &WebhookMessage, now: At) -> HeaderMap {
+    /// Sends one message, once. `id` is the same however often it is sent.
+    pub async fn send(&self, id: &str, body: &str, now: At) -> Result<StatusCode, String> {
+        post(&self.client, &self.headers(id, body, now), Bytes::from(body.to_owned())).await
+    }
+
+    fn headers(&self, id: &str, body: &str, now: At) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let timestamp = (now.0 / 1_000_000).to_string();
         let mut put = |name: HeaderName, value: &str| {
@@ -83,10 +88,10 @@ impl WebhookSender {
                 headers.insert(name, value);
             }
         };
-        put(ID, &message.id);
+        put(ID, id);
         put(TIMESTAMP, &timestamp);
         if let Some(secret) = &self.secret {
-            put(SIGNATURE, &format!("v1,{}", signature(secret, &message.id, &timestamp, &message.body)));
+            put(SIGNATURE, &format!("v1,{}", signature(secret, id, &timestamp, body)));
         }
         headers
     }
@@ -139,8 +144,7 @@ impl<W: Fn(String) + Send + Sync> WebhookTask<'_, W> {
     async fn deliver(&mut self, outbox: &mut JournalOutbox, message: &WebhookMessage) -> Result<bool, Error> {
         let (mut pause, mut refusals) = (TRY_AGAIN_FIRST, 0);
         loop {
-            let headers = self.webhook.headers(message, self.gate.clock.now());
-            match post(&self.webhook.client, &headers, Bytes::from(message.body.clone())).await {
+            match self.webhook.send(&message.id, &message.body, self.gate.clock.now()).await {
                 Ok(status) if status.is_success() => {
                     self.taken();
                     break;

@@ -6,7 +6,7 @@ use semel_testkit::model::{
     Bounds, I1_AT_MOST_ONCE as I1, I2_SUCCESS_IS_TRUE as I2, I3_APPLIED_IS_TRUE as I3,
     I4_EFFECT_IS_KNOWN as I4, I5_DRAINED_IS_FINAL as I5, I6_SUCCESS_IS_DURABLE as I6,
     I7_DENIAL_IS_TRUE as I7, I8_ATTEMPTS_ARE_ORDERED as I8, I9_PRUNED_IS_KNOWN as I9, INVARIANTS, Lifecycle,
-    ModelEvidence, ModelState, UpstreamVariant, Record, Variant,
+    ModelEvidence, ModelState, Record, UpstreamVariant, Variant,
 };
 use stateright::{Checker, HasDiscoveries, Model};
 

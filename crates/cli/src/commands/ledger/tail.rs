@@ -4,7 +4,7 @@ use super::journal::LineJson;
 use crate::args::TailArgs;
 use crate::context::Context;
 use crate::open::{self, LocalLedger};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use crate::output::reader_left_within;
 use semel_gate::clock::{SystemClock, block_on};
 use semel_ledger::Error;
 use semel_ledger::place::Place;
@@ -74,13 +74,4 @@ fn print_new(context: &Context, ledger: &LocalLedger, after: &mut Option<Cursor>
 fn text(line: &LineJson) -> String {
     let effect = line.effect_id.map_or_else(|| "-".to_owned(), |id| id.to_string());
     format!("{}  {effect:<29}  {:<20}  {}", line.at, crate::terminal_text::line(&line.kind), line.details())
-}
-
-/// Waits, and says whether whoever reads stdout has gone meanwhile. A terminal or a file never goes.
-fn reader_left_within(span: Duration) -> bool {
-    let stdout = std::io::stdout();
-    let mut watched = [PollFd::new(&stdout, PollFlags::ERR)];
-    let span = Timespec::try_from(span).expect("a fraction of a second");
-    // An interrupted wait only looks earlier.
-    poll(&mut watched, Some(&span)).is_ok_and(|ready| ready > 0)
 }

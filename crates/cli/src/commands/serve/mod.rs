@@ -3,7 +3,7 @@
 mod admission;
 mod token;
 mod upstreams;
-mod webhook;
+pub mod webhook;
 
 use crate::args::ServeArgs;
 use crate::context::Context;

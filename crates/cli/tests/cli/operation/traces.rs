@@ -108,7 +108,8 @@ fn a_generation_says_what_it_took_and_whoever_joined_it_points_to_it() {
     let collector = Collector::start(&home, 0);
     let mut stage = llm::stage::Stage::told_to(&collector.address);
     let body = llm::stage::streamed("waits");
-    let mut first = llm::stage::ask(&stage.served, FakeModelApi::Responses, &traced("00f067aa0ba902b1"), &body);
+    let mut first =
+        llm::stage::ask(&stage.served, FakeModelApi::Responses, &traced("00f067aa0ba902b1"), &body);
     first.head();
     first.chunk();
     let retry = format!("x-stainless-retry-count: 1\r\n{}", traced("00f067aa0ba902b2"));
@@ -138,9 +139,9 @@ fn a_retry_that_its_budget_refuses_has_a_span_that_points_to_what_failed() {
     let mut stage = llm::stage::Stage::told_to(&collector.address);
     let parents = [1, 2, 3, 4].map(|n| format!("00f067aa0ba902b{n}"));
     let body = llm::stage::request("status-500");
-    let statuses = parents
-        .each_ref()
-        .map(|parent| llm::stage::ask(&stage.served, FakeModelApi::Chat, &traced(parent), &body).answer().status);
+    let statuses = parents.each_ref().map(|parent| {
+        llm::stage::ask(&stage.served, FakeModelApi::Chat, &traced(parent), &body).answer().status
+    });
     assert_eq!((statuses, stage.model.asked()), ([500, 500, 500, 503], 3));
     assert!(stage.served.stop().success());
     let spans = spans(&home);

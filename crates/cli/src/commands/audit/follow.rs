@@ -1,0 +1,63 @@
+//! `semel audit --follow`: tells each duplicate when it happens, here and to the policy's webhook.
+
+use super::screen;
+use crate::commands::serve::webhook;
+use crate::context::Context;
+use crate::output::reader_left_within;
+use semel_core::digest::Digest;
+use semel_detect::audit::finding::AuditFinding;
+use semel_detect::audit::follow::Follower;
+use semel_detect::audit::run::AuditOptions;
+use semel_detect::judge::Judge;
+use semel_doors::telemetry::WebhookSender;
+use semel_gate::clock::{Clock, SystemClock};
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How often the files are looked at.
+const LOOKS_EVERY: Duration = Duration::from_secs(1);
+
+pub fn follow(
+    context: &Context,
+    paths: &[PathBuf],
+    judge: &Judge,
+    options: &AuditOptions,
+) -> anyhow::Result<ExitCode> {
+    let webhook = webhook::of(context, &context.policy()?.serve)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut follower = Follower::new(judge, options);
+    follower.look(paths);
+    context.output.say("semel: watching; a duplicate is told when it happens");
+    loop {
+        for finding in follower.look(paths) {
+            let is_read = match context.output.json {
+                true => context.output.line(&finding),
+                false => context.output.data(screen::shown(&finding).trim_end()),
+            };
+            if let Some(webhook) = &webhook
+                && let Err(why) = runtime.block_on(send(webhook, &finding))
+            {
+                context.output.warn(format_args!("semel: the webhook cannot be told: {why}"));
+            }
+            if !is_read {
+                return Ok(ExitCode::SUCCESS);
+            }
+        }
+        if reader_left_within(LOOKS_EVERY) {
+            return Ok(ExitCode::SUCCESS);
+        }
+    }
+}
+
+/// The finding, signed as every message of the webhook is. It is not tried again: the screen has it too.
+async fn send(webhook: &WebhookSender, finding: &AuditFinding) -> Result<(), String> {
+    let now = SystemClock::start().now();
+    let body = json!({"type": "audit.finding", "timestamp": now.to_string(), "data": finding}).to_string();
+    let id = format!("msg_{}", &Digest::plain(body.as_bytes()).to_string()[..32]);
+    match webhook.send(&id, &body, now).await? {
+        status if status.is_success() => Ok(()),
+        status => Err(format!("it answers {}", status.as_u16())),
+    }
+}
