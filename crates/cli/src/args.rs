@@ -80,6 +80,8 @@ pub enum Command {
     Stats(StatsArgs),
     /// Find effects that ran twice, in the sessions and traces that agents keep.
     Audit(AuditArgs),
+    /// Compare the ledger with what is out there.
+    Reconcile(Box<ReconcileArgs>),
     /// Try a guard: scripted agents, lost answers, and a world that counts.
     Eval(EvalArgs),
     /// Score a tool, a server or an API: what breaks if an agent does it twice?
@@ -641,6 +643,56 @@ pub enum CheckCommand {
         #[arg(last = true, required = true, value_name = "COMMAND")]
         words: Vec<String>,
     },
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel reconcile --outside charges.csv --on args.invoice=invoice,args.amount=amount\n  \
+    semel reconcile --command \"psql --csv -c 'SELECT * FROM charges' postgres://…\" --on args.invoice=invoice\n  \
+    semel reconcile --sqlite bank.db --query \"SELECT * FROM charges\" --on args.invoice=invoice --action charge\n  \
+    semel reconcile --intended jobs.jsonl --outside charges.csv --on invoice=invoice\n\n\
+    Without --apply nothing is written. --apply rules on doubts as the listing shows, and needs a person.")]
+pub struct ReconcileArgs {
+    #[command(flatten)]
+    pub outside: OutsideArgs,
+    /// The query of --sqlite.
+    #[arg(long, value_name = "SQL", requires = "sqlite")]
+    pub query: Option<String>,
+    /// Which argument equals which column. All of them together identify a row.
+    #[arg(long, value_name = "ARGUMENT=COLUMN,…")]
+    pub on: String,
+    /// Compare a file of intended actions, as CSV or JSON, instead of the ledger.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["action", "since", "apply"])]
+    pub intended: Option<PathBuf>,
+    /// Only actions that contain this.
+    #[arg(long, value_name = "TEXT")]
+    pub action: Option<String>,
+    /// Only effects younger than this.
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub since: Option<Duration>,
+    /// Record of effects in doubt what the listing shows.
+    #[arg(long, requires = "reason")]
+    pub apply: bool,
+    /// How you know that the listing is whole.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+    #[command(flatten)]
+    pub operator: OperatorArgs,
+}
+
+/// Where the rows come from.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct OutsideArgs {
+    /// A table with a header, JSON lines, or a JSON listing.
+    #[arg(long, value_name = "FILE")]
+    pub outside: Option<PathBuf>,
+    /// A command that prints one of these. Split as a shell would, run without one.
+    #[arg(long, value_name = "CMD")]
+    pub command: Option<String>,
+    /// An SQLite file, opened for reading alone.
+    #[arg(long, value_name = "FILE", requires = "query")]
+    pub sqlite: Option<PathBuf>,
 }
 
 /// Not for people: the tool that agents of `semel eval` call.

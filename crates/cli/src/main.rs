@@ -67,6 +67,7 @@ fn main() -> ExitCode {
         Command::Stats(stats) => commands::stats::run(&context, &stats),
         Command::Token(token) => commands::token::run(&context, &token),
         Command::Audit(audit) => commands::audit::run(&context, &audit),
+        Command::Reconcile(reconcile) => commands::reconcile::run(&context, &reconcile),
         Command::Eval(eval) => commands::eval::run(&context, &eval),
         Command::Check(check) => commands::check::run(&context, &check),
         Command::EvalWorld(world) => commands::eval::world(&world),

@@ -13,6 +13,7 @@ pub mod ledger;
 pub mod man;
 pub mod mcp;
 pub mod policy;
+pub mod reconcile;
 pub mod run;
 pub mod serve;
 pub mod stats;

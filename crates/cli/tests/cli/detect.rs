@@ -247,3 +247,73 @@ fn two_callers_at_once_are_counted() {
     assert_eq!(ran.code, Some(1), "{}", ran.stdout);
     assert!(ran.stdout.contains("an update was lost"), "{}", ran.stdout);
 }
+
+/// A ledger with an applied and a doubtful charge: `pay.sh INVOICE CODE`.
+fn charges(home: &Home) {
+    for (invoice, script) in
+        [("INV-1", "exit 0"), ("INV-2", "exit 0"), ("INV-3", "exit 3"), ("INV-4", "exit 3")]
+    {
+        let words =
+            ["run", "--class", "consequential", "--action", "charge", "--", "sh", "-c", script, invoice];
+        home.semel(words);
+    }
+}
+
+#[test]
+fn the_ledger_is_compared_with_a_table_and_doubts_are_ruled_on() {
+    let home = Home::new();
+    charges(&home);
+    home.file("bank.csv", "invoice,amount\nINV-1,5\nINV-1,5\nINV-3,7\nINV-9,1\n");
+    let args = ["reconcile", "--outside", "bank.csv", "--on", "argv[3]=invoice"];
+    let ran = home.semel([&args[..], &["--json"]].concat());
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let report: Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    let results = |report: &Value| -> Vec<String> {
+        let items = report["items"].as_array().expect("items").iter();
+        items.map(|item| item["result"].as_str().expect("a result").to_owned()).collect()
+    };
+    assert_eq!(
+        results(&report),
+        ["twice_outside", "absent_outside", "now_decidable", "now_decidable", "unknown_to_ledger"]
+    );
+    let held = home.semel([&args[..], &["--apply", "--reason", "the bank's export"]].concat());
+    assert_eq!(held.code, Some(2), "without a person nothing is ruled: {}", held.stdout);
+    let apply = ["--apply", "--reason", "the bank's export", "--token", home.operator_token()];
+    let ruled = home.semel([&args[..], &apply].concat());
+    assert!(ruled.stderr.contains("happened.") && ruled.stderr.contains("did not happen."), "{ruled:?}");
+    let doubts = home.json(["ledger", "list", "--state", "in_doubt"]);
+    assert_eq!(doubts["items"], serde_json::json!([]));
+}
+
+#[test]
+fn a_listing_that_may_not_be_whole_is_refused() {
+    let home = Home::new();
+    charges(&home);
+    let cut =
+        home.semel(["reconcile", "--command", "sh -c 'echo invoice; exit 1'", "--on", "argv[3]=invoice"]);
+    assert_eq!(cut.code, Some(2));
+    assert!(cut.stderr.contains("may not be whole"), "{}", cut.stderr);
+    let whole = home.semel([
+        "reconcile",
+        "--command",
+        "printf 'invoice\\nINV-1\\nINV-2\\n'",
+        "--on",
+        "argv[3]=invoice",
+    ]);
+    assert!(whole.stdout.starts_with("2 effects matched, 2 differ."), "{whole:?}");
+    home.file("jobs.jsonl", "{\"invoice\":\"INV-1\"}\n{\"invoice\":\"INV-7\"}\n");
+    home.file("bank.csv", "invoice\nINV-1\n");
+    let plan = home.semel([
+        "reconcile",
+        "--intended",
+        "jobs.jsonl",
+        "--outside",
+        "bank.csv",
+        "--on",
+        "invoice=invoice",
+    ]);
+    assert!(
+        plan.stdout.contains("1 effect matched, 1 differ.") && plan.stdout.contains("not done"),
+        "{plan:?}"
+    );
+}

@@ -1,14 +1,13 @@
 //! `semel ledger resolve`: what became of an effect that is in doubt.
 
 use super::named::{self, recognisable};
-use super::rule::ruling;
+use super::rule::{may_still_happen, ruling};
 use crate::args::ResolveArgs;
 use crate::context::Context;
 use crate::effect_json;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use anyhow::Context as _;
-use semel_core::effect::{Attempt, LastSend, State};
 use semel_core::ids::EffectId;
 use semel_core::lifecycle::Illegal;
 use semel_doors::reply::{REPLY_BYTES_MAX, encode_supplied};
@@ -41,17 +40,7 @@ pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<ExitCode> {
     } else {
         RulingVerdict::NotApplied
     };
-    let alive = |owner| ledger.is_alive(owner).unwrap_or(true);
-    let may_still_send = |attempt: &Attempt| match attempt.last_send {
-        LastSend::By(last) => clock.now() <= last,
-        LastSend::WhileAlive => true,
-    };
-    let mut unsure = effect.attempts.iter().filter(|a| a.gone_at.is_none() && may_still_send(a));
-    if !args.verdict.applied
-        && matches!(effect.state, State::InDoubt(_))
-        && (unsure.any(|attempt| alive(attempt.owner))
-            || ledger.is_awaited(&effect, clock.now()).unwrap_or(true))
-    {
+    if !args.verdict.applied && may_still_happen(&ledger, &effect, clock.now()) {
         context.output.warn(format_args!(
             "warning: a process that may still carry out {} is alive; end it first, or it may happen twice",
             effect.id

@@ -8,13 +8,25 @@ use crate::open::LocalLedger;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use anyhow::Context as _;
-use semel_core::effect::{Effect, Ruling};
+use semel_core::effect::{Attempt, Effect, LastSend, Ruling, State};
 use semel_core::ids::Reason;
 use semel_core::lifecycle::Illegal;
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::{Error, RecordUpdate};
 use std::process::ExitCode;
+
+/// Whether an effect in doubt may yet be carried out: a process that could still send it is alive, or a call waits.
+pub fn may_still_happen(ledger: &LocalLedger, effect: &Effect, now: At) -> bool {
+    let may_still_send = |attempt: &Attempt| match attempt.last_send {
+        LastSend::By(last) => now <= last,
+        LastSend::WhileAlive => true,
+    };
+    let mut unsure = effect.attempts.iter().filter(|a| a.gone_at.is_none() && may_still_send(a));
+    matches!(effect.state, State::InDoubt(_))
+        && (unsure.any(|attempt| ledger.is_alive(attempt.owner).unwrap_or(true))
+            || ledger.is_awaited(effect, now).unwrap_or(true))
+}
 
 /// A ruling was wrong.
 pub fn reopen(context: &Context, because: &BecauseArgs) -> anyhow::Result<ExitCode> {
