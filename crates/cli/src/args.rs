@@ -586,7 +586,7 @@ pub enum AuditLevel {
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  \
-    semel check -- mytool                                reads its help; runs nothing that changes something\n  \
+    semel check -- mytool                                runs it with --help, and nothing else\n  \
     semel check --sandbox ./sandbox.sh -- mytool         tries each example twice under one key\n  \
     semel check mcp -- npx -y some-server\n  \
     semel check http --openapi openapi.json\n  \
@@ -651,7 +651,7 @@ pub enum CheckCommand {
     semel reconcile --command \"psql --csv -c 'SELECT * FROM charges' postgres://…\" --on args.invoice=invoice\n  \
     semel reconcile --sqlite bank.db --query \"SELECT * FROM charges\" --on args.invoice=invoice --action charge\n  \
     semel reconcile --intended jobs.jsonl --outside charges.csv --on invoice=invoice\n\n\
-    Without --apply nothing is written. --apply rules on doubts as the listing shows, and needs a person.")]
+    Without --apply nothing is written. --apply records doubts that the listing shows to have happened, and needs a person.")]
 pub struct ReconcileArgs {
     #[command(flatten)]
     pub outside: OutsideArgs,
@@ -670,10 +670,10 @@ pub struct ReconcileArgs {
     /// Only effects younger than this.
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub since: Option<Duration>,
-    /// Record of effects in doubt what the listing shows.
+    /// Record that effects in doubt happened, where the listing shows them.
     #[arg(long, requires = "reason")]
     pub apply: bool,
-    /// How you know that the listing is whole.
+    /// Where the listing comes from.
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
     #[command(flatten)]

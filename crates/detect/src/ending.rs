@@ -25,8 +25,11 @@ pub enum Ending {
 }
 
 impl Ending {
-    pub fn of(answer: Option<&ToolAnswer<'_>>, class: Class) -> Ending {
+    pub fn of(answer: Option<&ToolAnswer<'_>>, action: &str, class: Class) -> Ending {
         let Some(answer) = answer else { return Ending::Unanswered };
+        if is_of_guard(&answer.text) {
+            return Ending::Refused;
+        }
         if answer.interrupted {
             return Ending::InDoubt;
         }
@@ -37,6 +40,10 @@ impl Ending {
         };
         if !is_failure {
             return Ending::Applied;
+        }
+        // The output of a command may hold anything; only a lost answer is read from it.
+        if action.starts_with("cli:") {
+            return if error_text::lost(text).is_some() { Ending::InDoubt } else { Ending::Failed };
         }
         if error_text::is_about_arguments(text) {
             return Ending::Refused;
@@ -67,6 +74,12 @@ impl Ending {
             Ending::Unanswered => "got no answer",
         }
     }
+}
+
+/// An answer of semel itself that nothing was sent: it names an effect and says so.
+fn is_of_guard(text: &str) -> bool {
+    const SAYS: [&str; 4] = ["not run again", "Not run", "may have been carried out", "is still running"];
+    text.contains("ef_") && SAYS.iter().any(|said| text.contains(said))
 }
 
 /// An answer without an error mark that is nothing but an error.
@@ -121,7 +134,8 @@ fn is_id_name(name: &str) -> bool {
     let is_own =
         ["id", "number", "url", "htmlurl", "ts", "sid", "key", "uuid", "reference", "confirmation", "iid"]
             .contains(&plain.as_str());
-    let is_transport = ["requestid", "traceid", "spanid", "sessionid"].contains(&plain.as_str());
+    let is_transport =
+        ["requestid", "traceid", "spanid", "sessionid", "correlationid"].contains(&plain.as_str());
     is_own || (plain.ends_with("id") && !is_transport)
 }
 
@@ -129,8 +143,11 @@ fn is_id_name(name: &str) -> bool {
 fn looks_like_id(word: &str) -> bool {
     let has = |test: fn(&char) -> bool| word.chars().any(|c| test(&c));
     let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-    // A time or a span is no name.
-    let is_time = word.contains(':') && !word.contains('/');
+    // A time, a span or a size is no name.
+    let unit = word.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+    let is_measured =
+        unit.len() <= 3 && unit.len() < word.len() && unit.chars().all(|c| c.is_ascii_alphabetic());
+    let is_time = is_measured || (word.contains(':') && !word.contains('/'));
     word.len() >= 4 && has(char::is_ascii_digit) && has(char::is_ascii_alphabetic) && !is_time
         || word.strip_prefix('#').is_some_and(is_number)
 }
@@ -157,9 +174,14 @@ mod tests {
             (None, r#"{"success":false,"error":"timeout"}"#, Class::Act, Ending::InDoubt),
             (None, r#"{"ok":true,"id":7}"#, Class::Act, Ending::Applied),
         ] {
-            assert_eq!(Ending::of(Some(&answer(is_error, text)), class), expected, "{text}");
+            assert_eq!(Ending::of(Some(&answer(is_error, text)), "mcp:s/tool", class), expected, "{text}");
         }
-        assert_eq!(Ending::of(None, Class::Act), Ending::Unanswered);
+        assert_eq!(Ending::of(None, "mcp:s/tool", Class::Act), Ending::Unanswered);
+        let failed = answer(Some(true), "error: test failed; 3 passed, 1 created");
+        assert_eq!(Ending::of(Some(&failed), "cli:cargo", Class::Act), Ending::Failed);
+        let replayed =
+            answer(Some(false), "done 4 s ago; it was not run again (ef_01ARZ3NDEKTSV4RRFFQ69G5FAV)");
+        assert_eq!(Ending::of(Some(&replayed), "mcp:s/charge", Class::Consequential), Ending::Refused);
     }
 
     #[test]
@@ -172,6 +194,7 @@ mod tests {
         assert!(differ("charge ch_1a made", "charge ch_2b made"));
         assert!(!differ(r#"{"id":"ch_1","at":1}"#, r#"{"id":"ch_1","at":2}"#));
         assert!(!differ("Mail sent at 12:01", "Mail sent at 12:05"));
+        assert!(!differ("sent in 120ms", "sent in 134ms"));
         assert!(names("Message sent successfully").is_empty());
     }
 }

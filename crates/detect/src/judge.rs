@@ -4,8 +4,9 @@ use crate::transcript::ActionCall;
 use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::identity::Marks;
-use semel_core::intent::{Alike, Ask, AskedBy, Intent};
+use semel_core::intent::{Alike, Ask, AskedBy, Intent, NamedBy};
 use semel_core::policy::pack::PACKS;
+use semel_core::policy::rule::RuleOrigin;
 use semel_core::policy::{ActionFacts, Diagnostics, Policy, PolicyFile, Rule};
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,6 +67,10 @@ impl Judge {
         match rule.class {
             Class::Read => Judgement::Read,
             Class::Convergent | Class::Generate => Judgement::Repeatable,
+            // Most commands that no rule knows are builds and searches, which people run again at will.
+            Class::Act if call.action.starts_with("cli:") && rule.origin == RuleOrigin::Default => {
+                Judgement::Repeatable
+            }
             Class::Act | Class::Consequential => {
                 self.effect(call, &rule).map_or(Judgement::Repeatable, Judgement::Effect)
             }
@@ -98,6 +103,10 @@ impl Judge {
             }
         };
         let (group, is_specific, removals) = match intent.alike {
+            // A rule's fields say what is the same, and nothing else does.
+            Alike::Outline { removals, .. } if intent.named_by == NamedBy::Rule => {
+                (intent.key, false, removals)
+            }
             Alike::Outline { key, is_specific, is_answer, removals } => {
                 (key, is_specific && !is_answer, removals)
             }

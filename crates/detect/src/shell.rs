@@ -80,21 +80,30 @@ fn curl(words: &[String]) -> ActionCall {
 fn simple_commands(line: &str) -> Vec<Vec<String>> {
     let (mut parts, mut part) = (Vec::new(), String::new());
     let (mut quote, mut escaped) = (None, false);
-    for c in line.chars() {
+    // Behind `||` stands what runs only if the command before it failed, and nothing tells whether it did.
+    let mut is_alternative = false;
+    let mut rest = line.chars().peekable();
+    while let Some(c) = rest.next() {
         match (quote, c) {
             _ if escaped => escaped = false,
             (None | Some('"'), '\\') => escaped = true,
             (None, '\'' | '"') => quote = Some(c),
             (Some(open), _) if open == c => quote = None,
             (None, ';' | '|' | '&' | '\n') => {
-                parts.push(std::mem::take(&mut part));
+                let ended = std::mem::take(&mut part);
+                if !is_alternative {
+                    parts.push(ended);
+                }
+                is_alternative = c == '|' && rest.next_if_eq(&'|').is_some();
                 continue;
             }
             _ => {}
         }
         part.push(c);
     }
-    parts.push(part);
+    if !is_alternative {
+        parts.push(part);
+    }
     let words =
         parts.iter().map(|part| shlex::split(part.trim()).unwrap_or_else(|| vec![part.trim().to_owned()]));
     words.filter(|words| words.first().is_some_and(|word| !word.is_empty())).collect()
@@ -115,6 +124,7 @@ mod tests {
             ["cli:cd", "cli:gh", "cli:ls", "cli:wc"]
         );
         assert_eq!(names("KEY=1 /usr/bin/git push"), ["cli:git"]);
+        assert_eq!(names("gh pr view || gh pr create; ls"), ["cli:gh", "cli:ls"]);
         assert_eq!(names(""), Vec::<String>::new());
         assert_eq!(names("echo 'unclosed").len(), 1);
     }

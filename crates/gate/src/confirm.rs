@@ -85,8 +85,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let until = self.clock.elapsed() + left;
         let mut pause = ASK_AGAIN_FIRST;
         loop {
+            // A question that was asked in time is no question at the end, however long its answer takes.
+            let over = self.clock.elapsed() >= until;
             let said = witness.ask().await;
-            let (now, over) = (self.clock.now(), self.clock.elapsed() >= until);
+            let now = self.clock.now();
             match said {
                 Ok(true) => {
                     let changed = self.ledger.confirmed(done, now).await?;

@@ -100,10 +100,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 (Err(Error::Ledger(error)), Some(UnresolvedSend { effect, sent, .. })) => {
                     return Ok(Passed::unrecorded(effect, sent.data.clone(), &error));
                 }
+                // The same of an earlier look of this call.
+                (Err(_), None) if call.has_sent() => return Ok(Passed::lost_sight(call.rule)),
                 (Err(error), None) => return Err(error),
             }
         }
-        Err(Error::spinning(call.intent))
+        match call.has_sent() {
+            true => Ok(Passed::lost_sight(call.rule)),
+            false => Err(Error::spinning(call.intent)),
+        }
     }
 
     pub(crate) fn emit_answered<U>(

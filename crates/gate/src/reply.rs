@@ -65,6 +65,11 @@ impl Passed {
         refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, data)
     }
 
+    /// It was sent, and the ledger cannot be asked what became of it.
+    pub(crate) fn lost_sight(rule: &Rule) -> Passed {
+        refused(None, rule.tier(), wording::lost_sight(), OutcomeWord::Ran, Value::Null)
+    }
+
     /// It was sent and answered, and the ledger no longer knows the attempt: a failover has lost its claim.
     pub(crate) fn superseded(effect: &Effect, sent: Sent) -> Passed {
         let mut trouble = wording::in_doubt(effect);

@@ -9,6 +9,7 @@ use semel_ledger::entropy::Entropy;
 use semel_ledger::holders::Holders;
 use semel_ledger::rulings::RulingVerdict;
 use semel_ledger::store::Store;
+use std::time::Duration;
 
 /// The fate of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,8 @@ pub enum ReportOutcome {
 }
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
-    /// Settles a doubt by what an agent has seen. "Yes" always counts; "no" only once no answer is waited for.
+    /// Settles a doubt by what an agent has seen. "Yes" always counts; "no" only once nothing can be sent any more and
+    /// no answer is waited for.
     pub async fn report(
         &self,
         effect: &Effect,
@@ -32,7 +34,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(ReportOutcome::NotInDoubt);
         }
         let at = self.clock.now();
-        if !happened && self.ledger.is_awaited(effect, at)? {
+        let may_come = !effect.may_believe_no(Duration::ZERO, at) || self.ledger.is_awaited(effect, at)?;
+        if !happened && may_come {
             return Ok(ReportOutcome::TooSoon);
         }
         let verdict =

@@ -27,9 +27,9 @@ impl PendingSettlements {
         }
     }
 
-    /// Keeps one that was popped and could not be recorded, however many have come meanwhile.
+    /// Keeps one that was popped and could not be recorded, behind all others: it may never be recordable.
     pub(crate) fn put_back(&self, settlement: PendingSettlement) {
-        self.lock().push(settlement);
+        self.lock().insert(0, settlement);
     }
 
     pub(crate) fn pop(&self) -> Option<PendingSettlement> {

@@ -18,11 +18,14 @@ pub fn scratch() -> Result<PathBuf> {
     Ok(directory)
 }
 
-/// Where cargo put this very program: `target/<profile>/xtask`.
+/// Where cargo put this very program: `target/<profile>/xtask`, or its tests below `deps`.
 pub fn target() -> PathBuf {
     let program = std::env::current_exe().ok();
-    let target = program.as_deref().and_then(|program| program.ancestors().nth(2));
-    target.map_or_else(|| root().join("target"), Path::to_owned)
+    let profile = program.as_deref().and_then(|program| {
+        let directory = program.parent()?;
+        if directory.ends_with("deps") { directory.parent() } else { Some(directory) }
+    });
+    profile.and_then(Path::parent).map_or_else(|| root().join("target"), Path::to_owned)
 }
 
 pub fn cargo() -> Command {

@@ -1,6 +1,6 @@
 //! `semel reconcile`: the ledger beside what is out there.
 
-use super::ledger::rule::{may_still_happen, ruling};
+use super::ledger::rule::ruling;
 use super::ledger::scan::{self, Which};
 use crate::args::ReconcileArgs;
 use crate::context::{Context, EXIT_FINDINGS};
@@ -27,6 +27,9 @@ pub fn run(context: &Context, args: &ReconcileArgs) -> anyhow::Result<ExitCode> 
     let pairing = Pairing::parse(&args.on)?;
     let operator = args.apply.then(|| Operator::find(context, args.operator.token.as_deref())).transpose()?;
     let rows = outside_rows(args)?;
+    if let Some(column) = pairing.unknown_column(&rows) {
+        return Err(anyhow!("no row of the outside has `{column}`"));
+    }
     if let Some(file) = &args.intended {
         // Nothing is kept, so any secret serves.
         let secret = Secret::new([0; 32]);
@@ -186,7 +189,8 @@ fn row(comparison: &Comparison) -> Vec<String> {
     vec![id.to_owned(), result.to_owned(), terminal_text::line(&outside), what.trim().to_owned()]
 }
 
-/// Rules on the doubts that the listing decides. An absence decides only once nothing can be sent any more.
+/// Rules on the doubts that the listing shows to have happened. An absence proves nothing: a listing may be old, cut or
+/// filtered, so a person rules on that one by one.
 fn apply(
     context: &Context,
     args: &ReconcileArgs,
@@ -199,30 +203,23 @@ fn apply(
     let decided = found.iter().filter_map(|comparison| match comparison {
         Comparison::NowDecidable { id, happened, row, .. } => {
             let effect = effects.iter().find(|effect| effect.id.to_string() == *id)?;
-            let is_doubt = matches!(effect.state, State::InDoubt(_));
-            let may_rule = is_doubt && (*happened || !may_still_happen(ledger, effect, now));
-            may_rule.then_some((effect, *happened, row.clone()))
+            let may_rule = *happened && matches!(effect.state, State::InDoubt(_));
+            may_rule.then(|| (effect, row.clone().unwrap_or_default()))
         }
         _ => None,
     });
-    let decided: Vec<(&Effect, bool, Option<String>)> = decided.collect();
+    let decided: Vec<(&Effect, String)> = decided.collect();
     if decided.is_empty() {
-        context.output.say("semel: there is no doubt that the listing decides");
+        context.output.say("semel: the listing shows no effect that is in doubt");
         return Ok(());
     }
     let what = format!("Record {} as the listing shows?", counted(decided.len(), "ruling", "rulings"));
     let by = operator.confirm(ledger, TENANT, what)?;
     let reason = args.reason.as_deref().unwrap_or_default();
-    for (effect, happened, row) in decided {
-        let place = row.map_or_else(|| "absent".to_owned(), |row| format!("found at {row}"));
-        let ruling = ruling(by.clone(), &format!("{reason} ({place})"), now)?;
-        let verdict = match happened {
-            true => RulingVerdict::Applied { reply: None },
-            false => RulingVerdict::NotApplied,
-        };
-        block_on(ledger.resolve(effect.id, verdict, ruling))?;
-        let words = if happened { "happened" } else { "did not happen" };
-        context.output.say(format_args!("Recorded: {} {words}.", effect.id));
+    for (effect, row) in decided {
+        let ruling = ruling(by.clone(), &format!("{reason} (found at {row})"), now)?;
+        block_on(ledger.resolve(effect.id, RulingVerdict::Applied { reply: None }, ruling))?;
+        context.output.say(format_args!("Recorded: {} happened.", effect.id));
     }
     Ok(())
 }

@@ -13,6 +13,8 @@ pub struct AuditedCall {
     pub at: Option<At>,
     pub place: LinePlace,
     pub session: u64,
+    /// The model's id of the call, where it is one in the whole world: a copied session has it too.
+    pub unique_id: Option<u64>,
     /// The message, or in logs of execution the model's call, that it belongs to.
     pub turn: Option<u64>,
     /// Its file tells what a model asked for, not what was sent.

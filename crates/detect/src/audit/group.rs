@@ -62,7 +62,7 @@ pub fn judge(
                 Relation::Apart => {}
                 Relation::Verified => verdict.looked += 1,
                 Relation::Harmless => {
-                    verdict.harmless_retries += 1;
+                    verdict.harmless_retries += u32::from(is_retry);
                     verdict.blind += u32::from(is_retry);
                 }
                 Relation::Repeats(level, why) => {

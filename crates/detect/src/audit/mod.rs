@@ -26,6 +26,8 @@ pub const GROUPS_MAX: usize = 40_000;
 const CALLS_MAX: usize = 256;
 /// How many findings are kept in full. All are counted.
 pub const FINDINGS_MAX: usize = 5_000;
+/// How many calls are remembered to recognise copies of them.
+const COPIES_KNOWN_MAX: usize = 500_000;
 /// How many removals are remembered, newest last.
 const REMOVALS_MAX: usize = 2_048;
 
@@ -35,6 +37,8 @@ pub struct Audit {
     groups: HashMap<u64, CallGroup>,
     removals: Vec<AuditedCall>,
     sessions: HashSet<u64>,
+    /// The file that has a call, by the call's id.
+    files_of_calls: HashMap<u64, u32>,
     clock: u64,
     /// The clock when findings were last told. `None`: never.
     told_at: Option<u64>,
@@ -151,6 +155,9 @@ impl Audit {
             self.report.remarks.push(ReportedRemark { kind: remark.kind, action: remark.action, file, line });
         }
         for call in tracked.occurrences {
+            if self.is_copy(&call) {
+                continue;
+            }
             self.report.effects += 1;
             if call.judged.is_removal && call.ending.may_have_happened() {
                 if self.removals.len() >= REMOVALS_MAX {
@@ -169,6 +176,15 @@ impl Audit {
         if self.groups.len() > GROUPS_MAX {
             self.let_go();
         }
+    }
+
+    /// Whether the same call stands in another file: sessions are copied when they are forked or resumed.
+    fn is_copy(&mut self, call: &AuditedCall) -> bool {
+        let Some(id) = call.unique_id else { return false };
+        if self.files_of_calls.len() >= COPIES_KNOWN_MAX {
+            self.files_of_calls.clear();
+        }
+        *self.files_of_calls.entry(id).or_insert(call.place.file) != call.place.file
     }
 
     pub fn skipped(&mut self) -> &mut SkippedCounts {

@@ -18,6 +18,9 @@ const PENDING_MAX: usize = 4_096;
 /// Call ids that are remembered, since logs of requests repeat the whole conversation each time.
 const IDS_MAX: usize = 65_536;
 
+/// Shorter ids are counted up by their program, and two sessions have the same.
+const UNIQUE_ID_LENGTH: usize = 16;
+
 /// A remark about one call that is no duplicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -71,6 +74,7 @@ struct SessionState {
 
 #[derive(Debug)]
 struct Pending {
+    unique_id: Option<u64>,
     actions: Vec<ActionCall>,
     at: Option<At>,
     place: LinePlace,
@@ -158,6 +162,7 @@ impl<'j> Tracker<'j> {
         let state = self.sessions.entry(session).or_default();
         let reads = call.actions.iter().map(|call| state.reads.get(&server_mark(call)).copied().unwrap_or(0));
         let pending = Pending {
+            unique_id: (self.in_conversation && call.id.len() >= UNIQUE_ID_LENGTH).then_some(key.1),
             reads: reads.collect(),
             actions: call.actions,
             at,
@@ -208,13 +213,13 @@ impl<'j> Tracker<'j> {
                 Judgement::Effect(judged) => judged,
                 Judgement::Repeatable => continue,
                 Judgement::Read => {
-                    if Ending::of(answer, Class::Read) == Ending::Applied {
+                    if Ending::of(answer, &call.action, Class::Read) == Ending::Applied {
                         *state.reads.entry(server_mark(call)).or_default() += 1;
                     }
                     continue;
                 }
             };
-            let ending = Ending::of(answer, judged.class);
+            let ending = Ending::of(answer, &call.action, judged.class);
             state.happened |= ending.may_have_happened();
             if !ending.may_have_happened() && judged.class == Class::Consequential {
                 state.failed.get_or_insert((judged.action.clone(), pending.place));
@@ -238,6 +243,7 @@ impl<'j> Tracker<'j> {
                 at: pending.at,
                 place: pending.place,
                 session,
+                unique_id: pending.unique_id,
                 turn: pending.turn,
                 in_conversation: self.in_conversation,
                 resends: pending.resends,
@@ -256,11 +262,20 @@ impl<'j> Tracker<'j> {
         let text = state.last_text.take();
         let (failed, happened) = (state.failed.take(), std::mem::take(&mut state.happened));
         if let (Some((action, place)), Some(text), false) = (failed, text, happened)
-            && matches!(error_text::read(&text), ErrorReading::Done(_))
+            && claims_success(&text)
         {
             self.tracked.remarks.push(Remark { kind: RemarkKind::ClaimWithoutEffect, action, place });
         }
     }
+}
+
+/// Words that take a claim back.
+const DENIALS: [&str; 8] = [" not ", "n't ", "fail", "unable", "error", "declined", "refused", "sorry"];
+
+fn claims_success(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    matches!(error_text::read(text), ErrorReading::Done(_))
+        && !DENIALS.iter().any(|word| lower.contains(word))
 }
 
 fn server_mark(call: &ActionCall) -> u64 {

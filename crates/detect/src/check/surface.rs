@@ -26,7 +26,7 @@ impl OperationCheck {
             (Class::Read, _) => "nothing changes",
             (Class::Convergent, _) => "the same state",
             (Class::Generate, _) => "another answer",
-            (_, Some(_)) => "once, if the key is the same",
+            (_, Some(_)) => "once, if the server honours its key",
             (Class::Consequential, None) => "it happens twice",
             (Class::Act, None) => "it runs twice",
         }
@@ -34,14 +34,8 @@ impl OperationCheck {
 }
 
 /// Names under which operations take a key.
-const KEY_NAMES: [&str; 6] = [
-    "idempotency_key",
-    "idempotencyKey",
-    "idempotency-key",
-    "client_token",
-    "client_request_token",
-    "request_id",
-];
+const KEY_NAMES: [&str; 5] =
+    ["idempotency_key", "idempotencyKey", "idempotency-key", "client_token", "client_request_token"];
 
 /// The tools of a server, as `tools/list` gives them.
 pub fn of_tools(server: &str, tools: &[Value], policy: &Policy) -> Vec<OperationCheck> {
@@ -123,7 +117,8 @@ fn read_of<'n>(tool: &str, names: &[&'n str], policy: &Policy, server: &str) -> 
 pub fn policy_text(operations: &[OperationCheck]) -> String {
     let mut text = "version = 1\n".to_owned();
     for operation in operations.iter().filter(|operation| operation.class == Class::Consequential) {
-        let _ = write!(text, "\n[[rule]]\nmatch = {:?}\nclass = \"consequential\"\n", operation.action);
+        let pattern = without_parameters(&operation.action);
+        let _ = write!(text, "\n[[rule]]\nmatch = {pattern:?}\nclass = \"consequential\"\n");
         let _ = writeln!(text, "# key = [\"args.…\"]        # the arguments that identify it");
         if let Some(key) = &operation.key {
             let into = if operation.action.starts_with("http:") { "header" } else { "arg" };
@@ -137,4 +132,10 @@ pub fn policy_text(operations: &[OperationCheck]) -> String {
         }
     }
     text
+}
+
+/// `/charges/{id}/refunds` as a rule writes it: `/charges/*/refunds`.
+fn without_parameters(action: &str) -> String {
+    let segments = action.split('/').map(|segment| if segment.starts_with('{') { "*" } else { segment });
+    segments.collect::<Vec<_>>().join("/")
 }

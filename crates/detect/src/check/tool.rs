@@ -63,7 +63,7 @@ pub struct ToolReport {
     pub advice: Vec<String>,
 }
 
-/// Walks the help of a tool. Nothing that changes something is run.
+/// Walks the help of a tool: it is run with `--help`, and so are the subcommands that its help lists.
 pub fn walk(tool: &[String]) -> io::Result<Vec<CommandCheck>> {
     let mut found = Vec::new();
     let mut open = vec![(tool.to_vec(), 0)];
@@ -162,7 +162,10 @@ impl Sandbox {
                 });
                 if let Some(check) = of.max_by_key(|check| check.command.len()) {
                     check.changes_something = true;
-                    check.tried = Some(trial);
+                    // One example that fails decides.
+                    if check.tried.as_ref().is_none_or(Trial::is_once) {
+                        check.tried = Some(trial);
+                    }
                 }
             }
             Ok(())
@@ -171,7 +174,7 @@ impl Sandbox {
         tried.and(ended.map(drop))
     }
 
-    /// Runs a command by two callers at once, and then once more alone, and counts.
+    /// Runs a command by two callers at once, and counts.
     pub fn try_at_once(&self, words: &[String]) -> Result<AtOnce, SandboxError> {
         self.step("setup")?;
         let tried = (|| {
@@ -180,12 +183,14 @@ impl Sandbox {
                 let other = scope.spawn(|| run(words, &[], PATIENCE));
                 [run(words, &[], PATIENCE), other.join().unwrap_or(Ok(None))]
             });
-            let succeeded = both
-                .into_iter()
-                .collect::<io::Result<Vec<_>>>()?
-                .into_iter()
-                .filter(|ran| ran.as_ref().is_some_and(|ran| ran.code == Some(0)))
-                .count() as u64;
+            // A caller that is told of a repeat claims no effect of its own.
+            let claims = |ran: &Option<Ran>| {
+                ran.as_ref().is_some_and(|ran| {
+                    ran.code == Some(0) && effect_word(&ran.stdout).as_deref() != Some("noop")
+                })
+            };
+            let both = both.into_iter().collect::<io::Result<Vec<_>>>()?;
+            let succeeded = both.iter().filter(|ran| claims(ran)).count() as u64;
             Ok(AtOnce { succeeded, effects: self.count()?.saturating_sub(before) })
         })();
         let ended = self.step("teardown");

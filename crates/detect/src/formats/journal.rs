@@ -61,7 +61,7 @@ pub(super) fn read(
                 resends: data.attempt.saturating_sub(1),
             })
         }
-        "settled_applied" => answer(false, &effect),
+        "settled_applied" => answer(false, ""),
         "settled_not_applied" => answer(true, "request denied"),
         "settled_in_doubt" | "lapsed" => answer(true, "timed out"),
         _ => return Ok(()),

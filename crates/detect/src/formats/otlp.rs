@@ -97,21 +97,28 @@ pub(super) fn read(
     spans.sort_by_key(|span| span.started());
     let tools: HashMap<&str, String> =
         spans.iter().filter_map(|span| Some((span.id.as_ref(), span.tool()?))).collect();
-    // One call has a span at each layer. The first below another tool's span is the same call; a second one was sent
-    // once more by the layer between them.
+    // One call has a span at each layer. One span below another of the same tool is the same call; of several the layer
+    // between them sent it again, and each has its own end.
+    let is_below = |span: &SpanJson<'_>| {
+        tools.get(span.id.as_ref()).is_some_and(|tool| tools.get(span.parent.as_ref()) == Some(tool))
+    };
     let mut sent_below: HashMap<&str, u32> = HashMap::new();
+    for span in spans.iter().filter(|span| is_below(span)) {
+        *sent_below.entry(span.parent.as_ref()).or_default() += 1;
+    }
+    let was_resent = |id: &str| sent_below.get(id).is_some_and(|count| *count > 1);
+    let mut resent: HashMap<&str, u32> = HashMap::new();
     for span in &spans {
         let Some(tool) = tools.get(span.id.as_ref()) else { continue };
-        let mut resends = 0;
-        if tools.get(span.parent.as_ref()) == Some(tool) {
-            let sent = sent_below.entry(span.parent.as_ref()).or_default();
-            *sent += 1;
-            resends = *sent - 1;
-            if resends == 0 {
-                continue;
+        match is_below(span) {
+            true if was_resent(&span.parent) => {
+                let count = resent.entry(span.parent.as_ref()).or_default();
+                *count += 1;
+                read_span(span, tool, *count - 1, &spans, sink);
             }
+            false if !was_resent(&span.id) => read_span(span, tool, 0, &spans, sink),
+            _ => {}
         }
-        read_span(span, tool, resends, &spans, sink);
     }
     Ok(())
 }
@@ -146,7 +153,7 @@ fn read_span(
     });
     sink(TranscriptEntry { session: session.clone(), at, event });
     let error = span.error();
-    let text = attribute("gen_ai.tool.call.result");
+    let text = span.attribute("gen_ai.tool.call.result");
     let event = TranscriptEvent::ToolAnswer(ToolAnswer {
         id: span.id.clone(),
         is_error: Some(error.is_some()),

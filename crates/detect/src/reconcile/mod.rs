@@ -50,6 +50,14 @@ impl Pairing {
     }
 }
 
+impl Pairing {
+    /// A column that no row has. An outside without any rows has none to miss.
+    pub fn unknown_column(&self, rows: &[OutsideRow]) -> Option<&Path> {
+        let is_there = |path: &&Path| rows.iter().any(|row| !path.find(&row.values).is_empty());
+        self.pairs.iter().map(|(_, path)| path).find(|path| !rows.is_empty() && !is_there(path))
+    }
+}
+
 /// The left side: an effect of the ledger, or a call that was intended.
 #[derive(Debug, Clone)]
 pub struct IntendedEffect {
@@ -134,15 +142,36 @@ pub fn compare(
     }
     let mut is_known = vec![false; outside.len()];
     let mut found = Vec::new();
+    let mut equal: HashMap<&[u64], Vec<&IntendedEffect>> = HashMap::new();
     for effect in intended {
+        equal.entry(&effect.marks).or_default().push(effect);
+    }
+    for effect in intended {
+        let Some(effects) = equal.remove(effect.marks.as_slice()) else { continue };
         let mut rows = by_marks.get(&effect.marks).cloned().unwrap_or_default();
         rows.dedup();
         rows.iter().for_each(|row| is_known[*row] = true);
         let places: Vec<String> = rows.iter().map(|row| outside[*row].place.clone()).collect();
-        found.extend(result(effect, places));
+        match effects.as_slice() {
+            [effect] => found.extend(result(effect, places)),
+            several => found.extend(shared(several, places)),
+        }
     }
     let unknown = outside.iter().zip(is_known).filter(|(_, is_known)| !is_known);
     found.extend(unknown.map(|(row, _)| Comparison::UnknownToLedger { row: row.place.clone() }));
+    found
+}
+
+/// Effects that the values do not tell apart, such as repeats on purpose. Each takes one row, those that are known to have
+/// happened first; a doubt among them cannot be decided.
+fn shared(effects: &[&IntendedEffect], rows: Vec<String>) -> Vec<Comparison> {
+    let mut rows = rows.into_iter();
+    let applied = effects.iter().filter(|effect| effect.standing == Standing::Applied);
+    let mut found: Vec<Comparison> =
+        applied.filter_map(|effect| result(effect, rows.next().into_iter().collect())).collect();
+    let open = effects.iter().filter(|effect| effect.standing != Standing::Applied).count();
+    // Rows beyond all that were ever tried are nobody's.
+    found.extend(rows.skip(open).map(|row| Comparison::UnknownToLedger { row }));
     found
 }
 

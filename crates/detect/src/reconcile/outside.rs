@@ -4,7 +4,7 @@ use super::OutsideRow;
 use crate::source::pieces::Pieces;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
-use semel_core::json::{self, Json, Number, Object, Path as JsonPath};
+use semel_core::json::{self, Json, Number, Object};
 use std::io::{self, BufRead, BufReader};
 use std::path::Path;
 
@@ -74,15 +74,6 @@ pub fn rows_within(document: Json) -> Vec<Json> {
             Json::Array(rows) => rows,
             document => vec![document],
         },
-    }
-}
-
-/// The value at a path of a listing that leads to its next page.
-pub fn next_page(document: &Json, path: &JsonPath) -> Option<String> {
-    match path.find(document).into_iter().next()?.1 {
-        Json::String(text) if !text.is_empty() => Some(text.clone()),
-        Json::Number(number) => Some(number.text().to_owned()),
-        _ => None,
     }
 }
 

@@ -73,3 +73,36 @@ fn a_directory_of_pictures_and_other_files_has_no_findings() {
     assert_eq!((report.tool_calls, report.findings.len()), (0, 0));
     assert_eq!(report.skipped.files, 4, "{:?}", report.skipped);
 }
+
+#[test]
+fn a_copied_session_is_no_second_worker() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let lines: Vec<String> = two_charges()
+        .iter()
+        .take(2)
+        .map(|line| line.replace("\"t1\"", "\"toolu_01ABCDEFGHIJKLMN\""))
+        .collect();
+    std::fs::write(directory.path().join("a.jsonl"), lines.join("\n")).expect("writable");
+    let fork = lines.join("\n").replace("\"sessionId\":\"s\"", "\"sessionId\":\"fork\"");
+    std::fs::write(directory.path().join("b.jsonl"), fork).expect("writable");
+    let report = audit(directory.path());
+    assert_eq!((report.tool_calls, report.effects, report.findings.len()), (2, 1, 0));
+}
+
+#[test]
+fn a_span_that_the_sdk_sent_again_is_found() {
+    let span = |id: &str, parent: &str, seconds: u64, end: &str| {
+        format!(
+            r#"{{"traceId":"t","spanId":"{id}","parentSpanId":"{parent}","name":"x","startTimeUnixNano":"{seconds}000000000","attributes":[{{"key":"gen_ai.operation.name","value":{{"stringValue":"execute_tool"}}}},{{"key":"gen_ai.tool.name","value":{{"stringValue":"create_charge"}}}},{{"key":"gen_ai.tool.call.arguments","value":{{"stringValue":"{{\"amount\":5}}"}}}}{end}"#
+        )
+    };
+    let done = r#",{"key":"gen_ai.tool.call.result","value":{"stringValue":"{\"id\":\"ch_2\"}"}}]}"#;
+    let lost = r#",{"key":"error.type","value":{"stringValue":"timeout"}}],"status":{"code":2,"message":"timed out"}}"#;
+    let spans = [span("p", "", 1, done), span("a", "p", 1, lost), span("b", "p", 3, done)].join(",");
+    let directory = tempfile::tempdir().expect("a directory");
+    let text = format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{spans}]}}]}}]}}"#);
+    std::fs::write(directory.path().join("traces.json"), text).expect("writable");
+    let report = audit(directory.path());
+    assert_eq!(report.count(FindingLevel::Likely), 1, "{report:?}");
+    assert_eq!(report.findings[0].layer, semel_detect::audit::finding::Layer::Sdk);
+}
