@@ -1,8 +1,9 @@
 //! Runs a command that may hang, ask or never end.
 
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -40,12 +41,34 @@ pub fn run(
     };
     let stdout = read(child.stdout.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>));
     let stderr = read(child.stderr.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>));
-    let (Ok(stdout), Ok(stderr)) = (stdout.recv_timeout(patience), stderr.recv_timeout(patience)) else {
-        child.kill()?;
+    let heard = (stdout.recv_timeout(patience), stderr.recv_timeout(patience));
+    // Whatever it started ends with it, also where it closed its output and stayed.
+    let status = ended(&mut child)?;
+    Ok(match (heard, status) {
+        ((Ok(stdout), Ok(stderr)), Some(status)) => Some(Ran { code: status.code(), stdout, stderr }),
+        _ => None,
+    })
+}
+
+/// How the process ended. One that has not, a moment after its output did, is killed with its group: `None`.
+#[allow(clippy::disallowed_methods, reason = "a process that is about to end is given the moment")]
+fn ended(child: &mut Child) -> io::Result<Option<ExitStatus>> {
+    const LOOKS: u32 = 200;
+    const EVERY: Duration = Duration::from_millis(10);
+    let mut ended = child.try_wait()?;
+    for _ in 0..LOOKS {
+        if ended.is_some() {
+            break;
+        }
+        std::thread::sleep(EVERY);
+        ended = child.try_wait()?;
+    }
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // A group without processes is gone already.
+        let _gone = kill_process_group(group, Signal::KILL);
+    }
+    if ended.is_none() {
         child.wait()?;
-        return Ok(None);
-    };
-    // Its output is over; a process that closes it and stays is given no more time than it had.
-    let status = child.wait()?;
-    Ok(Some(Ran { code: status.code(), stdout, stderr }))
+    }
+    Ok(ended)
 }
