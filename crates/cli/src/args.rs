@@ -5,6 +5,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use semel_core::answer::EffectWord;
 use semel_core::class::Class;
 use semel_core::policy::duration;
+use semel_detect::audit::finding::FindingLevel;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -113,7 +114,7 @@ pub enum Command {
     Standard output carries the protocol alone. In .mcp.json:\n  \
     {\"command\": \"semel\", \"args\": [\"mcp\", \"--name\", \"github\", \"--\", \"npx\", \"-y\", \"…\"]}")]
 pub struct McpArgs {
-    /// What the server is called in the policy and the ledger: mcp:NAME/tool. It decides which rules and packs hold.
+    /// The server's name in the policy and the ledger: mcp:NAME/tool. It decides which rules and packs hold.
     /// Unless given, it comes from the package, the script or the program, or from the host of --url.
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -169,6 +170,11 @@ fn listen(text: &str) -> Result<std::net::SocketAddr, String> {
 
 fn span(text: &str) -> Result<Duration, String> {
     duration::parse(text).map_err(|error| format!("{error}, such as 90s, 30m, 24h or 7d"))
+}
+
+fn finding_level() -> impl TypedValueParser<Value = FindingLevel> {
+    PossibleValuesParser::new(FindingLevel::ALL.map(FindingLevel::word))
+        .map(|word| FindingLevel::parse(&word).expect("one of the possible values"))
 }
 
 fn class() -> impl TypedValueParser<Value = Class> {
@@ -557,8 +563,8 @@ pub struct AuditArgs {
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Exit with 1 if a finding is at least this sure.
-    #[arg(long, value_name = "LEVEL")]
-    pub fail_on: Option<AuditLevel>,
+    #[arg(long, value_name = "LEVEL", value_parser = finding_level())]
+    pub fail_on: Option<FindingLevel>,
     /// Watch files of lines while they grow, and tell each duplicate when it happens; also to the policy's [serve.webhook].
     #[arg(long, conflicts_with_all = ["form", "output", "fail_on", "since"])]
     pub follow: bool,
@@ -573,13 +579,6 @@ pub enum AuditForm {
     Html,
     Sarif,
     Junit,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum AuditLevel {
-    Possible,
-    Likely,
-    Proven,
 }
 
 #[derive(Debug, Args)]
@@ -615,7 +614,7 @@ pub struct CheckTool {
 pub enum CheckCommand {
     /// The tools of an MCP server.
     Mcp {
-        /// What the server is called in the policy.
+        /// The server's name in the policy.
         #[arg(long, value_name = "NAME", default_value = "server")]
         name: String,
         /// Print the policy to write for it.

@@ -60,12 +60,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         self.emit(&GateEvent::Settled(&settling));
     }
 
-    /// Records the answers that are kept, up to the first that the ledger does not take. For processes that go on.
+    /// Tries once to record each answer that is kept. One that the ledger does not take holds up no other.
     pub async fn settle_pending(&self) {
-        loop {
-            let Some(PendingSettlement { claim, outcome, reply }) = self.pending_settlements.pop() else {
-                return;
-            };
+        for _ in 0..self.pending_settlements.count() {
+            let Some(pending) = self.pending_settlements.take_oldest() else { return };
+            let PendingSettlement { claim, outcome, reply } = pending;
             let attempt = claim.attempt();
             let began = self.clock.elapsed();
             match self.ledger.settle(claim, &outcome, reply.as_deref(), self.clock.now()).await {
@@ -75,7 +74,6 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 }
                 Err(SettleError { claim, .. }) => {
                     self.pending_settlements.put_back(PendingSettlement { claim: *claim, outcome, reply });
-                    return;
                 }
             }
         }

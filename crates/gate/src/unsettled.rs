@@ -3,6 +3,7 @@
 
 use semel_core::outcome::Outcome;
 use semel_ledger::claim::Claim;
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// With more of them the ledger is not coming back soon, and memory is worth more. The others are in doubt when the
@@ -17,26 +18,30 @@ pub(crate) struct PendingSettlement {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct PendingSettlements(Mutex<Vec<PendingSettlement>>);
+pub(crate) struct PendingSettlements(Mutex<VecDeque<PendingSettlement>>);
 
 impl PendingSettlements {
     pub(crate) fn push(&self, settlement: PendingSettlement) {
         let mut kept = self.lock();
         if kept.len() < KEPT_MAX {
-            kept.push(settlement);
+            kept.push_back(settlement);
         }
     }
 
-    /// Keeps one that was popped and could not be recorded, behind all others: it may never be recordable.
+    /// Keeps one that was taken and could not be recorded, however many have come meanwhile. The others come first.
     pub(crate) fn put_back(&self, settlement: PendingSettlement) {
-        self.lock().insert(0, settlement);
+        self.lock().push_back(settlement);
     }
 
-    pub(crate) fn pop(&self) -> Option<PendingSettlement> {
-        self.lock().pop()
+    pub(crate) fn take_oldest(&self) -> Option<PendingSettlement> {
+        self.lock().pop_front()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<PendingSettlement>> {
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<PendingSettlement>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

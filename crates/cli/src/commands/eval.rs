@@ -155,15 +155,10 @@ fn try_door(
                     let (child, address) = serve(&semel, directory, world)?;
                     served = Some(child);
                     let host = address.to_string();
-                    EvalSubject::Http { address, host, base: "/p/world".to_owned(), token: None }
+                    EvalSubject::Http { address, host, base: "/p/world".to_owned() }
                 }
                 GuardChoice::At(url) => at(&url)?,
-                _ => EvalSubject::Http {
-                    address: world,
-                    host: world.to_string(),
-                    base: String::new(),
-                    token: None,
-                },
+                _ => EvalSubject::Http { address: world, host: world.to_string(), base: String::new() },
             }
         }
     };
@@ -224,7 +219,7 @@ fn at(url: &str) -> anyhow::Result<EvalSubject> {
     let (host, base) = rest.split_once('/').unwrap_or((rest, ""));
     let address = host.to_socket_addrs()?.next().ok_or_else(|| anyhow!("{host} has no address"))?;
     let base = if base.is_empty() { String::new() } else { format!("/{}", base.trim_end_matches('/')) };
-    Ok(EvalSubject::Http { address, host: host.to_owned(), base, token: None })
+    Ok(EvalSubject::Http { address, host: host.to_owned(), base })
 }
 
 fn screen(report: &DoorReport) -> String {

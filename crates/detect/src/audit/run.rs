@@ -30,7 +30,7 @@ pub struct AuditOptions {
     pub workers: usize,
 }
 
-/// What a reader tells the audit.
+/// A message of a reader to the audit.
 #[derive(Debug)]
 pub enum Progress {
     Records(Tracked),

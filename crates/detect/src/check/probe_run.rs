@@ -42,7 +42,7 @@ pub fn run(
     let stdout = read(child.stdout.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>));
     let stderr = read(child.stderr.take().map(|stream| Box::new(stream) as Box<dyn Read + Send>));
     let heard = (stdout.recv_timeout(patience), stderr.recv_timeout(patience));
-    // Whatever it started ends with it, also where it closed its output and stayed.
+    // Processes that it started end with it, also where it closed its output and stayed.
     let status = ended(&mut child)?;
     Ok(match (heard, status) {
         ((Ok(stdout), Ok(stderr)), Some(status)) => Some(Ran { code: status.code(), stdout, stderr }),

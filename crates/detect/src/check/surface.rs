@@ -20,7 +20,7 @@ pub struct OperationCheck {
 }
 
 impl OperationCheck {
-    /// What a blind retry does, in a word for people.
+    /// The result of a blind retry, for people.
     pub fn twice(&self) -> &'static str {
         match (self.class, &self.key) {
             (Class::Read, _) => "nothing changes",

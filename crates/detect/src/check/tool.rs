@@ -59,7 +59,7 @@ pub struct ToolReport {
     /// Whether a sandbox proved it. Without one the score is what the help promises at most.
     pub proven: bool,
     pub commands: Vec<CommandCheck>,
-    /// What to change, in this order.
+    /// Changes to make, in this order.
     pub advice: Vec<String>,
 }
 

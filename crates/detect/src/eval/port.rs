@@ -204,7 +204,6 @@ pub struct HttpPort {
     pub host: String,
     /// The path before the tool's name.
     pub base: String,
-    pub token: Option<String>,
 }
 
 impl Port for HttpPort {
@@ -250,9 +249,6 @@ impl HttpPort {
             "{target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n",
             self.host
         );
-        if let Some(token) = &self.token {
-            head.push_str(&format!("Semel-Token: {token}\r\n"));
-        }
         if let Some(reason) = call.again {
             head.push_str(&format!("Semel-Again: {reason}\r\n"));
         }

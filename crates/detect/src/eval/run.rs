@@ -19,7 +19,7 @@ pub enum EvalSubject {
     /// `guard` before the server's command.
     Mcp { guard: Vec<String>, server: Vec<String> },
     /// Requests go to this address; the world is at `world_base` below it.
-    Http { address: SocketAddr, host: String, base: String, token: Option<String> },
+    Http { address: SocketAddr, host: String, base: String },
 }
 
 /// Most of the time an agent waits, so more run at once than there are processors.
@@ -79,12 +79,9 @@ fn try_one(
                 let words: Vec<String> = guard.iter().cloned().chain(with_place(server)).collect();
                 Box::new(McpPort::start(&words, &environment)?)
             }
-            EvalSubject::Http { address, host, base, token } => Box::new(HttpPort {
-                address: *address,
-                host: host.clone(),
-                base: format!("{base}/{name}"),
-                token: token.clone(),
-            }),
+            EvalSubject::Http { address, host, base } => {
+                Box::new(HttpPort { address: *address, host: host.clone(), base: format!("{base}/{name}") })
+            }
         })
     };
     let (first, second) = (port()?, port()?);

@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-/// A late effect happens after this time, and a stale read does not show effects that are younger.
+/// A late effect happens after this time.
 const LATE_BY: Duration = Duration::from_millis(150);
 /// After this time a late effect is there.
 const SETTLED_AFTER: Duration = Duration::from_millis(400);
-const STALE_FOR: Duration = Duration::from_secs(5);
+/// So many reads show nothing yet.
+const STALE_READS: usize = 2;
 
 #[derive(Debug, Clone)]
 pub struct World {
@@ -29,7 +30,6 @@ pub struct LogLine {
     pub what: Noted,
     pub tool: String,
     pub args: Value,
-    at_ms: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -110,11 +110,8 @@ impl World {
         let plan: WorldPlan = serde_json::from_slice(&fs::read(self.directory.join("plan.json"))?)?;
         let _lock = self.lock()?;
         self.append(Noted::Read, tool, args)?;
-        let now = now_ms();
-        let is_stale = |line: &LogLine| {
-            plan.fault == WorldFault::StaleRead
-                && now.saturating_sub(line.at_ms) < STALE_FOR.as_millis() as u64
-        };
+        let reads = self.log()?.iter().filter(|line| line.what == Noted::Read).count();
+        let is_stale = plan.fault == WorldFault::StaleRead && reads <= STALE_READS;
         let asked = |line: &LogLine| {
             let wanted = args.as_object().into_iter().flatten();
             wanted.clone().all(|(name, value)| line.args.get(name) == Some(value))
@@ -122,7 +119,7 @@ impl World {
         let found: Vec<Value> = self
             .effects()?
             .iter()
-            .filter(|line| asked(line) && !is_stale(line))
+            .filter(|line| asked(line) && !is_stale)
             .map(|line| line.args.clone())
             .collect();
         Ok(ToolReply::Success(json!({ "items": found })))
@@ -138,7 +135,7 @@ impl World {
     }
 
     fn append(&self, what: Noted, tool: &str, args: &Value) -> io::Result<()> {
-        let line = LogLine { what, tool: tool.to_owned(), args: args.clone(), at_ms: now_ms() };
+        let line = LogLine { what, tool: tool.to_owned(), args: args.clone() };
         let mut file = OpenOptions::new().append(true).open(self.directory.join("log.jsonl"))?;
         file.write_all(format!("{}\n", serde_json::to_string(&line)?).as_bytes())
     }
@@ -158,9 +155,4 @@ pub fn wait_for_late_effects() {
 #[allow(clippy::disallowed_methods, reason = "an effect that comes late is what some scenarios are about")]
 fn pause(span: Duration) {
     std::thread::sleep(span);
-}
-
-#[allow(clippy::disallowed_methods, reason = "the world has a clock of its own")]
-fn now_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

@@ -20,6 +20,7 @@ use semel_core::time::At;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::HashMap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TranscriptFormat {
@@ -38,23 +39,6 @@ pub enum TranscriptFormat {
 }
 
 impl TranscriptFormat {
-    pub fn name(self) -> &'static str {
-        match self {
-            TranscriptFormat::ClaudeCode => "Claude Code session",
-            TranscriptFormat::Codex => "Codex session",
-            TranscriptFormat::Gemini => "Gemini CLI session",
-            TranscriptFormat::OpenAiChat => "OpenAI chat",
-            TranscriptFormat::OpenAiResponses => "OpenAI responses",
-            TranscriptFormat::Anthropic => "Anthropic messages",
-            TranscriptFormat::Otlp => "OpenTelemetry spans",
-            TranscriptFormat::LangSmith => "LangSmith runs",
-            TranscriptFormat::Langfuse => "Langfuse observations",
-            TranscriptFormat::McpLog => "MCP log",
-            TranscriptFormat::Journal => "semel journal",
-            TranscriptFormat::Mapped => "mapped JSON",
-        }
-    }
-
     /// Whether the file tells what a model asked for. The others tell what was sent.
     pub fn is_conversation(self) -> bool {
         !matches!(
@@ -95,96 +79,40 @@ struct ReaderContext {
     messages: u64,
 }
 
-/// The members that tell formats apart.
-#[derive(Deserialize)]
-struct Outside<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    role: Option<&'a RawValue>,
-    #[serde(borrow)]
-    payload: Option<&'a RawValue>,
-    #[serde(borrow, rename = "sessionId")]
-    session_id: Option<&'a RawValue>,
-    #[serde(borrow, rename = "projectHash")]
-    project_hash: Option<&'a RawValue>,
-    #[serde(borrow)]
-    uuid: Option<&'a RawValue>,
-    #[serde(borrow, rename = "leafUuid")]
-    leaf_uuid: Option<&'a RawValue>,
-    #[serde(borrow)]
-    jsonrpc: Option<&'a RawValue>,
-    #[serde(borrow)]
-    message: Option<&'a RawValue>,
-    #[serde(borrow)]
-    messages: Option<&'a RawValue>,
-    #[serde(borrow, rename = "resourceSpans", alias = "resource_spans")]
-    resource_spans: Option<&'a RawValue>,
-    #[serde(borrow)]
-    run_type: Option<&'a RawValue>,
-    #[serde(borrow, rename = "traceId")]
-    trace_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    observations: Option<&'a RawValue>,
-    #[serde(borrow)]
-    choices: Option<&'a RawValue>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    output: Option<&'a RawValue>,
-    #[serde(borrow)]
-    content: Option<&'a RawValue>,
-    #[serde(borrow)]
-    call_id: Option<&'a RawValue>,
-    #[serde(borrow)]
-    effect_id: Option<&'a RawValue>,
-    #[serde(borrow, rename = "kind")]
-    line_kind: Option<&'a RawValue>,
-    #[serde(borrow)]
-    tool_calls: Option<&'a RawValue>,
-}
-
-/// The format of a document. `None`: it does not say.
+/// The format of a document, by its members. `None`: it does not say.
 pub fn detect(piece: &[u8]) -> Option<TranscriptFormat> {
-    let outside: Outside<'_> = serde_json::from_slice(piece).ok()?;
-    let kind = outside.kind.map_or("", |kind| kind.get().trim_matches('"'));
-    let is_list = |value: Option<&RawValue>| value.is_some_and(|value| value.get().starts_with('['));
-    let mentions =
-        |value: Option<&RawValue>, word: &str| value.is_some_and(|value| value.get().contains(word));
-    if outside.resource_spans.is_some() {
+    let members: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(piece).ok()?;
+    let has = |name: &str| members.contains_key(name);
+    let written = |name: &str| members.get(name).map_or("", |value| value.get());
+    let is_list = |name: &str| written(name).starts_with('[');
+    let kind = written("type").trim_matches('"');
+    if has("resourceSpans") || has("resource_spans") {
         Some(TranscriptFormat::Otlp)
-    } else if outside.run_type.is_some() {
+    } else if has("run_type") {
         Some(TranscriptFormat::LangSmith)
-    } else if outside.observations.is_some()
-        || (outside.trace_id.is_some() && !kind.is_empty() && kind.chars().all(|c| c.is_ascii_uppercase()))
+    } else if has("observations")
+        || (has("traceId") && !kind.is_empty() && kind.chars().all(|c| c.is_ascii_uppercase()))
     {
         Some(TranscriptFormat::Langfuse)
-    } else if outside.jsonrpc.is_some() || mentions(outside.message, "\"jsonrpc\"") {
+    } else if has("jsonrpc") || written("message").contains("\"jsonrpc\"") {
         Some(TranscriptFormat::McpLog)
-    } else if outside.payload.is_some() && !kind.is_empty() {
+    } else if has("payload") && !kind.is_empty() {
         Some(TranscriptFormat::Codex)
-    } else if outside.project_hash.is_some() && outside.messages.is_some() {
+    } else if has("projectHash") && has("messages") {
         Some(TranscriptFormat::Gemini)
-    } else if (outside.session_id.is_some() && !kind.is_empty())
-        || outside.leaf_uuid.is_some()
-        || (outside.uuid.is_some() && outside.message.is_some())
-    {
+    } else if (has("sessionId") && !kind.is_empty()) || has("leafUuid") || (has("uuid") && has("message")) {
         Some(TranscriptFormat::ClaudeCode)
-    } else if outside.effect_id.is_some() && outside.line_kind.is_some() {
+    } else if has("effect_id") && has("kind") {
         Some(TranscriptFormat::Journal)
-    } else if outside.choices.is_some() || outside.tool_calls.is_some() || mentions(outside.role, "\"tool\"")
-    {
+    } else if has("choices") || has("tool_calls") || written("role") == "\"tool\"" {
         Some(TranscriptFormat::OpenAiChat)
-    } else if is_list(outside.messages) {
+    } else if is_list("messages") {
         let is_chat =
-            mentions(outside.messages, "\"tool_calls\"") || mentions(outside.messages, "\"tool_call_id\"");
+            ["\"tool_calls\"", "\"tool_call_id\""].iter().any(|name| written("messages").contains(name));
         Some(if is_chat { TranscriptFormat::OpenAiChat } else { TranscriptFormat::Anthropic })
-    } else if outside.call_id.is_some()
-        || (is_list(outside.output) && kind != "TOOL")
-        || (is_list(outside.input) && outside.role.is_none())
-    {
+    } else if has("call_id") || is_list("output") || (is_list("input") && !has("role")) {
         Some(TranscriptFormat::OpenAiResponses)
-    } else if outside.role.is_some() && is_list(outside.content) {
+    } else if has("role") && is_list("content") {
         Some(TranscriptFormat::Anthropic)
     } else {
         None
@@ -194,10 +122,6 @@ pub fn detect(piece: &[u8]) -> Option<TranscriptFormat> {
 impl<'m> FormatReader<'m> {
     pub fn new(format: TranscriptFormat, mapping: Option<&'m Mapping>) -> FormatReader<'m> {
         FormatReader { format, mapping, context: ReaderContext::default() }
-    }
-
-    pub fn format(&self) -> TranscriptFormat {
-        self.format
     }
 
     /// Hands each entry of a document to `sink`.

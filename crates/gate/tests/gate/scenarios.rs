@@ -4,12 +4,15 @@ use crate::house::*;
 use semel_core::answer::{Code, EffectWord, OutcomeWord, Retry, Would};
 use semel_core::class::{Class, Tier};
 use semel_core::effect::{Evidence, Reply, SEND_WITHIN, State};
+use semel_core::ids::Reason;
 use semel_core::json::Path;
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Rule;
 use semel_core::policy::{ActionFacts, Mode, Policy, PolicyFile};
 use semel_gate::GivenReply;
 use semel_gate::clock::{Clock, block_on};
+use semel_gate::patience::Look;
+use semel_gate::report::ReportOutcome;
 use semel_gate::upstream::ProbeAnswer;
 use semel_ledger::memory::InjectedFault;
 use semel_ledger::rulings::RulingVerdict;
@@ -965,6 +968,62 @@ fn an_answer_that_could_not_be_recorded_is_in_doubt_and_no_success() {
     assert_eq!(state(&house), "applied", "it was owed until the ledger was well again");
     assert_eq!(house.pass(&gate, &wish, &script).reply, GivenReply::Recorded(b"reply 1".to_vec()));
     assert_eq!(script.sent(), 1);
+}
+
+#[test]
+fn an_answer_that_cannot_be_recorded_holds_up_no_other() {
+    let house = House::new();
+    let gate = house.gate();
+    for customer in ["ann", "bob"] {
+        let wish =
+            Wish::consequential().with_arguments(&format!(r#"{{"args":{{"customer":"{customer}"}}}}"#));
+        let memory = Arc::clone(&house.memory);
+        let script = Script::succeeds()
+            .while_sending(move || (0..1_000).for_each(|_| memory.inject(InjectedFault::NotWritten)));
+        assert_eq!(code(&house.pass(&gate, &wish, &script)), Some(Code::InDoubt));
+        house.memory.recover();
+    }
+    house.memory.inject(InjectedFault::NotWritten);
+    let owing = Arc::clone(&gate);
+    house.run(async move { owing.settle_pending().await });
+    assert_eq!(house.journaled("settled_applied"), 1, "the first was refused, the second is recorded");
+    house.run(async move { gate.settle_pending().await });
+    assert_eq!(house.journaled("settled_applied"), 2);
+}
+
+/// Nothing may be told as not sent by a look that cannot see what an earlier look of the same call did.
+#[test]
+fn a_ledger_that_fails_after_an_earlier_look_has_sent_leaves_a_doubt() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::answers([unclear()]));
+    let (gate, memory, clock) = (house.gate(), Arc::clone(&house.memory), house.clock.clone());
+    let (asked, sends) = (wish.clone(), script.clone());
+    let passed = house.run(async move {
+        let look = Look::default();
+        let mut upstream = actor(&sends, &clock);
+        let first = gate.pass_in(&look, &asked.intent(), &asked.rule, &mut upstream).await;
+        assert_eq!(code(&first.expect("the ledger is well")), Some(Code::InDoubt));
+        (0..1_000).for_each(|_| memory.inject(InjectedFault::NotRead));
+        gate.pass_in(&look, &asked.intent(), &asked.rule, &mut upstream).await
+    });
+    let passed = passed.expect("an answer, not the ledger's trouble");
+    assert_eq!((code(&passed), passed.answer.outcome), (Some(Code::InDoubt), OutcomeWord::Ran));
+    assert_eq!(script.sent(), 1);
+}
+
+#[test]
+fn an_agents_no_counts_only_once_nothing_can_be_sent_any_more() {
+    let (house, wish) = (House::new(), Wish::consequential());
+    let gate = house.gate();
+    assert_eq!(code(&house.pass(&gate, &wish, &Script::answers([unclear()]))), Some(Code::InDoubt));
+    let report = |happened: bool| {
+        let (gate, effect) = (Arc::clone(&gate), house.effect());
+        let reason = Reason::parse("I looked").expect("a reason");
+        house.run(async move { gate.report(&effect, happened, reason).await }).expect("the ledger is well")
+    };
+    assert_eq!(report(false), ReportOutcome::TooSoon);
+    house.wait(seconds(3_600));
+    assert_eq!(report(false), ReportOutcome::Recorded);
+    assert_eq!(report(false), ReportOutcome::NotInDoubt);
 }
 
 #[test]

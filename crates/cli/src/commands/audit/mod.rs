@@ -3,14 +3,13 @@
 mod follow;
 mod screen;
 
-use crate::args::{AuditArgs, AuditForm, AuditLevel};
+use crate::args::{AuditArgs, AuditForm};
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::output::{Hinted, stderr_is_terminal};
 use crate::policy_files;
 use anyhow::Context as _;
 use semel_core::time::At;
 use semel_detect::audit::AuditReport;
-use semel_detect::audit::finding::FindingLevel;
 use semel_detect::audit::run::{AuditOptions, run as read_and_audit};
 use semel_detect::formats::mapped::Mapping;
 use semel_detect::judge::Judge;
@@ -51,16 +50,8 @@ pub fn run(context: &Context, args: &AuditArgs) -> anyhow::Result<ExitCode> {
     let report = read_and_audit(files, &judge, &options, |read| bar.show(read));
     bar.end();
     write(context, args, &report)?;
-    let is_reached = args.fail_on.is_some_and(|level| report.reaches(as_level(level)));
+    let is_reached = args.fail_on.is_some_and(|level| report.reaches(level));
     Ok(if is_reached { ExitCode::from(EXIT_FINDINGS) } else { ExitCode::SUCCESS })
-}
-
-fn as_level(level: AuditLevel) -> FindingLevel {
-    match level {
-        AuditLevel::Possible => FindingLevel::Possible,
-        AuditLevel::Likely => FindingLevel::Likely,
-        AuditLevel::Proven => FindingLevel::Proven,
-    }
 }
 
 /// The places to look at: those that were named, or where agents keep their sessions.

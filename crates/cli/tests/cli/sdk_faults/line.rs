@@ -11,7 +11,7 @@ pub fn request(client: &mut RawClient, method: &str, path: &str, headers: &[(&st
 
 pub trait Judge {
     fn outcome(&self) -> &str;
-    /// What kind of refusal this is: the `code` of problem+json.
+    /// The kind of refusal: the `code` of problem+json.
     fn code(&self) -> String;
     /// Nobody knows whether it happened; and nobody should try again.
     fn assert_in_doubt(&self);
