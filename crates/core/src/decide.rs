@@ -165,7 +165,9 @@ pub fn decide(newest: Option<&Effect>, intent: &Intent, rule: &Rule, situation: 
     let past = situation.past;
     match decide_as_new(newest, intent, rule, situation) {
         Decision::Claim(_) | Decision::Refuse(_) if past.is_unresolved() => Decision::StayInDoubt,
-        Decision::Claim(_) if past.has_sent() && newest.is_some() => Decision::AnswerSentEarlier,
+        // The store has lost the record of it.
+        Decision::Claim(_) if past.has_sent() && newest.is_none() => Decision::Unremembered,
+        Decision::Claim(_) if past.has_sent() => Decision::AnswerSentEarlier,
         Decision::Resend if caller_resends(newest, rule, &past) => Decision::StayInDoubt,
         // A probe changes nothing, even if the caller is gone.
         Decision::Resend if nobody_waits_for_resend(rule, &past) => Decision::Look,

@@ -479,6 +479,21 @@ impl Effect {
         }
         unproven.all(|attempt| gone_since(attempt).is_some_and(|gone| now >= gone.plus(quiet)))
     }
+
+    /// The same by the uptime of the machine, as far as that can tell. A wall clock that was set forward, perhaps before this
+    /// process began, makes attempts look older than they are.
+    pub fn has_been_quiet(&self, quiet: Duration, uptime: Option<Uptime>) -> bool {
+        let unproven = self.attempts.iter().filter(|attempt| attempt.verdict == Verdict::Unproven);
+        let mut ages = unproven.filter_map(|attempt| {
+            let age = uptime?.since(attempt.uptime?)?;
+            let sends_for = match (attempt.gone_at, attempt.last_send) {
+                (None, LastSend::By(last)) => last.since(attempt.claimed_at),
+                _ => Duration::ZERO,
+            };
+            Some((age, sends_for))
+        });
+        ages.all(|(age, sends_for)| age >= sends_for + quiet)
+    }
 }
 
 /// The last moment for sending comes this long after the claim. Everything that can be slow (resolving,

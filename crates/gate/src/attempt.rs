@@ -7,7 +7,7 @@ use crate::lookalike::OutlineComparison;
 use crate::reply::{GivenReply, Passed, answer_of_record, answer_ran, held, in_doubt_until_sent};
 use crate::step::{HandedClaim, StepResult};
 use crate::survey::Survey;
-use crate::unsettled::PendingSettlement;
+use crate::pending_settlement::PendingSettlement;
 use crate::upstream::{Recorded, Sending, Sent, Upstream, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, OutcomeWord};
@@ -59,7 +59,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             },
         };
         if matches!(how, ClaimKind::Claim(_))
-            && let Some(passed) = Box::pin(self.already_there(call, snapshot)).await
+            && let Some(passed) = Box::pin(self.probe_before_claim(call, snapshot)).await
         {
             return Ok(passed.into());
         }
@@ -195,14 +195,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 // An older effect of its record takes no more marks.
                 Ok(Passed { delivery: None, ..answer_ran(changed.snapshot, sent, now) }.into())
             }
-            (Some(_), _) => Ok(Passed::superseded(&claimed.effect, sent).into()),
+            (Some(_), _) => Ok(Passed::attempt_lost(&claimed.effect, sent).into()),
             (None, Some(State::InDoubt(_))) => {
                 // Its data stays with the call: if a probe clears the doubt, the caller still gets what it printed.
                 sent.reply = None;
                 let record = changed.snapshot.key;
                 let effect = changed.snapshot.effect().cloned();
                 call.unresolved = effect.map(|effect| UnresolvedSend { record, effect, sent });
-                call.upstream.let_go();
+                call.upstream.release();
                 call.patience_ends = call.patience_ends.max(self.clock.elapsed() + call.rule.wait);
                 Ok(StepResult::LookAgain)
             }

@@ -5,7 +5,7 @@ use crate::call::GateCall;
 use crate::clock::Clock;
 use crate::events::GateEvent;
 use crate::pass::STEPS_MAX;
-use crate::patience::Look;
+use crate::look::Look;
 use crate::reply::{Passed, answer_ran, held};
 use crate::step::{HandedClaim, StepResult};
 use crate::upstream::{Sent, Upstream, upstream_key};
@@ -99,10 +99,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let look = Look::default();
         let mut call = GateCall::new(intent, rule, upstream, &look, self.clock.elapsed()).handed_to(nonce);
         for _ in 0..STEPS_MAX {
-            if let Some(taken) = self.taken_before(intent, rule, nonce).await? {
+            if let Some(handle) = self.find_earlier_claim(intent, rule, nonce).await? {
                 let repeated_by = Some(RetryOrigin::Transport);
                 self.emit(&GateEvent::Begun { intent, again: true, repeated_by });
-                return Ok(BeginAnswer::Run(Box::new(taken)));
+                return Ok(BeginAnswer::Run(Box::new(handle)));
             }
             match self.step(&mut call).await {
                 Ok(StepResult::LookAgain) => {}
@@ -111,14 +111,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                     let attempt = claim.effect().attempt(claim.attempt()).cloned();
                     let attempt = attempt.expect("a claimed effect has its attempt");
                     // The claim itself ends here: it lives on in the client's hands, and comes back by its nonce.
-                    let taken = self.taken(claim.key(), claim.effect(), &attempt, rule);
+                    let handle = self.claim_handle(claim.key(), claim.effect(), &attempt, rule);
                     let repeated_by = match (intent.metadata.retries, possible_repeat) {
                         (0, false) => None,
                         (0, true) => Some(RetryOrigin::Agent),
                         _ => Some(RetryOrigin::Sdk),
                     };
                     self.emit(&GateEvent::Begun { intent, again: false, repeated_by });
-                    return Ok(BeginAnswer::Run(Box::new(ClaimHandle { possible_repeat, ..taken })));
+                    return Ok(BeginAnswer::Run(Box::new(ClaimHandle { possible_repeat, ..handle })));
                 }
                 Ok(StepResult::Answer(passed)) => {
                     self.remember_answered(&call, &passed.answer).await;
@@ -135,7 +135,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// The claim that this very wish has got before.
-    async fn taken_before(
+    async fn find_earlier_claim(
         &self,
         intent: &Intent,
         rule: &Rule,
@@ -159,10 +159,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         if !mine || self.fence(intent).await?.1 {
             return Ok(None);
         }
-        Ok(Some(self.taken(snapshot.key, effect, attempt, rule)))
+        Ok(Some(self.claim_handle(snapshot.key, effect, attempt, rule)))
     }
 
-    fn taken(&self, key: Digest, effect: &Effect, attempt: &Attempt, rule: &Rule) -> ClaimHandle {
+    fn claim_handle(&self, key: Digest, effect: &Effect, attempt: &Attempt, rule: &Rule) -> ClaimHandle {
         ClaimHandle {
             effect: effect.id,
             attempt: attempt.number,
@@ -201,7 +201,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Outcome::NotApplied { .. } | Outcome::InDoubt { .. },
             )
             | (Some(Verdict::Unproven), Outcome::InDoubt { .. }) => {
-                return Ok(SettleAnswer::Recorded(Box::new(self.told(known, sent))));
+                return Ok(SettleAnswer::Recorded(Box::new(self.answer_holder(known, sent))));
             }
             (Some(Verdict::Open | Verdict::Unproven | Verdict::NotApplied | Verdict::Reported) | None, _) => {
             }
@@ -216,9 +216,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         self.emit_settled(&changed, attempt, &sent.outcome, took, None);
         let RecordUpdate { snapshot, alarm, late } = changed;
         let mut passed = match late {
-            Some(Late::Lost) => Passed::superseded(known.effect().expect("it was claimed"), sent),
-            Some(Late::MovedOn) => Passed { delivery: None, ..self.told(snapshot, sent) },
-            None => self.told(snapshot, sent),
+            Some(Late::Lost) => Passed::attempt_lost(known.effect().expect("it was claimed"), sent),
+            Some(Late::MovedOn) => Passed { delivery: None, ..self.answer_holder(snapshot, sent) },
+            None => self.answer_holder(snapshot, sent),
         };
         if alarm == Some(Alarm::DuplicateDetected) {
             passed.answer.reason = Some(DUPLICATE.into());
@@ -227,7 +227,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// The answer about an effect to the holder of an attempt.
-    fn told(&self, snapshot: RecordSnapshot, sent: Sent) -> Passed {
+    fn answer_holder(&self, snapshot: RecordSnapshot, sent: Sent) -> Passed {
         let effect = snapshot.effect().expect("it was claimed");
         match &effect.state {
             State::InDoubt(_) => held(effect, wording::in_doubt(effect), OutcomeWord::Ran),

@@ -1,6 +1,6 @@
 //! One call on its way through the gate: the things that outlast a single look at the ledger.
 
-use crate::patience::Look;
+use crate::look::Look;
 use crate::upstream::{CallView, Sent, Upstream};
 use semel_core::class::Class;
 use semel_core::decide::{Decision, Joined, Past, Replay, SentBefore, is_repeat_of};

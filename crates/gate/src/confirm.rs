@@ -96,7 +96,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 }
                 Ok(false) if over => {
                     let what = wording::not_shown(&witness.name(), confirm.within);
-                    let changed = self.ledger.refuted(done, what, now).await?;
+                    let changed = self.ledger.refute(done, what, now).await?;
                     return Ok(if changed { Confirmed::Refuted } else { Confirmed::AsReported });
                 }
                 Err(_) if over => return Ok(Confirmed::AsReported),
@@ -123,14 +123,14 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Ok(passed.with_truth(snapshot))
             }
             Confirmed::Refuted => {
-                let refuted = self.refuted(done).await?;
+                let refuted = self.find_refuted(done).await?;
                 Ok(passed.with_refutation(&refuted))
             }
         }
     }
 
     /// The refuted effect, as it is now. Its record may have gone on to another effect.
-    pub async fn refuted(&self, done: &RecordSnapshot) -> Result<RecordSnapshot, Error> {
+    pub async fn find_refuted(&self, done: &RecordSnapshot) -> Result<RecordSnapshot, Error> {
         let mut snapshot = self.ledger.find(done.key).await?;
         let number = done.effect().map_or(0, |effect| effect.occurrence.number);
         if snapshot.effect().is_none_or(|effect| effect.occurrence.number != number)

@@ -3,7 +3,7 @@
 use crate::call::GateCall;
 use crate::clock::Clock;
 use crate::lookalike::InTheWay;
-use crate::patience::Look;
+use crate::look::Look;
 use crate::upstream::Upstream;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};
@@ -32,7 +32,7 @@ struct Forecast {
 
 impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     /// The decision, as a person would put it.
-    async fn would(&self, intent: &Intent, rule: &Rule) -> Result<Forecast, Error> {
+    async fn forecast(&self, intent: &Intent, rule: &Rule) -> Result<Forecast, Error> {
         let survey = self.survey_unwritten(intent, rule).await?;
         let decision = decide(survey.effect(), intent, rule, &survey.situation(Past::default()));
         let now = survey.now();
@@ -93,7 +93,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let now = self.clock.now();
         let counts = |first: At| intent.window.is_none_or(|window| now < first.plus(window));
         // Observing must be safe to switch on anywhere: a ledger in trouble does not stop the call.
-        let Ok(Forecast { dry_run: would, .. }) = self.would(intent, rule).await else { return };
+        let Ok(Forecast { dry_run: would, .. }) = self.forecast(intent, rule).await else { return };
         let line = |before: Option<Sightings>| {
             let mut data = json!({
                 "would": would.would, "action": intent.action, "subject": intent.subject,
@@ -152,10 +152,10 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         upstream: &mut U,
     ) -> Result<Answer, Error> {
         self.pending_deliveries.settled(intent.key, &self.clock).await;
-        let Forecast { dry_run: mut would, snapshot, claims } = self.would(intent, rule).await?;
+        let Forecast { dry_run: mut would, snapshot, claims } = self.forecast(intent, rule).await?;
         let look = Look::default();
         let mut call = GateCall::new(intent, rule, upstream, &look, self.clock.elapsed());
-        let already_there = claims && self.already_there(&mut call, &snapshot).await.is_some();
+        let already_there = claims && self.probe_before_claim(&mut call, &snapshot).await.is_some();
         if already_there {
             would.would = Would::Replay;
             would.changes = vec![json!({"what": "skip it: a probe found it there already; nothing changes"})];

@@ -21,16 +21,16 @@ pub mod events;
 mod fences;
 mod lookalike;
 mod pass;
-pub mod patience;
+pub mod look;
 pub mod pending_delivery;
 mod probe;
 mod reply;
-pub mod report;
+pub mod agent_ruling;
 mod settle;
 mod step;
 mod survey;
 pub mod undo;
-mod unsettled;
+mod pending_settlement;
 pub mod upstream;
 
 pub use begin::{BeginAnswer, ClaimHandle, SettleAnswer, Settlement};
@@ -43,6 +43,7 @@ use clock_jump::ClockJumps;
 use counts::Counts;
 use events::{GateEvent, Observer};
 use pending_delivery::PendingDeliveries;
+use semel_core::effect::Effect;
 use semel_core::policy::Mode;
 use semel_ledger::counts::Day;
 use semel_ledger::entropy::Entropy;
@@ -51,7 +52,7 @@ use semel_ledger::store::Store;
 use semel_ledger::{Ledger, RecordSnapshot, failpoint};
 use std::sync::Arc;
 use std::time::Duration;
-use unsettled::PendingSettlements;
+use pending_settlement::PendingSettlements;
 
 /// The engine: a ledger, a clock, and the one path between them.
 #[derive(Debug)]
@@ -94,8 +95,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Whether a probe's "no" may count that does so after `quiet`: not as long as the clock has jumped (rule 2).
-    pub fn may_count_no(&self, quiet: Duration) -> bool {
+    pub fn may_count_no(&self, effect: &Effect, quiet: Duration) -> bool {
         self.clock_jumps.none_for(quiet, self.clock.now(), self.clock.elapsed())
+            && effect.has_been_quiet(quiet, self.clock.uptime())
     }
 
     pub(crate) fn emit(&self, event: &GateEvent<'_>) {

@@ -3,7 +3,7 @@
 use crate::call::{GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX, UnresolvedSend};
 use crate::clock::Clock;
 use crate::events::{AnswerEvent, GateEvent};
-use crate::patience::Look;
+use crate::look::Look;
 use crate::reply::{
     Passed, answer_of_record, answer_of_refusal, answer_of_refused, answer_ran, held, in_doubt, joined_answer,
 };

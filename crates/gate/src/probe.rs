@@ -49,7 +49,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
                 Ok(StepResult::LookAgain)
             }
             ProbeAnswer::No => {
-                if self.may_count_no(quiet)
+                if self.may_count_no(effect, quiet)
                     && self.ledger.probed(snapshot, Probed::No { quiet }, asked_at).await?.is_some()
                 {
                     return Ok(StepResult::LookAgain);
@@ -86,7 +86,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// `before = true`: asks first, and skips what is already there.
-    pub(crate) async fn already_there<U: Upstream>(
+    pub(crate) async fn probe_before_claim<U: Upstream>(
         &self,
         call: &mut GateCall<'_, U>,
         snapshot: &RecordSnapshot,
@@ -102,7 +102,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return None;
         }
         match call.upstream.probe(probe, None).await {
-            ProbeAnswer::Yes { reply, .. } => Some(Passed::already_there(snapshot, reply, call.rule)),
+            ProbeAnswer::Yes { reply, .. } => Some(Passed::found_by_probe(snapshot, reply, call.rule)),
             ProbeAnswer::No | ProbeAnswer::Unknown { .. } => None,
         }
     }

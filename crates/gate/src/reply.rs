@@ -46,7 +46,7 @@ impl Passed {
         refused(None, rule.tier(), trouble, OutcomeWord::Refused, not_started.data)
     }
 
-    pub(crate) fn already_there(snapshot: &RecordSnapshot, reply: Option<Vec<u8>>, rule: &Rule) -> Passed {
+    pub(crate) fn found_by_probe(snapshot: &RecordSnapshot, reply: Option<Vec<u8>>, rule: &Rule) -> Passed {
         let answer = Answer {
             effect_id: snapshot.effect().map(|effect| effect.id),
             evidence: Some(Evidence::Probed),
@@ -71,7 +71,7 @@ impl Passed {
     }
 
     /// It was sent and answered, and the ledger no longer knows the attempt: a failover has lost its claim.
-    pub(crate) fn superseded(effect: &Effect, sent: Sent) -> Passed {
+    pub(crate) fn attempt_lost(effect: &Effect, sent: Sent) -> Passed {
         let mut trouble = wording::in_doubt(effect);
         trouble.what_happened =
             "It was sent and answered, but the ledger has lost this attempt since. The answer \

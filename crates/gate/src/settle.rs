@@ -3,7 +3,7 @@
 use crate::Gate;
 use crate::clock::Clock;
 use crate::events::{GateEvent, SettlementEvent};
-use crate::unsettled::PendingSettlement;
+use crate::pending_settlement::PendingSettlement;
 use semel_core::call_metadata::CallMetadata;
 use semel_core::ids::AttemptNo;
 use semel_core::lifecycle::Alarm;

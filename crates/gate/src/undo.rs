@@ -1,7 +1,7 @@
 //! Taking an effect back, as an effect of its own.
 
 use crate::clock::Clock;
-use crate::patience::Look;
+use crate::look::Look;
 use crate::reply::{Passed, held};
 use crate::upstream::Upstream;
 use crate::{Error, Gate};

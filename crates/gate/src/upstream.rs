@@ -32,8 +32,8 @@ pub trait Upstream: Send {
     /// The call and its last answer as rules see them, for filling in an undo. `None`: there is nothing to see.
     fn view(&self) -> Option<CallView>;
 
-    /// After an unclear answer: lets go of whatever keeps its senders from being seen as gone.
-    fn let_go(&mut self);
+    /// After an unclear answer: releases whatever keeps its senders from being seen as gone.
+    fn release(&mut self);
 
     /// The call waits for this attempt of another call, whose answer is to be its own. A door that has the answer while
     /// it comes may give it on from here.

@@ -47,7 +47,7 @@ impl FileHolders {
 
     /// Lets go of the lock, so that the end of the children that inherited it can be seen. A later claim takes a
     /// new one.
-    pub fn let_go(&self) {
+    pub fn release_lock(&self) {
         if let Some(lock) = self.lock().take() {
             // Whether it is still held is asked again by the next reader.
             let _held_by_a_child = lock.release();

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct OutboxState {
     /// The last line that was told, or that needed no telling.
-    told: Cursor,
+    sent_to: Cursor,
     by: OwnerId,
 }
 
@@ -21,7 +21,7 @@ struct OutboxState {
 pub struct JournalOutbox {
     key: Digest,
     revision: Revision,
-    pub told: Cursor,
+    pub sent_to: Cursor,
 }
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
@@ -31,25 +31,25 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let key = self.secret().mac("outbox", &[name.as_bytes()]);
         let me = self.holders().me()?;
         let (revision, kept) = self.cell::<OutboxState>(key).await?;
-        let told = match kept {
+        let sent_to = match kept {
             Some(kept) if kept.by != me && self.is_alive(kept.by)? => return Ok(None),
-            Some(kept) => kept.told,
+            Some(kept) => kept.sent_to,
             None => self.newest_line().await?.map_or(Cursor(0), |(cursor, _)| cursor),
         };
         let taken = self
-            .put_cell(key, revision, &OutboxState { told, by: me }, Vec::new(), Durability::Durable)
+            .put_cell(key, revision, &OutboxState { sent_to, by: me }, Vec::new(), Durability::Durable)
             .await?;
-        Ok(taken.then_some(JournalOutbox { key, revision: revision.next(), told }))
+        Ok(taken.then_some(JournalOutbox { key, revision: revision.next(), sent_to }))
     }
 
     /// Says how far it was told. `false`: somebody else has the outbox now. If the machine loses power, what was told
     /// last may be told again.
-    pub async fn told(&self, outbox: &mut JournalOutbox, told: Cursor) -> Result<bool, Error> {
-        let kept = OutboxState { told, by: self.holders().me()? };
+    pub async fn mark_sent(&self, outbox: &mut JournalOutbox, sent_to: Cursor) -> Result<bool, Error> {
+        let kept = OutboxState { sent_to, by: self.holders().me()? };
         let done = self.put_cell(outbox.key, outbox.revision, &kept, Vec::new(), Durability::Lazy).await?;
         if done {
             outbox.revision = outbox.revision.next();
-            outbox.told = told;
+            outbox.sent_to = sent_to;
         }
         Ok(done)
     }

@@ -167,7 +167,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Records that it is not true. `false`: it stands. Somebody else has seen that it is true, and this read lagged;
     /// or it has been taken back since, and there is nothing to be seen of it.
-    pub async fn refuted(&self, seen: &RecordSnapshot, what: String, now: At) -> Result<bool, Error> {
+    pub async fn refute(&self, seen: &RecordSnapshot, what: String, now: At) -> Result<bool, Error> {
         if let Some(effect) = seen.effect()
             && self.undo_has_begun(effect).await?
         {

@@ -65,6 +65,7 @@ pub fn compare(intent: &Intent, rule: &Rule, other: &Effect, spent: bool, clocks
     match other.state {
         _ if is_permitted => Lookalike::MayRun,
         State::InFlight { .. } => Lookalike::Wait,
-        _ => Lookalike::Held { paths: difference.paths, until },
+        // Under a key the place of a command is no difference.
+        _ => Lookalike::Held { paths: if by_arguments { difference.paths } else { Vec::new() }, until },
     }
 }

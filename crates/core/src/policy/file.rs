@@ -337,7 +337,7 @@ pub struct RuleTable {
     /// A further condition: a table of path = value, or a CEL expression.
     pub when: Option<Spot<WhenCondition>>,
     /// The class decides about repeats. Unless given, the tool's hints and its name decide.
-    #[schemars(with = "Option<super::schema::ClassWord>")]
+    #[schemars(with = "Option<ClassWord>")]
     pub class: Option<Class>,
     /// A success is `created`, `updated`, `deleted`, `sent`, `noop`, or CEL over `reply` for one of them.
     pub effect: Option<Spot<String>>,
@@ -668,5 +668,18 @@ impl JsonSchema for TomlValue {
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::Schema::from(true)
+    }
+}
+
+/// Stands for [`Class`], whose words must not depend on how a schema is made.
+struct ClassWord;
+
+impl JsonSchema for ClassWord {
+    fn schema_name() -> Cow<'static, str> {
+        "Class".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "enum": Class::ALL.map(Class::word) })
     }
 }

@@ -703,6 +703,18 @@ fn a_key_protects_only_what_is_sent_under_it_as_before() {
 }
 
 #[test]
+fn a_call_whose_record_vanished_after_it_was_sent_is_in_doubt() {
+    let with = |sent| {
+        one(|_, situation| {
+            situation.past.sent = sent;
+            false
+        })
+    };
+    assert_eq!(with(SentBefore::ByEarlierLook), Decision::Unremembered);
+    assert_eq!(with(SentBefore::No), Decision::Claim(Claiming::First));
+}
+
+#[test]
 fn what_may_be_sent_at_any_time_is_capped_by_the_storm() {
     let with = |now: At, has_sent: bool| {
         one(|scene, situation| {

@@ -9,7 +9,7 @@ use semel_core::effect::{
 };
 use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::lifecycle::{Alarm, Event, Lapse, keep_undo, next};
-use semel_core::time::At;
+use semel_core::time::{At, Uptime};
 use semel_core::undo::{Undo, UndoCall, Undone};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -398,6 +398,20 @@ fn a_no_must_count_for_every_unproven_attempt() {
     assert!(doubt.may_believe_no(QUIET, late().plus(QUIET)));
     doubt.attempts[1].verdict = Verdict::NotApplied;
     assert!(doubt.may_believe_no(QUIET, late()));
+}
+
+#[test]
+fn a_clock_that_was_set_forward_makes_no_attempt_older_than_the_machine_says() {
+    let uptime = |micros: u64| Some(Uptime { boot: 1, micros });
+    let mut doubt = doubtful(&[Verdict::Unproven]);
+    let sends_for = Duration::from_secs(60);
+    doubt.attempts[0].last_send = LastSend::By(doubt.attempts[0].claimed_at.plus(sends_for));
+    doubt.attempts[0].uptime = uptime(5);
+    assert!(doubt.may_believe_no(QUIET, late().plus(sends_for + QUIET)), "by the wall clock it is old");
+    let old = 5 + (sends_for + QUIET).as_micros() as u64;
+    assert!(!doubt.has_been_quiet(QUIET, uptime(old - 1)));
+    assert!(doubt.has_been_quiet(QUIET, uptime(old)));
+    assert!(doubt.has_been_quiet(QUIET, Some(Uptime { boot: 2, micros: 1 })), "another boot says nothing");
 }
 
 #[test]

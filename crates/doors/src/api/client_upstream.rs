@@ -80,5 +80,5 @@ impl Upstream for ClientUpstream<'_> {
 
     fn join(&mut self, _: &Effect, _: AttemptNo) {}
 
-    fn let_go(&mut self) {}
+    fn release(&mut self) {}
 }

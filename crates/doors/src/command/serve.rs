@@ -428,13 +428,13 @@ impl<C: Clock> Upstream for CommandUpstream<'_, C> {
         true
     }
 
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         // A descendant that left the group and lost the lock came to us when its parent ended, and is written down.
         let heirs = child::heirs();
         if !heirs.is_empty() {
             let _the_lock_alone_must_do = self.holders.acts_through(&heirs);
         }
-        self.holders.let_go();
+        self.holders.release_lock();
     }
 }
 

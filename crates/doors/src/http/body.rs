@@ -28,6 +28,12 @@ pub enum Unreadable {
 #[error("{0}")]
 pub struct BodyError(String);
 
+impl BodyError {
+    pub fn cut() -> BodyError {
+        BodyError("the stream was closed before its end".to_owned())
+    }
+}
+
 impl From<hyper::Error> for BodyError {
     fn from(error: hyper::Error) -> BodyError {
         BodyError(super::describe(&error))

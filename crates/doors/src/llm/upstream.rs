@@ -263,7 +263,7 @@ impl Upstream for ModelUpstream<'_> {
         None
     }
 
-    fn let_go(&mut self) {}
+    fn release(&mut self) {}
 
     /// Its caller follows the attempt in flight, if that is one of this process.
     fn join(&mut self, effect: &Effect, attempt: AttemptNo) {

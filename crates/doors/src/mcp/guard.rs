@@ -24,7 +24,7 @@ use semel_core::policy::Rule;
 use semel_core::policy::rule::{Again, DryRunOption, Rulings};
 use semel_core::wording;
 use semel_gate::clock::Clock;
-use semel_gate::patience::Look;
+use semel_gate::look::Look;
 use semel_gate::{GivenReply, Passed};
 use serde_json::{Value, json};
 use std::sync::Arc;

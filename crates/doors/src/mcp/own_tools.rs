@@ -19,7 +19,7 @@ use semel_core::policy::rule::Rulings;
 use semel_core::time::At;
 use semel_core::wording;
 use semel_gate::clock::Clock;
-use semel_gate::report::ReportOutcome;
+use semel_gate::agent_ruling::ReportOutcome;
 use semel_ledger::record::decode;
 use semel_ledger::store::{By, Latest, PAGE_ROWS_MAX, Store};
 use serde_json::json;

@@ -332,5 +332,5 @@ impl Upstream for ToolUpstream<'_> {
         false
     }
 
-    fn let_go(&mut self) {}
+    fn release(&mut self) {}
 }

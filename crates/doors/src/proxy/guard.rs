@@ -10,7 +10,7 @@ use crate::finish_detached::FinishDetached;
 use axum::response::Response;
 use semel_core::answer::{Answer, OutcomeWord, Trouble};
 use semel_core::wording;
-use semel_gate::patience::Look;
+use semel_gate::look::Look;
 use semel_gate::{GivenReply, Passed};
 use std::sync::Arc;
 use tokio::sync::oneshot;

@@ -160,7 +160,10 @@ impl<'a> HttpUpstream<'a> {
             }
             Err(error) => return self.unclear(broke_off(&head, &error.to_string()), Value::Null),
         };
+        let is_readable = headers::is_read_as_it_is(&head.headers);
         let said = match writer {
+            // It was asked for in plain; a rule must not judge bytes that it cannot read.
+            None if !is_readable && rule.refused.is_some() => Err("it is compressed, so its rule cannot read it".into()),
             None => classify::within(meaning, rule, &understood.arguments.asked, once, &whole),
             Some(_) => Ok(meaning),
         };
@@ -176,7 +179,7 @@ impl<'a> HttpUpstream<'a> {
         };
         let secrets = self.secrets();
         let keeps =
-            writer.is_none() && whole.len() <= REPLY_BYTES_MAX && headers::is_read_as_it_is(&head.headers);
+            writer.is_none() && whole.len() <= REPLY_BYTES_MAX && is_readable;
         let refused = matches!(meaning, StatusMeaning::Refused { .. } | StatusMeaning::Reported);
         let kept_body = (keeps || refused).then(|| secrets.out_of_body(&whole).ok()).flatten();
         let reply = kept_body.as_ref().filter(|_| keeps).map(|body| recordable(&head, body, &secrets));
@@ -343,5 +346,5 @@ impl Upstream for HttpUpstream<'_> {
 
     fn join(&mut self, _: &Effect, _: AttemptNo) {}
 
-    fn let_go(&mut self) {}
+    fn release(&mut self) {}
 }

@@ -116,7 +116,7 @@ impl<W: Fn(String) + Send + Sync> WebhookTask<'_, W> {
         let gate = self.gate;
         let Some(mut outbox) = gate.ledger.take_outbox("webhook").await? else { return Ok(()) };
         loop {
-            let page = gate.ledger.journal(Some(outbox.told), JOURNAL_PAGE_MAX).await?;
+            let page = gate.ledger.journal(Some(outbox.sent_to), JOURNAL_PAGE_MAX).await?;
             for (cursor, line) in &page.items {
                 if let Some(message) = message(gate, *cursor, line).await?
                     && !self.deliver(&mut outbox, &message).await?
@@ -124,10 +124,10 @@ impl<W: Fn(String) + Send + Sync> WebhookTask<'_, W> {
                     return Ok(());
                 }
                 // Most lines are no news; where they end is written once.
-                outbox.told = *cursor;
+                outbox.sent_to = *cursor;
             }
             if let Some((last, _)) = page.items.last()
-                && !gate.ledger.told(&mut outbox, *last).await?
+                && !gate.ledger.mark_sent(&mut outbox, *last).await?
             {
                 return Ok(());
             }
@@ -167,7 +167,7 @@ impl<W: Fn(String) + Send + Sync> WebhookTask<'_, W> {
             self.gate.clock.sleep(pause).await;
             pause = (pause * 2).min(TRY_AGAIN_MAX);
         }
-        self.gate.ledger.told(outbox, message.at).await
+        self.gate.ledger.mark_sent(outbox, message.at).await
     }
 
     fn trouble(&mut self, why: &str) {

@@ -349,5 +349,5 @@ impl Upstream for NoUpstream {
 
     fn join(&mut self, _: &Effect, _: AttemptNo) {}
 
-    fn let_go(&mut self) {}
+    fn release(&mut self) {}
 }

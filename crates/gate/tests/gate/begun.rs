@@ -135,7 +135,7 @@ fn what_is_never_brought_back_is_in_doubt_at_its_deadline_and_not_before() {
     let (gate, holders) = house.process(ONE, Mode::Guard);
     let claim = taken(house.begin(&gate, &wish, 7));
     // The server that handed it out dies; the client does not.
-    holders.let_go();
+    holders.release_lock();
     let elsewhere = house.gate();
     house.wait(seconds(59));
     assert_eq!(code(&answered(house.begin(&elsewhere, &wish, 8))), Some(Code::InFlight));
@@ -154,7 +154,7 @@ fn a_probes_no_is_not_believed_while_the_client_may_still_send() {
     wish.rule.timeout = Some(seconds(60));
     let (gate, holders) = house.process(ONE, Mode::Guard);
     taken(house.begin(&gate, &wish, 7));
-    holders.let_go();
+    holders.release_lock();
     let elsewhere = house.gate();
     let script = Script::succeeds().probes(std::iter::repeat_n(ProbeAnswer::No, 9));
     house.wait(seconds(61));

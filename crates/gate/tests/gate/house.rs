@@ -11,7 +11,7 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{Inject, InjectInto, Probe, Rule, RuleCall};
 use semel_core::policy::{ActionFacts, Mode, Policy};
 use semel_gate::clock::{Clock, block_on};
-use semel_gate::patience::Look;
+use semel_gate::look::Look;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{BeginAnswer, Error, Gate, Passed};
 use semel_ledger::memory::MemoryStore;
@@ -113,7 +113,7 @@ impl House {
         self.start(0, async move {
             clock.nap(span).await;
             orders.kill(process);
-            holders.let_go();
+            holders.release_lock();
         });
     }
 
@@ -525,7 +525,7 @@ impl Upstream for Actor {
 
     fn join(&mut self, _: &Effect, _: AttemptNo) {}
 
-    fn let_go(&mut self) {}
+    fn release(&mut self) {}
 }
 
 /// What would become of a call.

@@ -350,7 +350,7 @@ fn a_success_that_was_disproved_later_answers_nobody_any_more() {
     house.pass_heard(&gate, &wish.again("a second order"), &script);
     assert!(house.pass(&gate, &wish, &script).answer.ok, "as it was reported");
     let (asking, found, at) = (gate.clone(), done.delivery.clone().expect("a success"), house.clock.now());
-    let disproved = house.run(async move { asking.ledger.refuted(&found, "404".into(), at).await });
+    let disproved = house.run(async move { asking.ledger.refute(&found, "404".into(), at).await });
     assert!(disproved.expect("the ledger is well"));
     let plain = house.pass(&gate, &wish, &script);
     assert_eq!((code(&plain), plain.answer.effect_id), (Some(Code::Refuted), done.answer.effect_id));

@@ -11,8 +11,8 @@ use semel_core::policy::rule::Rule;
 use semel_core::policy::{ActionFacts, Mode, Policy, PolicyFile};
 use semel_gate::GivenReply;
 use semel_gate::clock::{Clock, block_on};
-use semel_gate::patience::Look;
-use semel_gate::report::ReportOutcome;
+use semel_gate::look::Look;
+use semel_gate::agent_ruling::ReportOutcome;
 use semel_gate::upstream::ProbeAnswer;
 use semel_ledger::memory::InjectedFault;
 use semel_ledger::rulings::RulingVerdict;
@@ -751,7 +751,7 @@ fn a_child_that_outlives_its_parent_keeps_the_run_from_being_drained() {
     semel_ledger::holders::Holders::me(&holders).unwrap();
     let script = script.by_child(holders.inherited());
     house.pass(&gate, &wish, &script);
-    holders.let_go();
+    holders.release_lock();
     house.wait(seconds(3600));
     let other = house.gate();
     let drained =

@@ -79,7 +79,7 @@ impl SimulatedHolders {
     }
 
     /// The process dies, or lets go so that the end of its children can be seen.
-    pub fn let_go(&self) {
+    pub fn release_lock(&self) {
         self.mine.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }

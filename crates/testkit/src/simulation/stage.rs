@@ -132,7 +132,7 @@ impl Simulation {
     /// Every process ends, and its lock with it.
     pub fn everybody_leaves(&self) {
         for (_, (_, holders)) in std::mem::take(&mut *lock(&self.living)) {
-            holders.let_go();
+            holders.release_lock();
         }
     }
 
@@ -150,7 +150,7 @@ impl Simulation {
     pub fn crash(&self, slot: usize) {
         if let Some((process, holders)) = lock(&self.living).remove(&slot) {
             self.orders.kill(process);
-            holders.let_go();
+            holders.release_lock();
         }
     }
 

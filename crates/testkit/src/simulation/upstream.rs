@@ -287,9 +287,9 @@ impl Upstream for SimulatedUpstream {
 
     fn join(&mut self, _: &Effect, _: AttemptNo) {}
 
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         if self.child {
-            self.holders.let_go();
+            self.holders.release_lock();
         }
     }
 }

@@ -176,7 +176,7 @@ impl Upstream for Nothing {
 
     fn join(&mut self, _effect: &Effect, _attempt: AttemptNo) {}
 
-    fn let_go(&mut self) {}
+    fn release(&mut self) {}
 }
 
 pub fn success() -> Sent {

@@ -209,5 +209,5 @@ fn open_streams(runtime: &Runtime) -> Result<ReportLine> {
         figure(before)
     );
     drop((first, half, rest));
-    Ok(ReportLine::plain("memory of an open stream", each, " KB", made_of).at_most(20.0, 12.0))
+    Ok(ReportLine::plain("memory of an open stream", each, " KB", made_of).at_most(40.0, None))
 }

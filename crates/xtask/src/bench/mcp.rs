@@ -92,7 +92,7 @@ fn beside_fastmcp(stage: &McpStage, effort: Effort) -> Result<Vec<ReportLine>> {
             "",
             guarded_of,
         )
-        .at_most(0.25, None),
+        .at_most(0.3, None),
         ReportLine::plain("read call: added p50 / what the FastMCP proxy adds", read, "", read_of)
             .at_most(0.05, None),
         ReportLine::plain("16 concurrent guarded calls / direct throughput", ours / direct, "", rates)

@@ -116,5 +116,5 @@ impl Upstream for Slow {
 
     fn join(&mut self, _effect: &Effect, _attempt: AttemptNo) {}
 
-    fn let_go(&mut self) {}
+    fn release(&mut self) {}
 }

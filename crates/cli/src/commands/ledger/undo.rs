@@ -78,7 +78,7 @@ pub fn run(context: &Context, args: &UndoArgs) -> anyhow::Result<ExitCode> {
     if let (Ok(gate), Some(delivery)) = (&services.gate, &passed.delivery) {
         // A missing mark only means that the next undo is told the same again.
         let _unmarked = runtime.block_on(gate.delivered(delivery));
-        gate.ledger.holders().let_go();
+        gate.ledger.holders().release_lock();
     }
     runtime.shutdown_background();
     Ok(ExitCode::from(respond::exit_code(&passed.answer, None)))

@@ -135,7 +135,7 @@ impl PreparedRun {
         // A count that is lost is no reason to say anything.
         let _uncounted = block_on(gate.write_counts());
         // Its name goes with the lock, unless something that the command left behind still holds on to it.
-        gate.ledger.holders().let_go();
+        gate.ledger.holders().release_lock();
         keep_retention(context, &gate, &self.policy);
         code
     }

@@ -19,7 +19,7 @@ pub struct Incoming {
     /// `None`: the body is over.
     connection: Option<Connection>,
     return_to: Option<(Pool, Arc<str>)>,
-    has_end: bool,
+    framing: BodyFraming,
 }
 
 impl Incoming {
@@ -29,9 +29,9 @@ impl Incoming {
         connection: Connection,
         return_to: (Pool, Arc<str>),
     ) -> Incoming {
-        let return_to = (framing == BodyFraming::Clear).then_some(return_to);
-        let has_end = framing != BodyFraming::UntilClosed;
-        let mut incoming = Incoming { body, connection: Some(connection), return_to, has_end };
+        let is_reusable = matches!(framing, BodyFraming::Clear | BodyFraming::Stream);
+        let return_to = is_reusable.then_some(return_to);
+        let mut incoming = Incoming { body, connection: Some(connection), return_to, framing };
         if incoming.body.is_end_stream() {
             incoming.finish();
         }
@@ -40,7 +40,7 @@ impl Incoming {
 
     /// Whether it says itself where it ends, and not by its connection's end alone.
     pub fn has_end(&self) -> bool {
-        self.has_end
+        self.framing != BodyFraming::UntilClosed
     }
 
     fn finish(&mut self) {
@@ -54,6 +54,9 @@ impl Incoming {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyFraming {
     Clear,
+    /// A stream of HTTP/2. One that the server resets or leaves without naming an error looks to hyper like one that has
+    /// ended, and only its state tells them apart.
+    Stream,
     /// It has no body, and some servers send one all the same: it would be taken for the next response.
     NoBody,
     UntilClosed,
@@ -68,7 +71,7 @@ impl BodyFraming {
         let has_length =
             || head.headers.contains_key(CONTENT_LENGTH) && !head.headers.contains_key(TRANSFER_ENCODING);
         match head.status {
-            _ if head.version == Version::HTTP_2 => BodyFraming::Clear,
+            _ if head.version == Version::HTTP_2 => BodyFraming::Stream,
             StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED => BodyFraming::NoBody,
             _ if *method == Method::HEAD => BodyFraming::NoBody,
             _ if is_chunked() || has_length() => BodyFraming::Clear,
@@ -94,6 +97,10 @@ impl Body for Incoming {
         }
         match &polled {
             Poll::Ready(Some(Ok(_))) if self.body.is_end_stream() => self.finish(),
+            Poll::Ready(None) if self.framing == BodyFraming::Stream && !self.body.is_end_stream() => {
+                self.connection = None;
+                return Poll::Ready(Some(Err(BodyError::cut())));
+            }
             Poll::Ready(None) => self.finish(),
             Poll::Ready(Some(Err(_))) => self.connection = None,
             Poll::Ready(Some(Ok(_))) | Poll::Pending => {}

@@ -256,7 +256,7 @@ impl Stage {
         if let Some(delivery) = passed.delivery.as_ref().filter(|_| delivered) {
             gate.delivered(delivery).await.expect("the ledger is well");
         }
-        holders.let_go();
+        holders.release_lock();
         let mut answer = serde_json::to_value(&passed.answer).expect("an answer");
         if let GivenReply::Recorded(reply) = &passed.reply {
             answer["data"] = json!(String::from_utf8_lossy(reply));

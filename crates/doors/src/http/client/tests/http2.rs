@@ -146,6 +146,34 @@ async fn an_upstream_that_goes_away_says_what_it_has_looked_at() {
     }
 }
 
+/// hyper takes a reset or a farewell without an error for the end of the body.
+#[tokio::test]
+async fn an_answer_that_is_left_off_without_an_error_is_not_taken_for_whole() {
+    const STATUS_200: u8 = 0x88;
+    let head = [0, 0, 1, HEADERS, 4, 0, 0, 0, 1, STATUS_200];
+    let data = |flags: u8| [&[0, 0, 6, 0, flags, 0, 0, 0, 1][..], b"{\"id\":"].concat();
+    let mut reset = refused_stream(1);
+    *reset.last_mut().unwrap() = 0;
+    let ended = [&head[..], &data(1)].concat();
+    let cut = [&head[..], &data(0), &reset].concat();
+    let left = [&head[..], &data(0), &go_away(1, 0)].concat();
+    for (words, is_whole) in [(ended, true), (cut, false), (left, false)] {
+        let (address, mut handed) = listen().await;
+        let client = client(address);
+        let upstream = async {
+            let mut stream = accept(&mut handed).await;
+            stream.write_all(&words).await.unwrap();
+            stream.shutdown().await.unwrap();
+        };
+        let sending = async {
+            let prepared = client.prepare().await.unwrap();
+            client.send(prepared, charge("once")).await.unwrap().into_body().collect().await
+        };
+        let (body, ()) = tokio::join!(sending, upstream);
+        assert_eq!(body.is_ok(), is_whole, "{words:?}: {body:?}");
+    }
+}
+
 #[tokio::test]
 async fn an_upstream_that_says_nothing_leaves_a_doubt() {
     let failed = told(Vec::new()).await;

@@ -210,7 +210,7 @@ impl RemoteLink {
         // The id in it is semel's own, and says nothing to the client.
         let page = if response.is_some() { Bytes::new() } else { bytes.clone() };
         let exchange = match response {
-            Some(message) if may_answer(head.status, &message, session_lost) => {
+            Some(message) if may_answer(head.status, session_lost) => {
                 observe(RemoteBody::Document);
                 Exchange::Reply(message)
             }
@@ -330,11 +330,10 @@ fn is_response_to(message: &Message, id: &Id) -> bool {
     matches!(&message.kind, MessageKind::Response { id: Some(of), .. } if of == id)
 }
 
-/// Whether a response is to be believed. An error may come from a proxy before the server, in its form
-/// and with its id: then the status says whether anybody knows what became of the call.
-fn may_answer(status: StatusCode, message: &Message, session_lost: bool) -> bool {
-    let failed = matches!(message.kind, MessageKind::Response { failed: true, .. });
-    !failed || status.is_success() || (is_refusal(status) && !session_lost)
+/// Whether a response is to be believed. It may come from a proxy before the server, in its form and with its id: the
+/// status says whether anybody knows what became of the call.
+fn may_answer(status: StatusCode, session_lost: bool) -> bool {
+    status.is_success() || (is_refusal(status) && !session_lost)
 }
 
 /// A server that has no such method may say so with a 404, and its session is as good as ever.

@@ -34,7 +34,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(ReportOutcome::NotInDoubt);
         }
         let at = self.clock.now();
-        let may_come = !effect.may_believe_no(Duration::ZERO, at) || self.ledger.is_awaited(effect, at)?;
+        let may_come = !effect.may_believe_no(Duration::ZERO, at)
+            || !self.may_count_no(effect, Duration::ZERO)
+            || self.ledger.is_awaited(effect, at)?;
         if !happened && may_come {
             return Ok(ReportOutcome::TooSoon);
         }
