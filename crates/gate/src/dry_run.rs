@@ -2,8 +2,8 @@
 
 use crate::call::GateCall;
 use crate::clock::Clock;
-use crate::lookalike::InTheWay;
 use crate::look::Look;
+use crate::lookalike::InTheWay;
 use crate::upstream::Upstream;
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, DryRun, EffectWord, OutcomeWord, Would};

@@ -7,6 +7,7 @@
 //! server drives it on a runtime of its own. A blocking gate beside an async one would be two paths through claiming
 //! and settling, and the tests would cover the other one. A runtime in every process would be paid for by every
 //! guarded command. So the gate names no runtime's types, and waiting for a twin is polling by the clock.
+pub mod agent_ruling;
 mod attempt;
 mod begin;
 mod call;
@@ -19,18 +20,17 @@ mod dry_run;
 mod error;
 pub mod events;
 mod fences;
+pub mod look;
 mod lookalike;
 mod pass;
-pub mod look;
 pub mod pending_delivery;
+mod pending_settlement;
 mod probe;
 mod reply;
-pub mod agent_ruling;
 mod settle;
 mod step;
 mod survey;
 pub mod undo;
-mod pending_settlement;
 pub mod upstream;
 
 pub use begin::{BeginAnswer, ClaimHandle, SettleAnswer, Settlement};
@@ -43,6 +43,7 @@ use clock_jump::ClockJumps;
 use counts::Counts;
 use events::{GateEvent, Observer};
 use pending_delivery::PendingDeliveries;
+use pending_settlement::PendingSettlements;
 use semel_core::effect::Effect;
 use semel_core::policy::Mode;
 use semel_ledger::counts::Day;
@@ -52,7 +53,6 @@ use semel_ledger::store::Store;
 use semel_ledger::{Ledger, RecordSnapshot, failpoint};
 use std::sync::Arc;
 use std::time::Duration;
-use pending_settlement::PendingSettlements;
 
 /// The engine: a ledger, a clock, and the one path between them.
 #[derive(Debug)]

@@ -163,7 +163,9 @@ impl<'a> HttpUpstream<'a> {
         let is_readable = headers::is_read_as_it_is(&head.headers);
         let said = match writer {
             // It was asked for in plain; a rule must not judge bytes that it cannot read.
-            None if !is_readable && rule.refused.is_some() => Err("it is compressed, so its rule cannot read it".into()),
+            None if !is_readable && rule.refused.is_some() => {
+                Err("it is compressed, so its rule cannot read it".into())
+            }
             None => classify::within(meaning, rule, &understood.arguments.asked, once, &whole),
             Some(_) => Ok(meaning),
         };
@@ -178,8 +180,7 @@ impl<'a> HttpUpstream<'a> {
             }
         };
         let secrets = self.secrets();
-        let keeps =
-            writer.is_none() && whole.len() <= REPLY_BYTES_MAX && is_readable;
+        let keeps = writer.is_none() && whole.len() <= REPLY_BYTES_MAX && is_readable;
         let refused = matches!(meaning, StatusMeaning::Refused { .. } | StatusMeaning::Reported);
         let kept_body = (keeps || refused).then(|| secrets.out_of_body(&whole).ok()).flatten();
         let reply = kept_body.as_ref().filter(|_| keeps).map(|body| recordable(&head, body, &secrets));

@@ -257,8 +257,10 @@ impl Conversation<'_, '_> {
                     self.exchange.wait_for_release();
                 }
                 if let Some(status) = message["params"]["arguments"]["fails"].as_u64() {
-                    let error = json!({"code": -32001, "message": message["params"]["arguments"]["says"]});
-                    let answer = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
+                    let says = &message["params"]["arguments"]["says"];
+                    let error = json!({"code": -32001, "message": says});
+                    let failed = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
+                    let answer = if says.is_null() { answer } else { failed };
                     return self.reply(status as u16, "", &answer.to_string());
                 }
                 self.reply(200, "", &answer.to_string())

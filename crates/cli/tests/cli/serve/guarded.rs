@@ -127,13 +127,15 @@ fn a_refusal_before_the_server_reaches_the_client_as_it_is() {
 
 /// Whoever stands before the server may answer in its stead, in its form and with the call's id.
 #[test]
-fn an_error_with_a_status_that_leaves_it_open_is_in_doubt_whatever_it_says() {
+fn an_answer_with_a_status_that_leaves_it_open_is_in_doubt_whatever_it_says() {
     for (status, says) in [
-        (404, "Session not found"),
-        (408, "invalid"),
-        (500, "not found"),
-        (502, "Invalid response"),
-        (504, "upstream not found"),
+        (404, json!("Session not found")),
+        (408, json!("invalid")),
+        (500, json!("not found")),
+        // A result, as if all were well.
+        (500, json!(null)),
+        (502, json!("Invalid response")),
+        (504, json!("upstream not found")),
     ] {
         for tool in ["charge", "tweak"] {
             let (_home, upstream, served) = bank();
