@@ -1,155 +1,111 @@
-//! `semel reconcile`: the ledger beside what is out there.
+//! `semel reconcile`: what was intended beside what is out there.
 
-use super::ledger::rule::ruling;
-use super::ledger::scan::{self, Which};
-use crate::args::ReconcileArgs;
+mod intended;
+mod outside;
+mod postgres;
+mod probe;
+mod usage;
+
+use super::ledger::rule::{may_still_happen, ruling};
+use crate::args::{OutsideArgs, ReconcileArgs};
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::open::{LocalLedger, TENANT};
 use crate::operator::Operator;
 use crate::output::{Hinted, counted};
 use crate::{table, terminal_text};
-use anyhow::{Context as _, anyhow};
+use anyhow::bail;
 use semel_core::digest::Secret;
 use semel_core::effect::{Effect, State};
-use semel_core::identity::value_mark;
-use semel_core::json::Path;
-use semel_core::time::At;
-use semel_detect::reconcile::outside::{self, OutsideError};
-use semel_detect::reconcile::{Comparison, IntendedEffect, OutsideRow, Pairing, Standing, compare};
+use semel_core::policy::file::ReconcileTable;
+use semel_detect::reconcile::{Comparison, Pairing, compare};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::rulings::RulingVerdict;
 use serde_json::json;
-use std::io::BufReader;
-use std::ops::ControlFlow;
-use std::process::{Command, ExitCode, Stdio};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 pub fn run(context: &Context, args: &ReconcileArgs) -> anyhow::Result<ExitCode> {
-    let pairing = Pairing::parse(&args.on)?;
+    let args = &described(context, args)?;
+    let clock = SystemClock::start();
+    let is_of_ledger = args.intended.is_none() && (args.transcript.is_none() || args.outside.probe);
+    if args.apply && !is_of_ledger {
+        bail!("--apply records rulings on effects of the ledger, and those of a transcript are not in it");
+    }
     let operator = args.apply.then(|| Operator::find(context, args.operator.token.as_deref())).transpose()?;
-    let rows = outside_rows(args)?;
+    let open = || -> anyhow::Result<LocalLedger> {
+        let ledger = context.existing_ledger(&clock)?;
+        ledger.ok_or_else(|| Hinted::error("there is no ledger yet".to_owned(), "semel doctor"))
+    };
+    if let Some(file) = &args.outside.usage {
+        return usage::compare(context, &open()?, file, clock.now());
+    }
+    if args.outside.probe {
+        let ledger = open()?;
+        let effects = intended::effects(context, args, &ledger, clock.now())?;
+        let found = probe::ask(context, args, &ledger, &effects)?;
+        let code = print(context, &found, "the ledger");
+        apply(context, args, operator.as_ref(), &ledger, &effects, &found)?;
+        return Ok(code);
+    }
+    let pairing = Pairing::parse(args.on.as_deref().unwrap_or_default())?;
+    let rows = outside::rows(context, args)?;
     if let Some(column) = pairing.unknown_column(&rows) {
-        return Err(anyhow!("no row of the outside has `{column}`"));
+        bail!("no row of the outside has `{column}`");
     }
     if let Some(file) = &args.intended {
         // Nothing is kept, so any secret serves.
         let secret = Secret::new([0; 32]);
-        let intended = outside::of_file(file).with_context(|| file.display().to_string())?;
-        let intended = intended_rows(intended, &pairing, &secret)?;
-        return Ok(print(context, &compare(&intended, &rows, &pairing, &secret)));
+        let intended = intended::of_rows(file, &pairing, &secret)?;
+        return Ok(print(context, &compare(&intended, &rows, &pairing, &secret), "the file"));
     }
-    let clock = SystemClock::start();
-    let ledger = context.existing_ledger(&clock)?;
-    let ledger = ledger.ok_or_else(|| Hinted::error("there is no ledger yet".to_owned(), "semel doctor"))?;
-    let effects = effects(context, args, &ledger, clock.now())?;
-    let intended: Vec<IntendedEffect> =
-        effects.iter().filter_map(|effect| as_intended(effect, &pairing)).collect();
-    let left_out = effects.len() - intended.len();
-    if left_out > 0 {
-        let words = counted(left_out, "effect has", "effects have");
-        context.output.say(format_args!("semel: {words} none of these arguments, and was not compared"));
+    if let Some(path) = &args.transcript {
+        let (intended, secret) = intended::of_transcript(context, args, path, &pairing, clock.now())?;
+        return Ok(print(context, &compare(&intended, &rows, &pairing, &secret), "the transcript"));
     }
+    let ledger = open()?;
+    let effects = intended::effects(context, args, &ledger, clock.now())?;
+    let intended = intended::of_effects(context, &effects, &pairing);
     let found = compare(&intended, &rows, &pairing, ledger.secret());
-    let code = print(context, &found);
-    if let Some(operator) = operator {
-        apply(context, args, &operator, &ledger, &effects, &found)?;
-    }
+    let code = print(context, &found, "the ledger");
+    apply(context, args, operator.as_ref(), &ledger, &effects, &found)?;
     Ok(code)
 }
 
-fn outside_rows(args: &ReconcileArgs) -> anyhow::Result<Vec<OutsideRow>> {
-    let from = &args.outside;
-    let named = |name: String| move |rows: Result<Vec<OutsideRow>, OutsideError>| rows.with_context(|| name);
-    if let Some(file) = &from.outside {
-        return named(file.display().to_string())(outside::of_file(file));
-    }
-    if let (Some(file), Some(query)) = (&from.sqlite, &args.query) {
-        return named(file.display().to_string())(outside::of_sqlite(file, query));
-    }
-    let text = from.command.as_deref().unwrap_or_default();
-    let words = shlex::split(text).filter(|words| !words.is_empty());
-    let words = words.ok_or_else(|| anyhow!("`{text}` is no command"))?;
-    let mut child = Command::new(&words[0])
-        .args(&words[1..])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .with_context(|| format!("cannot run {}", words[0]))?;
-    let output = child.stdout.take().expect("it was asked for");
-    let rows = named(words[0].clone())(outside::of_text(BufReader::new(output)));
-    // Half a listing would make false successes of the other half.
-    let status = child.wait()?;
-    if !status.success() {
-        return Err(anyhow!("{} ended with {status}, so its listing may not be whole", words[0]));
-    }
-    rows
-}
-
-fn effects(
-    context: &Context,
-    args: &ReconcileArgs,
-    ledger: &LocalLedger,
-    now: At,
-) -> anyhow::Result<Vec<Effect>> {
-    let oldest =
-        args.since.map(|span| At(now.0.saturating_sub(u64::try_from(span.as_micros()).unwrap_or(u64::MAX))));
-    let mut effects = Vec::new();
-    let damaged = scan::effects(ledger, Which::default(), now, |_, effect| {
-        let is_wanted = args.action.as_ref().is_none_or(|text| effect.facts.action.contains(text.as_str()))
-            && oldest.is_none_or(|oldest| effect.opened_at >= oldest);
-        if is_wanted {
-            effects.push(effect);
-        }
-        Ok(ControlFlow::Continue(()))
-    })?;
-    scan::say_left_out(context.output, damaged);
-    Ok(effects)
-}
-
-/// `None`: the effect has not all of the arguments.
-fn as_intended(effect: &Effect, pairing: &Pairing) -> Option<IntendedEffect> {
-    let mark = |path: &String| {
-        let marks = effect.marks.paths.iter().chain(effect.marks.content_paths.iter());
-        marks.clone().find(|leaf| leaf.path == path.as_str()).map(|leaf| leaf.mark)
-    };
-    Some(IntendedEffect {
-        marks: pairing.pairs.iter().map(|(left, _)| mark(left)).collect::<Option<_>>()?,
-        id: effect.id.to_string(),
-        action: effect.facts.action.clone(),
-        subject: effect.facts.subject.clone(),
-        standing: match effect.state {
-            State::Applied(_) => Standing::Applied,
-            State::NotApplied(_) => Standing::NotApplied,
-            State::InDoubt(_) => Standing::InDoubt,
-            State::InFlight { .. } => Standing::InFlight,
-        },
-    })
-}
-
-fn intended_rows(
-    rows: Vec<OutsideRow>,
-    pairing: &Pairing,
-    secret: &Secret,
-) -> anyhow::Result<Vec<IntendedEffect>> {
-    let paths = pairing.pairs.iter().map(|(left, _)| Path::parse(left).with_context(|| left.clone()));
-    let paths: Vec<Path> = paths.collect::<anyhow::Result<_>>()?;
-    let intended = rows.into_iter().filter_map(|row| {
-        let mark = |path: &Path| {
-            let found = path.find(&row.values).into_iter().next()?;
-            Some(value_mark(secret, &found.1.canonical()))
+/// The arguments, with those of `[reconcile.NAME]` behind them.
+fn described(context: &Context, args: &ReconcileArgs) -> anyhow::Result<ReconcileArgs> {
+    let mut args = args.clone();
+    let from = &mut args.outside;
+    let has_outside = from.probe
+        || [&from.outside, &from.sqlite, &from.usage].iter().any(|file| file.is_some())
+        || [&from.command, &from.http, &from.postgres].iter().any(|text| text.is_some());
+    if let Some(name) = &args.name {
+        let policy = context.policy()?;
+        let Some(table) = policy.reconcile.get(name).cloned() else {
+            bail!("the policy has no [reconcile.{name}]");
         };
-        let marks = paths.iter().map(mark).collect::<Option<_>>()?;
-        Some(IntendedEffect {
-            marks,
-            id: row.place,
-            action: String::new(),
-            subject: String::new(),
-            standing: Standing::Intended,
-        })
-    });
-    Ok(intended.collect())
+        if !has_outside {
+            let ReconcileTable { outside, command, http, sqlite, postgres, .. } = table;
+            let places = [&outside, &command, &http, &sqlite, &postgres];
+            if places.iter().filter(|place| place.is_some()).count() != 1 {
+                bail!("[reconcile.{name}] must have one of outside, command, http, sqlite and postgres");
+            }
+            let (outside, sqlite) = (outside.map(PathBuf::from), sqlite.map(PathBuf::from));
+            *from = OutsideArgs { outside, command, http, sqlite, postgres, ..OutsideArgs::default() };
+            args.next = args.next.or(table.next);
+            args.bearer_env = args.bearer_env.or(table.bearer_env);
+            args.query = args.query.or(table.query);
+        }
+        args.on = args.on.or(table.on);
+        args.action = args.action.or(table.action);
+    } else if !has_outside {
+        let hint = "--outside, --command, --http, --sqlite, --postgres, --probe or --usage names it";
+        return Err(Hinted::error("nothing says what to compare with".to_owned(), hint));
+    }
+    Ok(args)
 }
 
-fn print(context: &Context, found: &[Comparison]) -> ExitCode {
+/// `left` names the side of what was intended.
+fn print(context: &Context, found: &[Comparison], left: &str) -> ExitCode {
     let is_matched = |comparison: &&Comparison| matches!(comparison, Comparison::Matched { .. });
     let matched = found.iter().filter(is_matched).count();
     let different: Vec<&Comparison> = found.iter().filter(|comparison| !is_matched(comparison)).collect();
@@ -161,7 +117,7 @@ fn print(context: &Context, found: &[Comparison]) -> ExitCode {
             counted(matched, "effect", "effects"),
             different.len()
         ));
-        let rows = different.iter().map(|comparison| row(comparison));
+        let rows = different.iter().map(|comparison| row(comparison, left));
         if !different.is_empty() {
             context.output.data(table::plain(&["EFFECT", "RESULT", "OUTSIDE", "ACTION"], rows).join("\n"));
         }
@@ -169,7 +125,8 @@ fn print(context: &Context, found: &[Comparison]) -> ExitCode {
     if different.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) }
 }
 
-fn row(comparison: &Comparison) -> Vec<String> {
+fn row(comparison: &Comparison, left: &str) -> Vec<String> {
+    let not_in_left = format!("not in {left}");
     let (id, result, outside, action, subject): (&str, &str, String, &str, &str) = match comparison {
         Comparison::Matched { id, row } => (id, "matched", row.clone(), "", ""),
         Comparison::TwiceOutside { id, action, subject, rows } => {
@@ -178,48 +135,57 @@ fn row(comparison: &Comparison) -> Vec<String> {
         Comparison::AbsentOutside { id, action, subject } => {
             (id, "said to be done, and is not there", String::new(), action, subject)
         }
-        Comparison::UnknownToLedger { row } => ("", "not in the ledger", row.clone(), "", ""),
+        Comparison::UnknownToLedger { row } => ("", &not_in_left, row.clone(), "", ""),
         Comparison::NowDecidable { id, action, subject, happened, row } => {
             let result = if *happened { "it happened" } else { "in doubt, and is not there" };
             (id, result, row.clone().unwrap_or_default(), action, subject)
         }
         Comparison::NotDone { id, action, subject } => (id, "not done", String::new(), action, subject),
+        Comparison::Undecided { id, action, subject, why } => {
+            (id, "nobody can tell", why.clone(), action, subject)
+        }
     };
     let what = terminal_text::shortened(&format!("{action} {subject}"), 60);
     vec![id.to_owned(), result.to_owned(), terminal_text::line(&outside), what.trim().to_owned()]
 }
 
-/// Rules on the doubts that the listing shows to have happened. An absence proves nothing: a listing may be old, cut or
-/// filtered, so a person rules on that one by one.
+/// Rules on the doubts that the outside decides. The absence of a row proves nothing: a listing may be old, cut or
+/// filtered, so a person rules on that one by one. A probe's absence counts once nobody can send any more.
 fn apply(
     context: &Context,
     args: &ReconcileArgs,
-    operator: &Operator<'_>,
+    operator: Option<&Operator<'_>>,
     ledger: &LocalLedger,
     effects: &[Effect],
     found: &[Comparison],
 ) -> anyhow::Result<()> {
+    let Some(operator) = operator else { return Ok(()) };
     let now = SystemClock::start().now();
     let decided = found.iter().filter_map(|comparison| match comparison {
         Comparison::NowDecidable { id, happened, row, .. } => {
             let effect = effects.iter().find(|effect| effect.id.to_string() == *id)?;
-            let may_rule = *happened && matches!(effect.state, State::InDoubt(_));
-            may_rule.then(|| (effect, row.clone().unwrap_or_default()))
+            let is_believed = *happened || (args.outside.probe && !may_still_happen(ledger, effect, now));
+            let may_rule = is_believed && matches!(effect.state, State::InDoubt(_));
+            may_rule.then(|| (effect, *happened, row.clone().unwrap_or_default()))
         }
         _ => None,
     });
-    let decided: Vec<(&Effect, String)> = decided.collect();
+    let decided: Vec<(&Effect, bool, String)> = decided.collect();
     if decided.is_empty() {
-        context.output.say("semel: the listing shows no effect that is in doubt");
+        context.output.say("semel: the outside decides no effect that is in doubt");
         return Ok(());
     }
-    let what = format!("Record {} as the listing shows?", counted(decided.len(), "ruling", "rulings"));
+    let what = format!("Record {} as the outside shows?", counted(decided.len(), "ruling", "rulings"));
     let by = operator.confirm(ledger, TENANT, what)?;
     let reason = args.reason.as_deref().unwrap_or_default();
-    for (effect, row) in decided {
-        let ruling = ruling(by.clone(), &format!("{reason} (found at {row})"), now)?;
-        block_on(ledger.resolve(effect.id, RulingVerdict::Applied { reply: None }, ruling))?;
-        context.output.say(format_args!("Recorded: {} happened.", effect.id));
+    for (effect, happened, row) in decided {
+        let (verdict, found, word) = match happened {
+            true => (RulingVerdict::Applied { reply: None }, "found at", "happened"),
+            false => (RulingVerdict::NotApplied, "not found by", "did not happen"),
+        };
+        let ruling = ruling(by.clone(), &format!("{reason} ({found} {row})"), now)?;
+        block_on(ledger.resolve(effect.id, verdict, ruling))?;
+        context.output.say(format_args!("Recorded: {} {word}.", effect.id));
     }
     Ok(())
 }
