@@ -266,7 +266,7 @@ pub enum StdinChoice {
     Pass,
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct OperatorArgs {
     /// An operator token, for whoever rules without a terminal. SEMEL_OPERATOR_TOKEN says the same, and no list of
     /// processes shows it.
@@ -644,35 +644,60 @@ pub enum CheckCommand {
     },
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     semel reconcile --outside charges.csv --on args.invoice=invoice,args.amount=amount\n  \
-    semel reconcile --command \"psql --csv -c 'SELECT * FROM charges' postgres://…\" --on args.invoice=invoice\n  \
-    semel reconcile --sqlite bank.db --query \"SELECT * FROM charges\" --on args.invoice=invoice --action charge\n  \
-    semel reconcile --intended jobs.jsonl --outside charges.csv --on invoice=invoice\n\n\
-    Without --apply nothing is written. --apply records doubts that the listing shows to have happened, and needs a person.")]
+    semel reconcile --http https://api.stripe.com/v1/charges --bearer-env STRIPE_KEY \\\n      \
+    --next starting_after=data[*].id --on body.amount=amount\n  \
+    semel reconcile --postgres DATABASE_URL --query \"SELECT * FROM charges\" --on args.invoice=invoice\n  \
+    semel reconcile --transcript session.jsonl --sqlite bank.db --query \"SELECT * FROM charges\" --on args.invoice=invoice\n  \
+    semel reconcile --probe --transcript session.jsonl --action charge\n  \
+    semel reconcile --intended jobs.jsonl --outside charges.csv --on invoice=invoice\n  \
+    semel reconcile --usage completions_usage.csv\n  \
+    semel reconcile bank                                as [reconcile.bank] in semel.toml says\n\n\
+    Without --apply nothing is written. --apply records doubts that the outside decides, and needs a person.")]
 pub struct ReconcileArgs {
+    /// A comparison that the policy describes, as [reconcile.NAME].
+    pub name: Option<String>,
     #[command(flatten)]
     pub outside: OutsideArgs,
-    /// The query of --sqlite.
-    #[arg(long, value_name = "SQL", requires = "sqlite")]
+    /// The query of --sqlite or --postgres.
+    #[arg(long, value_name = "SQL", conflicts_with_all = ["outside", "command", "http", "probe", "usage"])]
     pub query: Option<String>,
+    /// How a page of --http leads to the next, where it has no Link header: a parameter that takes a value of the body
+    /// (the last of several), or the path of an address.
+    #[arg(long, value_name = "[PARAMETER=]PATH", requires = "http")]
+    pub next: Option<String>,
+    /// The environment variable with the bearer token for --http.
+    #[arg(long, value_name = "VARIABLE", requires = "http")]
+    pub bearer_env: Option<String>,
+    /// A header for --http, with the environment variable that holds its value. Without these options the URL gets
+    /// the headers that semel.toml gives its origin.
+    #[arg(long, value_name = "NAME=VARIABLE", requires = "http")]
+    pub header_env: Vec<String>,
     /// Which argument equals which column. All of them together identify a row.
-    #[arg(long, value_name = "ARGUMENT=COLUMN,…")]
-    pub on: String,
+    #[arg(long, value_name = "ARGUMENT=COLUMN,…", required_unless_present_any = ["probe", "usage", "name"], conflicts_with_all = ["probe", "usage"])]
+    pub on: Option<String>,
     /// Compare a file of intended actions, as CSV or JSON, instead of the ledger.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["action", "since", "apply"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["action", "since", "apply", "transcript", "probe"])]
     pub intended: Option<PathBuf>,
+    /// Compare the calls of a transcript, in any format that semel audit reads, instead of the ledger. With --probe it
+    /// brings the arguments of the ledger's effects.
+    #[arg(long, value_name = "PATH")]
+    pub transcript: Option<PathBuf>,
+    /// How the lines of the transcript are read, as in semel audit.
+    #[arg(long, value_name = "NAME=PATH,…", requires = "transcript")]
+    pub map: Option<String>,
     /// Only actions that contain this.
     #[arg(long, value_name = "TEXT")]
     pub action: Option<String>,
     /// Only effects younger than this.
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub since: Option<Duration>,
-    /// Record that effects in doubt happened, where the listing shows them.
+    /// Record what became of effects in doubt, where the outside shows it.
     #[arg(long, requires = "reason")]
     pub apply: bool,
-    /// Where the listing comes from.
+    /// Where the evidence comes from.
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
     #[command(flatten)]
@@ -680,8 +705,8 @@ pub struct ReconcileArgs {
 }
 
 /// Where the rows come from.
-#[derive(Debug, Args)]
-#[group(required = true, multiple = false)]
+#[derive(Debug, Clone, Default, Args)]
+#[group(multiple = false)]
 pub struct OutsideArgs {
     /// A table with a header, JSON lines, or a JSON listing.
     #[arg(long, value_name = "FILE")]
@@ -689,9 +714,21 @@ pub struct OutsideArgs {
     /// A command that prints one of these. Split as a shell would, run without one.
     #[arg(long, value_name = "CMD")]
     pub command: Option<String>,
+    /// A listing over HTTP, read to its last page.
+    #[arg(long, value_name = "URL")]
+    pub http: Option<String>,
     /// An SQLite file, opened for reading alone.
     #[arg(long, value_name = "FILE", requires = "query")]
     pub sqlite: Option<PathBuf>,
+    /// A PostgreSQL database, read by psql: its URL, or the environment variable that holds it.
+    #[arg(long, value_name = "URL|VARIABLE", requires = "query")]
+    pub postgres: Option<String>,
+    /// The probe of each effect's own rule.
+    #[arg(long)]
+    pub probe: bool,
+    /// A usage or cost export of OpenAI or Anthropic, compared with the ledger's model calls.
+    #[arg(long, value_name = "EXPORT", conflicts_with_all = ["intended", "transcript", "apply", "action", "since"])]
+    pub usage: Option<PathBuf>,
 }
 
 /// Not for people: the tool that agents of `semel eval` call.

@@ -250,6 +250,16 @@ pub fn headers(
     Ok(headers)
 }
 
+/// The headers of `--header-env NAME=VARIABLE`.
+pub fn headers_of_flags(context: &Context, pairs: &[String]) -> anyhow::Result<HeaderMap> {
+    let from_env = pairs.iter().map(|pair| match pair.split_once('=') {
+        Some((header, variable)) => Ok((header.to_owned(), variable.to_owned())),
+        None => bail!("--header-env {pair}: it has the form NAME=VARIABLE"),
+    });
+    let from_env: Vec<_> = from_env.collect::<anyhow::Result<_>>()?;
+    headers(context, &[], &from_env, |name, variable| format!("--header-env {name}={variable}"))
+}
+
 /// How `semel.toml` says that a header comes from a variable.
 pub fn in_policy(name: &str, variable: &str) -> String {
     format!("headers_env = {{ {name} = \"{variable}\" }}")

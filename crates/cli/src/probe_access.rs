@@ -62,7 +62,7 @@ fn shell(context: &Context) -> Shell {
     Shell { search: search.clone(), cwd: cwd.clone(), curl_settings }
 }
 
-fn origins(context: &Context, policy: &Policy) -> Origins {
+pub fn origins(context: &Context, policy: &Policy) -> Origins {
     let mut origins = Origins::default();
     let apis = policy
         .upstreams

@@ -19,6 +19,7 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
     let long = arguments.contains(&"--long");
     let rest: Vec<&str> = arguments.iter().copied().filter(|argument| *argument != "--long").collect();
     c_compiler()?;
+    postgresql()?;
     peers::for_tests()?;
     peers_packs::install()?;
     if long {
@@ -47,6 +48,14 @@ fn c_compiler() -> Result<()> {
     match works() {
         Ok(status) if status.success() => Ok(()),
         _ => Err("a C compiler named `cc` is needed to build SQLite; please install one".into()),
+    }
+}
+
+/// `semel reconcile` reads a real one, in a cluster that lives as long as the test.
+fn postgresql() -> Result<()> {
+    match Command::new("pg_virtualenv").arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(_) => Ok(()),
+        Err(_) => project::install_with_apt("PostgreSQL", &["postgresql"]),
     }
 }
 

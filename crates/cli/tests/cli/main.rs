@@ -20,6 +20,7 @@ mod person;
 mod policy;
 mod probes;
 mod proxy;
+mod reconcile;
 mod reference;
 mod restored;
 mod rulings;

@@ -50,6 +50,38 @@ pub struct File {
     /// Prices of models, by name; a name may end in `*`.
     #[serde(default)]
     pub prices: Entries<Spot<PriceTable>>,
+    /// Comparisons with the outside, by name: `semel reconcile NAME`.
+    #[serde(default)]
+    pub reconcile: Entries<ReconcileTable>,
+}
+
+/// Each key stands for the option of that name, which comes first if it is given too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table such as { outside = \"bank.csv\", on = \"args.invoice=invoice\" }"
+)]
+pub struct ReconcileTable {
+    /// Which argument equals which column: `args.invoice=invoice,args.amount=amount`.
+    pub on: Option<String>,
+    /// Only actions that contain this.
+    pub action: Option<String>,
+    /// A file with the rows.
+    pub outside: Option<String>,
+    /// A command that prints them.
+    pub command: Option<String>,
+    /// A listing over HTTP.
+    pub http: Option<String>,
+    /// How a page of it leads to the next.
+    pub next: Option<String>,
+    /// The environment variable with its bearer token.
+    pub bearer_env: Option<String>,
+    /// An SQLite file.
+    pub sqlite: Option<String>,
+    /// The URL of a PostgreSQL database, or the environment variable that holds it.
+    pub postgres: Option<String>,
+    /// The query of `sqlite` or `postgres`.
+    pub query: Option<String>,
 }
 
 /// For a million tokens each, in whatever currency.

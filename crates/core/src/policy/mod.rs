@@ -55,6 +55,8 @@ pub struct Policy {
     pub mcp: BTreeMap<String, servers::McpServer>,
     pub serve: servers::Serve,
     pub prices: prices::Prices,
+    /// Comparisons of `semel reconcile` by name, of the first file that has each.
+    pub reconcile: BTreeMap<String, file::ReconcileTable>,
     /// In the order in which they are tried: local files first, then packs.
     rules: Vec<RuleEntry>,
     defaults: Choices,
@@ -157,6 +159,9 @@ impl Policy {
             listens = listens.or(file.serve.listen.as_ref().map(|listen| (source, listen.span.clone())));
             for (model, price) in compile::prices(input, &file.prices, &mut found) {
                 policy.prices.0.entry(model).or_insert(price);
+            }
+            for (name, table) in &file.reconcile.0 {
+                policy.reconcile.entry(name.value.clone()).or_insert_with(|| table.clone());
             }
             for (name, api) in compile::upstreams(input, &file.upstream, &mut found) {
                 policy.upstreams.entry(name).or_insert(api);

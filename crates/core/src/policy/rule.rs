@@ -476,6 +476,20 @@ impl Probe {
     }
 }
 
+impl Probe {
+    /// Whether it speaks of the call's arguments, which nobody has but a caller.
+    pub fn needs_arguments(&self) -> bool {
+        const OTHERS: [&str; 5] = [ATTEMPT, "action", "resp", "resp_headers", "status"];
+        let templates = self.call.templates();
+        let roots =
+            templates.iter().flat_map(|template| template.places()).map(|place| place.steps().first());
+        let is_other = |root: Option<&PathStep>| matches!(root, Some(PathStep::Member(name)) if OTHERS.contains(&name.as_str()));
+        let mut variables =
+            self.found.iter().chain(&self.reply).flat_map(|expression| expression.variables());
+        roots.into_iter().any(|root| !is_other(root)) || variables.any(|name| !OTHERS.contains(&name))
+    }
+}
+
 /// The name by which a question speaks of the attempt that it is about.
 const ATTEMPT: &str = "attempt";
 

@@ -90,23 +90,34 @@ fn read_file(
     let name = file.path.display().to_string();
     // The audit outlives its readers, so it always hears them.
     let tell = |told: Progress| drop(to.send(told));
-    let outcome = find_format(&file.path, options).and_then(|format| match format {
-        Some(format) => {
-            let input = source::open(&file.path, read)?;
-            read_pieces(number, &file.path, format, input, judge, options, &tell)
-        }
-        None => {
-            tell(Progress::BadFile { file: name.clone(), why: "no format that semel knows".to_owned() });
-            Ok(())
-        }
-    });
-    if let Err(error) = outcome {
+    if let Err(error) = read_one(number, &file.path, judge, options, read, &tell) {
         tell(Progress::BadFile { file: name, why: error.to_string() });
     }
 }
 
+/// Reads one file. `read` counts its bytes.
+pub fn read_one(
+    number: u32,
+    path: &Path,
+    judge: &Judge,
+    options: &AuditOptions,
+    read: &Arc<AtomicU64>,
+    tell: &impl Fn(Progress),
+) -> std::io::Result<()> {
+    match find_format(path, options)? {
+        Some(format) => read_pieces(number, path, format, source::open(path, read)?, judge, options, tell),
+        None => {
+            let file = path.display().to_string();
+            tell(Progress::BadFile { file, why: UNKNOWN_FORMAT.to_owned() });
+            Ok(())
+        }
+    }
+}
+
+pub const UNKNOWN_FORMAT: &str = "no format that semel knows";
+
 /// The format of a file, by its first documents.
-pub(super) fn find_format(path: &Path, options: &AuditOptions) -> std::io::Result<Option<TranscriptFormat>> {
+pub(crate) fn find_format(path: &Path, options: &AuditOptions) -> std::io::Result<Option<TranscriptFormat>> {
     if options.mapping.is_some() {
         return Ok(Some(TranscriptFormat::Mapped));
     }

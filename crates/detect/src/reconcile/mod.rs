@@ -4,9 +4,11 @@
 //! arguments themselves, so an outside row is marked with the ledger's secret and compared by that.
 
 pub mod outside;
+pub mod transcript;
+pub mod usage;
 
 use semel_core::digest::Secret;
-use semel_core::identity::value_mark;
+use semel_core::identity::{Marks, value_mark};
 use semel_core::json::{Json, Number, Path, PathError};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -48,9 +50,14 @@ impl Pairing {
             _ => Err(BadPairing::TooMany),
         }
     }
-}
 
-impl Pairing {
+    /// The marks of a call's identifying values. `None`: it has not all of them.
+    pub fn marks_in(&self, marks: &Marks) -> Option<Vec<u64>> {
+        let all = || marks.paths.iter().chain(&marks.content_paths);
+        let mark = |path: &String| all().find(|leaf| leaf.path == path.as_str()).map(|leaf| leaf.mark);
+        self.pairs.iter().map(|(path, _)| mark(path)).collect()
+    }
+
     /// A column that no row has. An outside without any rows has none to miss.
     pub fn unknown_column(&self, rows: &[OutsideRow]) -> Option<&Path> {
         let is_there = |path: &&Path| rows.iter().any(|row| !path.find(&row.values).is_empty());
@@ -124,6 +131,13 @@ pub enum Comparison {
         id: String,
         action: String,
         subject: String,
+    },
+    /// The outside was asked, and could not tell.
+    Undecided {
+        id: String,
+        action: String,
+        subject: String,
+        why: String,
     },
 }
 
@@ -274,6 +288,7 @@ mod tests {
                 Comparison::UnknownToLedger { row } => format!("{row} unknown"),
                 Comparison::NowDecidable { id, happened, .. } => format!("{id} happened {happened}"),
                 Comparison::NotDone { id, .. } => format!("{id} not done"),
+                Comparison::Undecided { id, why, .. } => format!("{id} undecided: {why}"),
             })
             .collect();
         assert_eq!(

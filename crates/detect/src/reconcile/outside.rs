@@ -17,6 +17,8 @@ pub enum OutsideError {
     Row { place: String, what: String },
     #[error("it has more than {ROWS_MAX} rows")]
     TooMany,
+    #[error("it says that there are more pages (has_more), so it is not whole")]
+    NotWhole,
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
@@ -25,13 +27,25 @@ pub enum OutsideError {
     Sql(#[from] rusqlite::Error),
 }
 
-/// Rows of a text: JSON if it begins with a brace or a bracket, else a table with commas and a header.
+/// Rows of a whole listing: JSON if it begins with a brace or a bracket, else a table with commas and a header.
 pub fn of_text(input: impl BufRead) -> Result<Vec<OutsideRow>, OutsideError> {
-    let mut input = input;
+    match read(input)? {
+        (_, true) => Err(OutsideError::NotWhole),
+        (rows, false) => Ok(rows),
+    }
+}
+
+/// Rows of one page, which may say that there are more.
+pub fn of_page(page: &[u8]) -> Result<Vec<OutsideRow>, OutsideError> {
+    read(page).map(|(rows, _)| rows)
+}
+
+/// The rows, and whether the last document says that there are more.
+fn read(mut input: impl BufRead) -> Result<(Vec<OutsideRow>, bool), OutsideError> {
     let first = input.fill_buf()?.iter().copied().find(|byte| !byte.is_ascii_whitespace());
     match first {
         Some(b'{' | b'[') => of_json(input),
-        _ => of_csv(input),
+        _ => of_csv(input).map(|rows| (rows, false)),
     }
 }
 
@@ -49,20 +63,21 @@ fn of_csv(input: impl io::Read) -> Result<Vec<OutsideRow>, OutsideError> {
     Ok(rows)
 }
 
-fn of_json(input: impl BufRead) -> Result<Vec<OutsideRow>, OutsideError> {
+fn of_json(input: impl BufRead) -> Result<(Vec<OutsideRow>, bool), OutsideError> {
     let mut pieces = Pieces::new(input);
-    let mut rows = Vec::new();
+    let (mut rows, mut goes_on) = (Vec::new(), false);
     while let Some(piece) = pieces.read()? {
         let bad = |line: u64, what: String| OutsideError::Row { place: format!("line {line}"), what };
         let piece = piece.map_err(|(line, why)| bad(line, why.to_string()))?;
         let line = piece.line;
         let value = json::parse_bounded(piece.bytes).map_err(|error| bad(line, error.to_string()))?;
+        goes_on = value.get("has_more").and_then(Json::as_bool) == Some(true);
         for value in rows_within(value) {
             let place = format!("line {line}, row {}", rows.len() + 1);
             push(&mut rows, OutsideRow { place, values: value })?;
         }
     }
-    Ok(rows)
+    Ok((rows, goes_on))
 }
 
 /// The rows of a document: a listing's `data`, `items`, `results` or `rows`, or the document itself.
@@ -142,6 +157,15 @@ mod tests {
         assert!(of_text("id,amount\n1\n".as_bytes()).is_err());
         let error = of_text("{\"id\":1}\n{\"id\"\n".as_bytes()).expect_err("broken");
         assert!(error.to_string().starts_with("line 2: "), "{error}");
+    }
+
+    #[test]
+    fn a_listing_that_says_that_there_is_more_is_not_whole() {
+        let (first, last) =
+            (r#"{"data":[{"id":1}],"has_more":true}"#, r#"{"data":[{"id":2}],"has_more":false}"#);
+        assert!(matches!(of_text(first.as_bytes()), Err(OutsideError::NotWhole)));
+        assert_eq!(of_text(format!("{first}\n{last}\n").as_bytes()).expect("two pages").len(), 2);
+        assert_eq!(of_page(first.as_bytes()).expect("a page").len(), 1);
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub mod backends;
 mod command;
 pub mod finding;
 pub mod http;
+pub mod listing;
 pub mod origins;
 pub mod pages;
 pub mod response;

@@ -1,5 +1,6 @@
 //! Whether an answer is one page of several: what is not on it may be on the next.
 
+use http::{HeaderMap, header};
 use semel_core::json::Json;
 
 /// The header that leads to the next page, beside the words of an answer itself.
@@ -30,6 +31,9 @@ const MORE: [&str; 19] = [
     "truncated",
     "incompleteresults",
 ];
+
+/// Of these, the ones that say it of the last page too.
+const SAYS_WHETHER: [&str; 5] = ["hasmore", "hasnext", "hasnextpage", "moreresults", "istruncated"];
 
 /// Members that speak of the page as a whole. A plain `next` among them leads to another one.
 const ABOUT: [&str; 9] =
@@ -63,6 +67,44 @@ fn said_in(json: &Json, about: bool, depth: usize) -> Option<String> {
         let about = about || ABOUT.contains(&plain(name).as_str());
         said_in(value, about, depth + 1)
     })
+}
+
+/// Whether an answer says itself that it is the last page.
+pub fn is_last(answer: &Json) -> bool {
+    next_page(answer).is_none() && denies(answer, 0)
+}
+
+fn denies(json: &Json, depth: usize) -> bool {
+    let members = json.as_object().filter(|_| depth <= DEPTH_MAX);
+    members.is_some_and(|members| {
+        members.iter().any(|(name, value)| {
+            (value.as_bool() == Some(false) && SAYS_WHETHER.contains(&plain(name).as_str()))
+                || denies(value, depth + 1)
+        })
+    })
+}
+
+pub fn has_next(headers: &HeaderMap) -> bool {
+    links(headers).any(|link| link.contains("rel=\"next\"") || link.contains("rel=next"))
+}
+
+/// The address of the next page in the headers.
+pub fn linked(headers: &HeaderMap) -> Option<&str> {
+    let is_next = |part: &&str| {
+        let (_, about) = part.split_once('>').unwrap_or_default();
+        let relation = about.split(';').filter_map(|about| about.split_once('='));
+        let mut relations = relation.filter(|(name, _)| name.trim().eq_ignore_ascii_case("rel"));
+        relations.any(|(_, words)| {
+            words.trim_matches([' ', ',', '"']).split(' ').any(|word| word.eq_ignore_ascii_case("next"))
+        })
+    };
+    // An address may hold commas; the bracket before the next one ends it.
+    let mut parts = links(headers).flat_map(|link| link.split('<').skip(1));
+    parts.find(is_next).and_then(|part| part.split('>').next())
+}
+
+fn links(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    headers.get_all(header::LINK).iter().filter_map(|link| link.to_str().ok())
 }
 
 /// `has_more`, `hasMore` and `HasMore` are one word.
@@ -120,5 +162,32 @@ mod tests {
         ] {
             assert_eq!(next_page(&parse(whole).unwrap()), None, "{whole}");
         }
+    }
+    #[test]
+    fn only_a_page_that_says_so_is_the_last() {
+        let is_last = |answer: &str| is_last(&parse(answer).unwrap());
+        assert!(is_last(r#"{"data": [], "has_more": false, "last_id": "x"}"#));
+        assert!(is_last(r#"{"data": {"charges": {"pageInfo": {"hasNextPage": false}}}}"#));
+        for goes_on in [
+            r#"{"data": []}"#,
+            r#"{"has_more": false, "next_cursor": "c"}"#,
+            r#"{"incomplete_results": false}"#,
+            r#"{"data": [{"has_more": false}]}"#,
+        ] {
+            assert!(!is_last(goes_on), "{goes_on}");
+        }
+    }
+
+    #[test]
+    fn a_link_leads_to_the_next_page() {
+        let link = |value: &str| HeaderMap::from_iter([(header::LINK, value.parse().unwrap())]);
+        let both = link(
+            "<https://x/?page=1,2>; rel=\"prev\", <https://x/?page=3,4>; title=\"a\"; rel=\"last next\"",
+        );
+        assert_eq!(linked(&both), Some("https://x/?page=3,4"));
+        assert!(has_next(&link("<https://x/?page=2>; rel=\"next\"")));
+        let back = link("<https://x/?page=1>; rel=\"prev\"");
+        assert!(!has_next(&back) && linked(&back).is_none());
+        assert_eq!(linked(&link("rel=next")), None);
     }
 }

@@ -17,7 +17,7 @@ use semel_ledger::{Error, RecordUpdate};
 use std::process::ExitCode;
 
 /// Whether an effect in doubt may yet be carried out: a process that could still send it is alive, or a call waits.
-pub(super) fn may_still_happen(ledger: &LocalLedger, effect: &Effect, now: At) -> bool {
+pub fn may_still_happen(ledger: &LocalLedger, effect: &Effect, now: At) -> bool {
     let may_still_send = |attempt: &Attempt| match attempt.last_send {
         LastSend::By(last) => now <= last,
         LastSend::WhileAlive => true,

@@ -159,13 +159,8 @@ fn remote(
     let target = Target::parse(url).context("--url")?;
     let name = name::checked(args.name.clone().unwrap_or_else(|| name::of_host(target.host())))?;
     let authority = mcp_servers::authority(&target);
-    let from_env = args.header_env.iter().map(|pair| match pair.split_once('=') {
-        Some((header, variable)) => Ok((header.to_owned(), variable.to_owned())),
-        None => bail!("--header-env {pair}: it has the form NAME=VARIABLE"),
-    });
-    let from_env: Vec<_> = from_env.collect::<anyhow::Result<_>>()?;
-    let said = |name: &str, variable: &str| format!("--header-env {name}={variable}");
-    let (session, queue) = RemoteSession::new(mcp_servers::headers(context, &[], &from_env, said)?);
+    let headers = mcp_servers::headers_of_flags(context, &args.header_env)?;
+    let (session, queue) = RemoteSession::new(headers);
     let link = RemoteLink::for_stdio(Client::to(target)?, session, clock.clone());
     let settings = settings(args, policy.mcp.get(&name));
     let server = Server::new(name, authority, settings, Link::Remote(link), server_runtime::instance());

@@ -1,0 +1,191 @@
+//! `semel reconcile`: what was intended beside what is out there.
+
+mod intended;
+mod outside;
+mod postgres;
+mod probe;
+mod usage;
+
+use super::ledger::rule::{may_still_happen, ruling};
+use crate::args::{OutsideArgs, ReconcileArgs};
+use crate::context::{Context, EXIT_FINDINGS};
+use crate::open::{LocalLedger, TENANT};
+use crate::operator::Operator;
+use crate::output::{Hinted, counted};
+use crate::{table, terminal_text};
+use anyhow::bail;
+use semel_core::digest::Secret;
+use semel_core::effect::{Effect, State};
+use semel_core::policy::file::ReconcileTable;
+use semel_detect::reconcile::{Comparison, Pairing, compare};
+use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::rulings::RulingVerdict;
+use serde_json::json;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+pub fn run(context: &Context, args: &ReconcileArgs) -> anyhow::Result<ExitCode> {
+    let args = &described(context, args)?;
+    let clock = SystemClock::start();
+    let is_of_ledger = args.intended.is_none() && (args.transcript.is_none() || args.outside.probe);
+    if args.apply && !is_of_ledger {
+        bail!("--apply records rulings on effects of the ledger, and those of a transcript are not in it");
+    }
+    let operator = args.apply.then(|| Operator::find(context, args.operator.token.as_deref())).transpose()?;
+    let open = || -> anyhow::Result<LocalLedger> {
+        let ledger = context.existing_ledger(&clock)?;
+        ledger.ok_or_else(|| Hinted::error("there is no ledger yet".to_owned(), "semel doctor"))
+    };
+    if let Some(file) = &args.outside.usage {
+        return usage::compare(context, &open()?, file, clock.now());
+    }
+    if args.outside.probe {
+        let ledger = open()?;
+        let effects = intended::effects(context, args, &ledger, clock.now())?;
+        let found = probe::ask(context, args, &ledger, &effects)?;
+        let code = print(context, &found, "the ledger");
+        apply(context, args, operator.as_ref(), &ledger, &effects, &found)?;
+        return Ok(code);
+    }
+    let pairing = Pairing::parse(args.on.as_deref().unwrap_or_default())?;
+    let rows = outside::rows(context, args)?;
+    if let Some(column) = pairing.unknown_column(&rows) {
+        bail!("no row of the outside has `{column}`");
+    }
+    if let Some(file) = &args.intended {
+        // Nothing is kept, so any secret serves.
+        let secret = Secret::new([0; 32]);
+        let intended = intended::of_rows(file, &pairing, &secret)?;
+        return Ok(print(context, &compare(&intended, &rows, &pairing, &secret), "the file"));
+    }
+    if let Some(path) = &args.transcript {
+        let (intended, secret) = intended::of_transcript(context, args, path, &pairing, clock.now())?;
+        return Ok(print(context, &compare(&intended, &rows, &pairing, &secret), "the transcript"));
+    }
+    let ledger = open()?;
+    let effects = intended::effects(context, args, &ledger, clock.now())?;
+    let intended = intended::of_effects(context, &effects, &pairing);
+    let found = compare(&intended, &rows, &pairing, ledger.secret());
+    let code = print(context, &found, "the ledger");
+    apply(context, args, operator.as_ref(), &ledger, &effects, &found)?;
+    Ok(code)
+}
+
+/// The arguments, with those of `[reconcile.NAME]` behind them.
+fn described(context: &Context, args: &ReconcileArgs) -> anyhow::Result<ReconcileArgs> {
+    let mut args = args.clone();
+    let from = &mut args.outside;
+    let has_outside = from.probe
+        || [&from.outside, &from.sqlite, &from.usage].iter().any(|file| file.is_some())
+        || [&from.command, &from.http, &from.postgres].iter().any(|text| text.is_some());
+    if let Some(name) = &args.name {
+        let policy = context.policy()?;
+        let Some(table) = policy.reconcile.get(name).cloned() else {
+            bail!("the policy has no [reconcile.{name}]");
+        };
+        if !has_outside {
+            let ReconcileTable { outside, command, http, sqlite, postgres, .. } = table;
+            let places = [&outside, &command, &http, &sqlite, &postgres];
+            if places.iter().filter(|place| place.is_some()).count() != 1 {
+                bail!("[reconcile.{name}] must have one of outside, command, http, sqlite and postgres");
+            }
+            let (outside, sqlite) = (outside.map(PathBuf::from), sqlite.map(PathBuf::from));
+            *from = OutsideArgs { outside, command, http, sqlite, postgres, ..OutsideArgs::default() };
+            args.next = args.next.or(table.next);
+            args.bearer_env = args.bearer_env.or(table.bearer_env);
+            args.query = args.query.or(table.query);
+        }
+        args.on = args.on.or(table.on);
+        args.action = args.action.or(table.action);
+    } else if !has_outside {
+        let hint = "--outside, --command, --http, --sqlite, --postgres, --probe or --usage names it";
+        return Err(Hinted::error("nothing says what to compare with".to_owned(), hint));
+    }
+    Ok(args)
+}
+
+/// `left` names the side of what was intended.
+fn print(context: &Context, found: &[Comparison], left: &str) -> ExitCode {
+    let is_matched = |comparison: &&Comparison| matches!(comparison, Comparison::Matched { .. });
+    let matched = found.iter().filter(is_matched).count();
+    let different: Vec<&Comparison> = found.iter().filter(|comparison| !is_matched(comparison)).collect();
+    if context.output.json {
+        context.output.document(&json!({"schema_version": 1, "matched": matched, "items": different}));
+    } else {
+        context.output.data(format_args!(
+            "{} matched, {} differ.",
+            counted(matched, "effect", "effects"),
+            different.len()
+        ));
+        let rows = different.iter().map(|comparison| row(comparison, left));
+        if !different.is_empty() {
+            context.output.data(table::plain(&["EFFECT", "RESULT", "OUTSIDE", "ACTION"], rows).join("\n"));
+        }
+    }
+    if different.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) }
+}
+
+fn row(comparison: &Comparison, left: &str) -> Vec<String> {
+    let not_in_left = format!("not in {left}");
+    let (id, result, outside, action, subject): (&str, &str, String, &str, &str) = match comparison {
+        Comparison::Matched { id, row } => (id, "matched", row.clone(), "", ""),
+        Comparison::TwiceOutside { id, action, subject, rows } => {
+            (id, "twice outside", rows.join("; "), action, subject)
+        }
+        Comparison::AbsentOutside { id, action, subject } => {
+            (id, "said to be done, and is not there", String::new(), action, subject)
+        }
+        Comparison::UnknownToLedger { row } => ("", &not_in_left, row.clone(), "", ""),
+        Comparison::NowDecidable { id, action, subject, happened, row } => {
+            let result = if *happened { "it happened" } else { "in doubt, and is not there" };
+            (id, result, row.clone().unwrap_or_default(), action, subject)
+        }
+        Comparison::NotDone { id, action, subject } => (id, "not done", String::new(), action, subject),
+        Comparison::Undecided { id, action, subject, why } => {
+            (id, "nobody can tell", why.clone(), action, subject)
+        }
+    };
+    let what = terminal_text::shortened(&format!("{action} {subject}"), 60);
+    vec![id.to_owned(), result.to_owned(), terminal_text::line(&outside), what.trim().to_owned()]
+}
+
+/// Rules on the doubts that the outside decides. The absence of a row proves nothing: a listing may be old, cut or
+/// filtered, so a person rules on that one by one. A probe's absence counts once nobody can send any more.
+fn apply(
+    context: &Context,
+    args: &ReconcileArgs,
+    operator: Option<&Operator<'_>>,
+    ledger: &LocalLedger,
+    effects: &[Effect],
+    found: &[Comparison],
+) -> anyhow::Result<()> {
+    let Some(operator) = operator else { return Ok(()) };
+    let now = SystemClock::start().now();
+    let decided = found.iter().filter_map(|comparison| match comparison {
+        Comparison::NowDecidable { id, happened, row, .. } => {
+            let effect = effects.iter().find(|effect| effect.id.to_string() == *id)?;
+            let is_believed = *happened || (args.outside.probe && !may_still_happen(ledger, effect, now));
+            let may_rule = is_believed && matches!(effect.state, State::InDoubt(_));
+            may_rule.then(|| (effect, *happened, row.clone().unwrap_or_default()))
+        }
+        _ => None,
+    });
+    let decided: Vec<(&Effect, bool, String)> = decided.collect();
+    if decided.is_empty() {
+        context.output.say("semel: the outside decides no effect that is in doubt");
+        return Ok(());
+    }
+    let what = format!("Record {} as the outside shows?", counted(decided.len(), "ruling", "rulings"));
+    let by = operator.confirm(ledger, TENANT, what)?;
+    let reason = args.reason.as_deref().unwrap_or_default();
+    for (effect, happened, row) in decided {
+        let (verdict, found, word) = match happened {
+            true => (RulingVerdict::Applied { reply: None }, "found at", "happened"),
+            false => (RulingVerdict::NotApplied, "not found by", "did not happen"),
+        };
+        let ruling = ruling(by.clone(), &format!("{reason} ({found} {row})"), now)?;
+        block_on(ledger.resolve(effect.id, verdict, ruling))?;
+        context.output.say(format_args!("Recorded: {} {word}.", effect.id));
+    }
+    Ok(())
+}
