@@ -50,7 +50,7 @@ impl HttpPort {
         // A read asks with its arguments as a query.
         let (target, body) = match is_read {
             true => (format!("GET {}/{path}?{}", self.base, query(call.args)), String::new()),
-            false => (format!("{method} {}/{path}", self.base), call.args.to_string()),
+            false => (format!("{method} {}/{path}", self.base), body(call.args)),
         };
         let mut head = format!(
             "{target} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\nContent-Type: application/json\r\n",
@@ -76,6 +76,11 @@ impl HttpPort {
         let document = body.find('{').zip(body.rfind('}')).map_or(body, |(from, to)| &body[from..=to]);
         Ok((status, document.to_owned()))
     }
+}
+
+/// A request without arguments has no body.
+fn body(args: &Value) -> String {
+    if args.as_object().is_some_and(|members| members.is_empty()) { String::new() } else { args.to_string() }
 }
 
 fn query(args: &Value) -> String {

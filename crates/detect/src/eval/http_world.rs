@@ -40,12 +40,13 @@ fn answer(mut stream: TcpStream, worlds: &Path) -> io::Result<()> {
     if !is_plain || !worlds.join(world).is_dir() {
         return write!(stream, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     }
-    // A method of its own is part of the tool's name.
+    // Another method than POST is part of the tool's name, and so is a query.
     let (tool, args) = match line.split(' ').next().unwrap_or_default() {
         "GET" => (tool.to_owned(), asked(query)),
         method => {
-            let args = serde_json::from_slice(&body).unwrap_or(Value::Null);
-            (if method == "POST" { tool.to_owned() } else { format!("{method} /{tool}") }, args)
+            let method = if method == "POST" { String::new() } else { format!("{method} /") };
+            let query = if query.is_empty() { String::new() } else { format!("?{query}") };
+            (format!("{method}{tool}{query}"), serde_json::from_slice(&body).unwrap_or(json!({})))
         }
     };
     let (status, answer) = match World::open(&worlds.join(world)).call(&tool, &args)? {

@@ -55,6 +55,10 @@ pub fn run(
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(scenario) = scenarios.get(number) else { break };
                     let result = try_one(scenario, number, trial);
+                    if result.is_err() {
+                        // A guard that cannot be tried needs no second trial.
+                        next.store(scenarios.len(), Ordering::Relaxed);
+                    }
                     let mut results = results.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     results[number] = Some(result);
                     progress(results.iter().flatten().count());
