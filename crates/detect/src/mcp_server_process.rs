@@ -10,13 +10,18 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+/// A server whose input has ended is given this long to end by itself.
+const END_TAKES_MAX: Duration = Duration::from_secs(1);
 /// A server may be slow to start, on a machine that starts many.
 const START_TAKES_MAX: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub struct McpServerProcess {
     child: Mutex<Child>,
-    input: Mutex<ChildStdin>,
+    /// `None`: it has ended.
+    input: Mutex<Option<ChildStdin>>,
+    /// Disconnected when the output ends.
+    output: Mutex<Receiver<()>>,
     waiting: Arc<Mutex<HashMap<u64, Sender<Value>>>>,
     next: AtomicU64,
     /// The server's own listing.
@@ -40,6 +45,7 @@ impl McpServerProcess {
         let output = BufReader::new(child.stdout.take().expect("it was asked for"));
         let waiting: Arc<Mutex<HashMap<u64, Sender<Value>>>> = Arc::default();
         let readers = Arc::clone(&waiting);
+        let (reads, output_end) = mpsc::channel::<()>();
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
                 let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
@@ -50,10 +56,12 @@ impl McpServerProcess {
             }
             // Who still waits hears that nobody will answer.
             readers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            drop(reads);
         });
         let mut server = McpServerProcess {
             child: Mutex::new(child),
-            input: Mutex::new(input),
+            input: Mutex::new(Some(input)),
+            output: Mutex::new(output_end),
             waiting,
             next: AtomicU64::new(1),
             tools: Vec::new(),
@@ -89,12 +97,17 @@ impl McpServerProcess {
 
     fn send(&self, message: &Value) -> io::Result<()> {
         let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
+        let input = input.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         writeln!(input, "{message}").and_then(|()| input.flush())
     }
 }
 
 impl Drop for McpServerProcess {
+    /// Ends the input, as a client does, so that the server can write down what it has done.
     fn drop(&mut self) {
+        drop(self.input.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        let _ended =
+            self.output.get_mut().unwrap_or_else(PoisonError::into_inner).recv_timeout(END_TAKES_MAX);
         let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
         let _gone = child.kill();
         let _reaped = child.wait();

@@ -32,10 +32,10 @@ fn an_effect_that_survived_the_users_stop_is_not_done_again() {
 fn a_golden_pair_runs_once_or_twice_as_it_says() {
     let home = Home::new();
     for door in ["mcp", "http"] {
-        // Some pair of each kind at each door; the whole set is the golden test's.
+        // Different entities; the whole set is judged by the test of the doors.
         let args = ["--only", "entity", "--door", door];
         let bare = eval(&home, &[&args[..], &["--unguarded"]].concat());
-        assert!(numbers(&bare)[0] >= 3, "{door}: {bare}");
+        assert!(numbers(&bare)[0] >= 2, "{door}: {bare}");
         assert_eq!(numbers(&bare)[1..3], [0, 0], "{door}: different entities do not clash: {bare}");
     }
     let lost = ["--only", "duplicate/refund: the answer was lost", "--door", "mcp"];
