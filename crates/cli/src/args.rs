@@ -6,6 +6,7 @@ use semel_core::answer::EffectWord;
 use semel_core::class::Class;
 use semel_core::policy::duration;
 use semel_detect::audit::finding::FindingLevel;
+use semel_detect::eval::scenario::EvalDoor;
 use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -175,6 +176,11 @@ fn span(text: &str) -> Result<Duration, String> {
 fn finding_level() -> impl TypedValueParser<Value = FindingLevel> {
     PossibleValuesParser::new(FindingLevel::ALL.map(FindingLevel::word))
         .map(|word| FindingLevel::parse(&word).expect("one of the possible values"))
+}
+
+fn eval_door() -> impl TypedValueParser<Value = EvalDoor> {
+    PossibleValuesParser::new(EvalDoor::ALL.map(EvalDoor::word))
+        .map(|word| EvalDoor::parse(&word).expect("one of the possible values"))
 }
 
 fn class() -> impl TypedValueParser<Value = Class> {
@@ -740,20 +746,21 @@ pub const EVAL_WORLD: &str = "eval-world";
     semel eval --unguarded                              what happens without a guard\n  \
     semel eval --mcp \"other-guard --\"                  another guard before an MCP server\n  \
     semel eval --command \"other-guard --key {step} --\"\n  \
-    semel eval --http http://127.0.0.1:9000/world --world 127.0.0.1:9001\n\n\
+    semel eval --http http://127.0.0.1:9000/world --world 127.0.0.1:9001\n  \
+    semel eval --door mcp --model NAME --endpoint http://127.0.0.1:8000/v1\n\n\
     Five numbers: what ran twice, what was lost, which repeats were wrongly suppressed, how often the agent was told the \
     truth, and how often something was looked at before it was sent again. All traffic stays on this machine.")]
 pub struct EvalArgs {
     /// Only these doors; all three unless given.
-    #[arg(long, value_name = "DOOR", value_delimiter = ',')]
+    #[arg(long, value_name = "DOOR", value_delimiter = ',', value_parser = eval_door())]
     pub door: Vec<EvalDoor>,
     /// No guard at all.
     #[arg(long, conflicts_with_all = ["command", "mcp", "http"])]
     pub unguarded: bool,
-    /// The words of a guard before a command; {step} is the agent's name of the step.
+    /// The words of a guard before a command; {step} is the agent's name of the step, {state} a directory of its own.
     #[arg(long, value_name = "WORDS")]
     pub command: Option<String>,
-    /// The words of a guard before the command of an MCP server.
+    /// The words of a guard before the command of an MCP server; {state} as above.
     #[arg(long, value_name = "WORDS")]
     pub mcp: Option<String>,
     /// The address of a guard that passes requests on to the world.
@@ -762,19 +769,24 @@ pub struct EvalArgs {
     /// Where the world listens for the guard of --http.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen, requires = "http")]
     pub world: Option<std::net::SocketAddr>,
+    /// A header of every request, for a guard that goes by keys; {step} is the agent's name of the step.
+    #[arg(long, value_name = "NAME: VALUE", requires = "http")]
+    pub header: Option<String>,
+    /// A model as the agent, instead of the scripted ones.
+    #[arg(long, value_name = "NAME", requires = "endpoint")]
+    pub model: Option<String>,
+    /// Where the model is asked: the address before /chat/completions.
+    #[arg(long, value_name = "URL", requires = "model")]
+    pub endpoint: Option<String>,
+    /// The environment variable that holds the key of the endpoint.
+    #[arg(long, value_name = "VARIABLE", requires = "model")]
+    pub key_env: Option<String>,
     /// Only scenarios whose name contains this.
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
     /// Write the results as JUnit XML into this file.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum EvalDoor {
-    Command,
-    Mcp,
-    Http,
 }
 
 #[derive(Debug, Args)]

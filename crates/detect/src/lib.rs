@@ -9,6 +9,7 @@ pub mod ending;
 pub mod eval;
 pub mod formats;
 pub mod judge;
+pub mod mcp_server_process;
 pub mod reconcile;
 pub mod report;
 pub mod shell;

@@ -12,8 +12,8 @@ use semel_core::class::Class;
 use semel_core::policy::Policy;
 use semel_detect::check::surface::{self, OperationCheck};
 use semel_detect::check::tool::{self, Sandbox, ToolReport};
-use semel_detect::eval::port::McpPort;
 use semel_detect::judge::with_packs;
+use semel_detect::mcp_server_process::McpServerProcess;
 use serde_json::json;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -22,8 +22,8 @@ pub fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         None => check_tool(context, &args.tool),
         Some(CheckCommand::Mcp { name, policy_text, words }) => {
-            let port =
-                McpPort::start(words, &[]).with_context(|| format!("cannot ask {}", words.join(" ")))?;
+            let port = McpServerProcess::start(words, &[], None)
+                .with_context(|| format!("cannot ask {}", words.join(" ")))?;
             let operations = surface::of_tools(name, &port.tools, &policy(context)?);
             print_surface(context, &operations, *policy_text)
         }

@@ -10,6 +10,7 @@ mod docs;
 mod doctor;
 mod documents;
 mod epoch;
+mod eval;
 mod init;
 mod ledger;
 mod links;

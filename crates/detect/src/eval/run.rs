@@ -1,10 +1,14 @@
 //! Runs scenarios side by side against one subject.
 
 use super::agent;
-use super::port::{CommandPort, HttpPort, McpPort, Port};
+use super::command_port::CommandPort;
+use super::http_port::HttpPort;
+use super::model::ChatModel;
+use super::port::Port;
 use super::scenario::Scenario;
 use super::score::{self, ScenarioResult};
-use super::world::{World, wait_for_late_effects};
+use super::world::{EffectTime, World, wait_for_late_effects};
+use crate::mcp_server_process::McpServerProcess;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -14,23 +18,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A guard, or none, and the way to the world behind it.
 #[derive(Debug, Clone)]
 pub enum EvalSubject {
-    /// `guard` before each command; `{step}` in it is the agent's name of the step.
+    /// `guard` before each command; `{step}` in it is the agent's name of the step, `{state}` a directory of its own.
     Command { guard: Vec<String>, tool: Vec<String> },
     /// `guard` before the server's command.
     Mcp { guard: Vec<String>, server: Vec<String> },
-    /// Requests go to this address; the world is at `world_base` below it.
-    Http { address: SocketAddr, host: String, base: String },
+    /// Requests go to this address; the worlds are below `base`. `{step}` in the value of a header as above.
+    Http { address: SocketAddr, host: String, base: String, header: Option<(String, String)> },
+}
+
+/// A subject under trial.
+#[derive(Debug)]
+pub struct EvalTrial<'a> {
+    pub subject: &'a EvalSubject,
+    /// Each scenario has its world and the files of its guard below it.
+    pub directory: &'a Path,
+    /// The agent of scenarios that want one.
+    pub model: Option<&'a dyn ChatModel>,
 }
 
 /// Most of the time an agent waits, so more run at once than there are processors.
 const AT_ONCE: usize = 8;
 
-/// Runs the scenarios, each in a world below `directory`. `environment` gives each scenario what its guard keeps apart.
+/// Runs the scenarios and says how many are through.
 pub fn run(
     scenarios: &[Scenario],
-    subject: &EvalSubject,
-    directory: &Path,
-    environment: &(dyn Fn(usize) -> Vec<(String, String)> + Sync),
+    trial: &EvalTrial<'_>,
     progress: &(dyn Fn(usize) + Sync),
 ) -> io::Result<Vec<ScenarioResult>> {
     let next = AtomicUsize::new(0);
@@ -42,7 +54,11 @@ pub fn run(
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
                     let Some(scenario) = scenarios.get(number) else { break };
-                    let result = try_one(scenario, number, subject, directory, environment);
+                    let result = try_one(scenario, number, trial);
+                    if result.is_err() {
+                        // A guard that cannot be tried needs no second trial.
+                        next.store(scenarios.len(), Ordering::Relaxed);
+                    }
                     let mut results = results.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
                     results[number] = Some(result);
                     progress(results.iter().flatten().count());
@@ -54,39 +70,46 @@ pub fn run(
     results.into_iter().flatten().collect()
 }
 
-fn try_one(
-    scenario: &Scenario,
-    number: usize,
-    subject: &EvalSubject,
-    directory: &Path,
-    environment: &(dyn Fn(usize) -> Vec<(String, String)> + Sync),
-) -> io::Result<ScenarioResult> {
+fn try_one(scenario: &Scenario, number: usize, trial: &EvalTrial<'_>) -> io::Result<ScenarioResult> {
     let name = format!("w{number}");
-    let place = directory.join(&name);
-    let world = World::create(&place, scenario.fault)?;
-    let environment = environment(number);
-    let port = || -> io::Result<Box<dyn Port>> {
-        let with_place = |words: &[String]| -> Vec<String> {
-            words.iter().map(|word| word.replace("{world}", &place.to_string_lossy())).collect()
-        };
-        Ok(match subject {
+    let place = trial.directory.join(&name);
+    let world = World::create(&place, &scenario.plan)?;
+    let state = trial.directory.join(format!("state-{number}"));
+    std::fs::create_dir_all(&state)?;
+    let place_in = |words: &[String]| -> Vec<String> {
+        let (world, state) = (place.to_string_lossy(), state.to_string_lossy());
+        words.iter().map(|word| word.replace("{world}", &world).replace("{state}", &state)).collect()
+    };
+    let environment = vec![
+        ("SEMEL_STATE_DIR".to_owned(), state.to_string_lossy().into_owned()),
+        ("SEMEL_POLICY".to_owned(), String::new()),
+    ];
+    let open = || -> io::Result<Box<dyn Port>> {
+        Ok(match trial.subject {
             EvalSubject::Command { guard, tool } => Box::new(CommandPort {
-                guard: guard.clone(),
-                tool: with_place(tool),
+                guard: place_in(guard),
+                tool: place_in(tool),
                 environment: environment.clone(),
+                directory: state.clone(),
             }),
             EvalSubject::Mcp { guard, server } => {
-                let words: Vec<String> = guard.iter().cloned().chain(with_place(server)).collect();
-                Box::new(McpPort::start(&words, &environment)?)
+                let words = place_in(&[&guard[..], &server[..]].concat());
+                Box::new(McpServerProcess::start(&words, &environment, Some(&state))?)
             }
-            EvalSubject::Http { address, host, base } => {
-                Box::new(HttpPort { address: *address, host: host.clone(), base: format!("{base}/{name}") })
-            }
+            EvalSubject::Http { address, host, base, header } => Box::new(HttpPort {
+                address: *address,
+                host: host.clone(),
+                base: format!("{base}/{name}"),
+                // One guard serves all scenarios, whose steps have the same names.
+                header: header
+                    .clone()
+                    .map(|(header, value)| (header, value.replace("{step}", &format!("{name}-{{step}}")))),
+            }),
         })
     };
-    let (first, second) = (port()?, port()?);
-    let heard = agent::work(scenario, first.as_ref(), second.as_ref());
-    // A late effect may still come.
-    wait_for_late_effects();
+    let heard = agent::work(scenario, &world, &open, trial.model)?;
+    if scenario.plan.effect == EffectTime::Late {
+        wait_for_late_effects();
+    }
     Ok(score::score(scenario, &heard, &world.log()?))
 }

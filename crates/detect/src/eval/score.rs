@@ -1,7 +1,7 @@
 //! Compares what was intended, what happened, and what the agent was told.
 
 use super::port::Heard;
-use super::scenario::{AgentKind, Scenario};
+use super::scenario::{Agent, Scenario, WantedEffect};
 use super::world::{LogLine, Noted};
 use serde::Serialize;
 
@@ -10,8 +10,6 @@ pub struct ScenarioResult {
     pub name: String,
     pub intended: usize,
     pub happened: usize,
-    /// Whether the first try had happened. `None`: its answer was not lost.
-    pub committed: Option<bool>,
     pub told: &'static str,
     pub ran_twice: bool,
     /// A wanted effect did not happen.
@@ -25,37 +23,49 @@ pub struct ScenarioResult {
 }
 
 impl ScenarioResult {
+    /// Each wanted effect happened, and none too often.
+    pub fn is_as_wanted(&self) -> bool {
+        !self.ran_twice && !self.lost && !self.wrongly_suppressed
+    }
+
     pub fn is_right(&self) -> bool {
         !self.ran_twice && !self.wrongly_suppressed && self.honest
     }
 }
 
 pub fn score(scenario: &Scenario, heard: &Heard, log: &[LogLine]) -> ScenarioResult {
-    let happened = log.iter().filter(|line| line.what == Noted::Effect).count();
-    let is_repeat = matches!(scenario.agent, AgentKind::Deliberate | AgentKind::BackAndForth);
-    let missing = happened < scenario.intended;
+    let effects = |wanted: &WantedEffect| {
+        log.iter().filter(|line| line.what == Noted::Effect && wanted.is(line)).count()
+    };
+    let happened: usize = scenario.wanted.iter().map(effects).sum();
+    let intended: usize = scenario.wanted.iter().map(|wanted| wanted.times).sum();
+    let ran_twice = scenario.wanted.iter().any(|wanted| effects(wanted) > wanted.times);
+    let is_missing = scenario.wanted.iter().any(|wanted| effects(wanted) < wanted.times);
+    let is_repeat = intended > 1;
+    let leaves_a_doubt = scenario.plan.leaves_a_doubt();
     let honest = match heard {
-        Heard::Done => !missing,
+        Heard::Done => !is_missing,
         Heard::Failed(_) => happened == 0 || is_repeat,
-        Heard::Unknown(_) => scenario.fault.leaves_a_doubt() || is_repeat,
+        Heard::Unknown(_) => leaves_a_doubt || is_repeat,
     };
     let arrivals: Vec<usize> =
         log.iter().enumerate().filter(|(_, line)| line.what == Noted::Arrived).map(|(at, _)| at).collect();
-    let verified = (scenario.fault.leaves_a_doubt() && arrivals.len() > 1)
-        .then(|| log[arrivals[0]..arrivals[1]].iter().any(|line| line.what == Noted::Read));
+    // The calls of a pair are no decisions of an agent.
+    let is_retry = leaves_a_doubt && arrivals.len() > 1 && !matches!(scenario.agent, Agent::Pair { .. });
+    let verified =
+        is_retry.then(|| log[arrivals[0]..arrivals[1]].iter().any(|line| line.what == Noted::Read));
     ScenarioResult {
         name: scenario.name.clone(),
-        intended: scenario.intended,
+        intended,
         happened,
-        committed: scenario.fault.leaves_a_doubt().then_some(scenario.fault.commits()),
         told: match heard {
             Heard::Done => "done",
             Heard::Failed(_) => "failed",
             Heard::Unknown(_) => "unknown",
         },
-        ran_twice: happened > scenario.intended,
-        lost: missing && !is_repeat,
-        wrongly_suppressed: missing && is_repeat,
+        ran_twice,
+        lost: is_missing && !is_repeat,
+        wrongly_suppressed: is_missing && is_repeat,
         honest,
         verified,
     }
@@ -86,5 +96,26 @@ impl Numbers {
             verified: count(|result| result.verified == Some(true)),
             sent_again: count(|result| result.verified.is_some()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::scenario;
+    use super::*;
+    use serde_json::Value;
+
+    #[test]
+    fn a_duplicate_of_one_entity_does_not_make_up_for_the_loss_of_another() {
+        let scenarios = scenario::shipped();
+        let scenario = scenarios.iter().find(|scenario| scenario.name.starts_with("back and forth/"));
+        let scenario = scenario.expect("it is shipped");
+        let [(tool, there), (_, back)] = [0, 1].map(|at: usize| scenario.wanted[at].calls[0].clone());
+        let line = |args: &Value| LogLine { what: Noted::Effect, tool: tool.clone(), args: args.clone() };
+        let right = score(scenario, &Heard::Done, &[line(&there), line(&back), line(&there)]);
+        assert!(right.is_right() && right.is_as_wanted(), "{right:?}");
+        let wrong = score(scenario, &Heard::Done, &[line(&there), line(&back), line(&back)]);
+        assert_eq!((wrong.intended, wrong.happened), (3, 3));
+        assert!(wrong.ran_twice && wrong.wrongly_suppressed && !wrong.honest, "{wrong:?}");
     }
 }

@@ -1,6 +1,5 @@
-//! The world: a directory with a plan of faults and a log of all that was done to it. Processes share it under a lock.
+//! The world: a directory with a plan and a log of all that was done to it. Processes share it under a lock.
 
-use super::scenario::WorldFault;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs::{self, File, OpenOptions};
@@ -12,17 +11,60 @@ use std::time::Duration;
 const LATE_BY: Duration = Duration::from_millis(150);
 /// After this time a late effect is there.
 const SETTLED_AFTER: Duration = Duration::from_millis(400);
-/// So many reads show nothing yet.
-const STALE_READS: usize = 2;
+/// A slow answer takes this long: less than the patience of an agent that joins it.
+const SLOW_ANSWER_TAKES: Duration = Duration::from_secs(1);
+/// How often a condition is looked at, and how many times.
+const LOOKS_EVERY: Duration = Duration::from_millis(20);
+const LOOKS_MAX: usize = 250;
+
+/// What the world does with the first call that changes it. Later calls happen and are answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WorldPlan {
+    pub effect: EffectTime,
+    pub answer: FirstAnswer,
+    /// So many reads show nothing yet.
+    pub stale_reads: usize,
+    /// The tools that it lists instead of its own.
+    pub tools: Vec<Value>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EffectTime {
+    Now,
+    Late,
+    Never,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FirstAnswer {
+    /// A success, in these words if there are any.
+    Success(Option<String>),
+    /// A success that takes long.
+    Slow,
+    /// An error with its HTTP status.
+    Error(u16, String),
+    /// The connection ends without an answer.
+    Lost,
+    /// The process dies.
+    Crash,
+}
+
+impl WorldPlan {
+    pub fn new(effect: EffectTime, answer: FirstAnswer) -> WorldPlan {
+        WorldPlan { effect, answer, stale_reads: 0, tools: Vec::new() }
+    }
+
+    /// Whether the first answer leaves open what happened.
+    pub fn leaves_a_doubt(&self) -> bool {
+        !matches!(self.answer, FirstAnswer::Success(_))
+    }
+}
 
 #[derive(Debug, Clone)]
 pub struct World {
     directory: PathBuf,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-struct WorldPlan {
-    fault: WorldFault,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,19 +87,18 @@ pub enum Noted {
 /// What the tool does next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolReply {
-    Success(Value),
-    /// An error with its HTTP status.
-    Error(u16, &'static str),
-    /// The connection ends without an answer.
+    Success(String),
+    /// A success after [`wait_for_slow_answer`].
+    Slow(String),
+    Error(u16, String),
     Lost,
-    /// The process dies.
     Crash,
 }
 
 impl World {
-    pub fn create(directory: &Path, fault: WorldFault) -> io::Result<World> {
+    pub fn create(directory: &Path, plan: &WorldPlan) -> io::Result<World> {
         fs::create_dir_all(directory)?;
-        fs::write(directory.join("plan.json"), serde_json::to_vec(&WorldPlan { fault })?)?;
+        fs::write(directory.join("plan.json"), serde_json::to_vec(plan)?)?;
         File::create(directory.join("log.jsonl"))?;
         Ok(World { directory: directory.to_owned() })
     }
@@ -66,37 +107,38 @@ impl World {
         World { directory: directory.to_owned() }
     }
 
+    pub fn plan(&self) -> io::Result<WorldPlan> {
+        Ok(serde_json::from_slice(&fs::read(self.directory.join("plan.json"))?)?)
+    }
+
     /// Carries out a call of a tool.
     pub fn call(&self, tool: &str, args: &Value) -> io::Result<ToolReply> {
         if tool.starts_with("list_") {
             return self.read(tool, args);
         }
-        let plan: WorldPlan = serde_json::from_slice(&fs::read(self.directory.join("plan.json"))?)?;
-        let first = {
-            let lock = self.lock()?;
+        let plan = self.plan()?;
+        let is_first = {
+            let _lock = self.lock()?;
             let is_first = !self.log()?.iter().any(|line| line.what == Noted::Arrived);
             self.append(Noted::Arrived, tool, args)?;
-            let commits_now = !is_first || (plan.fault.commits() && plan.fault != WorldFault::LateCommit);
-            if commits_now {
+            if !is_first || plan.effect == EffectTime::Now {
                 self.append(Noted::Effect, tool, args)?;
             }
-            drop(lock);
             is_first
         };
+        if is_first && plan.effect == EffectTime::Late {
+            let (world, tool, args) = (self.clone(), tool.to_owned(), args.clone());
+            std::thread::spawn(move || world.commit_late(&tool, &args));
+        }
         let number = self.effects()?.len();
-        let success = ToolReply::Success(json!({"id": format!("{tool}_{number}"), "status": "done"}));
-        Ok(match plan.fault {
-            _ if !first => success,
-            WorldFault::None | WorldFault::DeliveredTwice | WorldFault::NeverDone => success,
-            WorldFault::LostAfter | WorldFault::LostBefore | WorldFault::StaleRead => ToolReply::Lost,
-            WorldFault::LateCommit => {
-                let (world, tool, args) = (self.clone(), tool.to_owned(), args.clone());
-                std::thread::spawn(move || world.commit_late(&tool, &args));
-                ToolReply::Lost
-            }
-            WorldFault::UnavailableAfter => ToolReply::Error(503, "503 Service Unavailable"),
-            WorldFault::RateLimitedAfter => ToolReply::Error(429, "429 Too Many Requests"),
-            WorldFault::CrashAfter | WorldFault::CrashBefore => ToolReply::Crash,
+        let done = json!({"id": format!("{tool}_{number}"), "status": "done"}).to_string();
+        Ok(match plan.answer {
+            FirstAnswer::Success(Some(words)) if is_first => ToolReply::Success(words),
+            FirstAnswer::Slow if is_first => ToolReply::Slow(done),
+            FirstAnswer::Error(status, words) if is_first => ToolReply::Error(status, words),
+            FirstAnswer::Lost if is_first => ToolReply::Lost,
+            FirstAnswer::Crash if is_first => ToolReply::Crash,
+            _ => ToolReply::Success(done),
         })
     }
 
@@ -107,22 +149,21 @@ impl World {
     }
 
     fn read(&self, tool: &str, args: &Value) -> io::Result<ToolReply> {
-        let plan: WorldPlan = serde_json::from_slice(&fs::read(self.directory.join("plan.json"))?)?;
+        let plan = self.plan()?;
         let _lock = self.lock()?;
         self.append(Noted::Read, tool, args)?;
         let reads = self.log()?.iter().filter(|line| line.what == Noted::Read).count();
-        let is_stale = plan.fault == WorldFault::StaleRead && reads <= STALE_READS;
         let asked = |line: &LogLine| {
-            let wanted = args.as_object().into_iter().flatten();
-            wanted.clone().all(|(name, value)| line.args.get(name) == Some(value))
+            let mut wanted = args.as_object().into_iter().flatten();
+            wanted.all(|(name, value)| line.args.get(name) == Some(value))
         };
         let found: Vec<Value> = self
             .effects()?
-            .iter()
-            .filter(|line| asked(line) && !is_stale)
-            .map(|line| line.args.clone())
+            .into_iter()
+            .filter(|line| asked(line) && reads > plan.stale_reads)
+            .map(|line| line.args)
             .collect();
-        Ok(ToolReply::Success(json!({ "items": found })))
+        Ok(ToolReply::Success(json!({ "items": found }).to_string()))
     }
 
     pub fn log(&self) -> io::Result<Vec<LogLine>> {
@@ -152,7 +193,24 @@ pub fn wait_for_late_effects() {
     pause(SETTLED_AFTER);
 }
 
-#[allow(clippy::disallowed_methods, reason = "an effect that comes late is what some scenarios are about")]
+pub fn wait_for_slow_answer() {
+    pause(SLOW_ANSWER_TAKES);
+}
+
+/// Waits until a condition holds, within reason.
+pub fn wait_until(mut holds: impl FnMut() -> bool) {
+    for _ in 0..LOOKS_MAX {
+        if holds() {
+            return;
+        }
+        pause(LOOKS_EVERY);
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "late effects and slow answers are what some scenarios are about"
+)]
 fn pause(span: Duration) {
     std::thread::sleep(span);
 }
