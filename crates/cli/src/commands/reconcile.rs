@@ -1,14 +1,17 @@
 //! `semel reconcile`: the ledger beside what is out there.
 
+use super::ledger::named::recognisable;
 use super::ledger::rule::ruling;
 use super::ledger::scan::{self, Which};
 use crate::args::ReconcileArgs;
+use crate::change::Change;
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::open::{LocalLedger, TENANT};
 use crate::operator::Operator;
 use crate::output::{Hinted, counted};
 use crate::{table, terminal_text};
 use anyhow::{Context as _, anyhow};
+use semel_core::answer::EffectWord;
 use semel_core::digest::Secret;
 use semel_core::effect::{Effect, State};
 use semel_core::identity::value_mark;
@@ -23,9 +26,12 @@ use std::io::BufReader;
 use std::ops::ControlFlow;
 use std::process::{Command, ExitCode, Stdio};
 
-pub fn run(context: &Context, args: &ReconcileArgs) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &ReconcileArgs) -> anyhow::Result<Change> {
     let pairing = Pairing::parse(&args.on)?;
-    let operator = args.apply.then(|| Operator::find(context, args.operator.token.as_deref())).transpose()?;
+    let operator = match args.apply {
+        true => Operator::unless_dry(context, &args.operator, &args.change)?,
+        false => None,
+    };
     let rows = outside_rows(args)?;
     if let Some(column) = pairing.unknown_column(&rows) {
         return Err(anyhow!("no row of the outside has `{column}`"));
@@ -35,7 +41,7 @@ pub fn run(context: &Context, args: &ReconcileArgs) -> anyhow::Result<ExitCode> 
         let secret = Secret::new([0; 32]);
         let intended = outside::of_file(file).with_context(|| file.display().to_string())?;
         let intended = intended_rows(intended, &pairing, &secret)?;
-        return Ok(print(context, &compare(&intended, &rows, &pairing, &secret)));
+        return Ok(answer(EffectWord::Noop, &compare(&intended, &rows, &pairing, &secret)));
     }
     let clock = SystemClock::start();
     let ledger = context.existing_ledger(&clock)?;
@@ -49,11 +55,18 @@ pub fn run(context: &Context, args: &ReconcileArgs) -> anyhow::Result<ExitCode> 
         context.output.say(format_args!("semel: {words} none of these arguments, and was not compared"));
     }
     let found = compare(&intended, &rows, &pairing, ledger.secret());
-    let code = print(context, &found);
-    if let Some(operator) = operator {
-        apply(context, args, &operator, &ledger, &effects, &found)?;
+    let decided = if args.apply { decided(&effects, &found) } else { Vec::new() };
+    let effect = if decided.is_empty() { EffectWord::Noop } else { EffectWord::Updated };
+    let Some(operator) = operator else {
+        let is_dry = args.change.dry_run;
+        return Ok(answer(if is_dry { effect.would() } else { effect }, &found));
+    };
+    if decided.is_empty() {
+        context.output.say("semel: the listing shows no effect that is in doubt");
+    } else {
+        apply(context, args, &operator, &ledger, decided)?;
     }
-    Ok(code)
+    Ok(answer(effect, &found))
 }
 
 fn outside_rows(args: &ReconcileArgs) -> anyhow::Result<Vec<OutsideRow>> {
@@ -149,24 +162,19 @@ fn intended_rows(
     Ok(intended.collect())
 }
 
-fn print(context: &Context, found: &[Comparison]) -> ExitCode {
+fn answer(effect: EffectWord, found: &[Comparison]) -> Change {
     let is_matched = |comparison: &&Comparison| matches!(comparison, Comparison::Matched { .. });
     let matched = found.iter().filter(is_matched).count();
     let different: Vec<&Comparison> = found.iter().filter(|comparison| !is_matched(comparison)).collect();
-    if context.output.json {
-        context.output.document(&json!({"schema_version": 1, "matched": matched, "items": different}));
-    } else {
-        context.output.data(format_args!(
-            "{} matched, {} differ.",
-            counted(matched, "effect", "effects"),
-            different.len()
-        ));
+    let document = json!({"schema_version": 1, "matched": matched, "items": different});
+    let mut text = format!("{} matched, {} differ.", counted(matched, "effect", "effects"), different.len());
+    if !different.is_empty() {
         let rows = different.iter().map(|comparison| row(comparison));
-        if !different.is_empty() {
-            context.output.data(table::plain(&["EFFECT", "RESULT", "OUTSIDE", "ACTION"], rows).join("\n"));
-        }
+        let lines = table::plain(&["EFFECT", "RESULT", "OUTSIDE", "ACTION"], rows);
+        text = format!("{text}\n{}", lines.join("\n"));
     }
-    if different.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) }
+    let code = if different.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) };
+    Change { code, ..Change::new(effect, document, text) }
 }
 
 fn row(comparison: &Comparison) -> Vec<String> {
@@ -189,17 +197,9 @@ fn row(comparison: &Comparison) -> Vec<String> {
     vec![id.to_owned(), result.to_owned(), terminal_text::line(&outside), what.trim().to_owned()]
 }
 
-/// Rules on the doubts that the listing shows to have happened. An absence proves nothing: a listing may be old, cut or
+/// The doubts that the listing shows to have happened, and where. An absence proves nothing: a listing may be old, cut or
 /// filtered, so a person rules on that one by one.
-fn apply(
-    context: &Context,
-    args: &ReconcileArgs,
-    operator: &Operator<'_>,
-    ledger: &LocalLedger,
-    effects: &[Effect],
-    found: &[Comparison],
-) -> anyhow::Result<()> {
-    let now = SystemClock::start().now();
+fn decided<'e>(effects: &'e [Effect], found: &[Comparison]) -> Vec<(&'e Effect, String)> {
     let decided = found.iter().filter_map(|comparison| match comparison {
         Comparison::NowDecidable { id, happened, row, .. } => {
             let effect = effects.iter().find(|effect| effect.id.to_string() == *id)?;
@@ -208,12 +208,20 @@ fn apply(
         }
         _ => None,
     });
-    let decided: Vec<(&Effect, String)> = decided.collect();
-    if decided.is_empty() {
-        context.output.say("semel: the listing shows no effect that is in doubt");
-        return Ok(());
-    }
-    let what = format!("Record {} as the listing shows?", counted(decided.len(), "ruling", "rulings"));
+    decided.collect()
+}
+
+fn apply(
+    context: &Context,
+    args: &ReconcileArgs,
+    operator: &Operator<'_>,
+    ledger: &LocalLedger,
+    decided: Vec<(&Effect, String)>,
+) -> anyhow::Result<()> {
+    let now = SystemClock::start().now();
+    let shown = decided.iter().map(|(effect, row)| format!("{} at {row}\n", recognisable(effect)));
+    let shown: String = shown.collect();
+    let what = format!("{shown}Record that {} happened?", counted(decided.len(), "effect", "effects"));
     let by = operator.confirm(ledger, TENANT, what)?;
     let reason = args.reason.as_deref().unwrap_or_default();
     for (effect, row) in decided {
