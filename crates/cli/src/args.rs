@@ -1,5 +1,6 @@
 //! The command line of semel: what a person or an agent may say.
 
+use crate::change::ChangeArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use semel_core::answer::EffectWord;
@@ -74,7 +75,7 @@ pub enum Command {
     Init(InitArgs),
     /// Stop a run: nothing more starts in it.
     Cancel(CancelArgs),
-    /// Print the idempotency key of an action with its arguments.
+    /// Compute the idempotency key of an action with its arguments.
     Key(KeyArgs),
     /// Make, list and revoke tokens for `semel serve`.
     Token(TokenArgs),
@@ -95,7 +96,7 @@ pub enum Command {
     Policy(PolicyArgs),
     /// Explain an error code.
     Explain(ExplainArgs),
-    /// Check paths, permissions, versions and the ledger.
+    /// Inspect paths, permissions, versions and the ledger.
     Doctor(DoctorArgs),
     /// Show what semel does, on a ledger and a payment tool of its own.
     Demo(DemoArgs),
@@ -217,7 +218,7 @@ fn refused_exit(text: &str) -> Result<RefusedExit, String> {
     123 drift, 125 semel failed, 126 not executable, 127 not found. See `semel explain CODE`.")]
 pub struct RunArgs {
     /// A key that names this request; the same key again is the same effect.
-    #[arg(long, alias = "idempotency-key", value_name = "KEY")]
+    #[arg(long, visible_alias = "idempotency-key", value_name = "KEY")]
     pub key: Option<String>,
     /// The action's name, if it should not be the program's.
     #[arg(long, value_name = "NAME")]
@@ -300,9 +301,9 @@ pub enum LedgerCommand {
     Runs(RunsArgs),
     /// Show one effect with its attempts and history.
     Show(EffectName),
-    /// Print the recorded reply of an effect.
+    /// Show the recorded reply of an effect.
     Reply(EffectName),
-    /// Follow the journal.
+    /// Show the journal, and follow it.
     Tail(TailArgs),
     /// Record whether an effect in doubt happened.
     Resolve(ResolveArgs),
@@ -312,47 +313,75 @@ pub enum LedgerCommand {
     AllowRepeat(BecauseArgs),
     /// Take an effect back, as an effect of its own, where its rule says how.
     Undo(UndoArgs),
-    /// Print every effect, one JSON document a line.
+    /// List every effect, one JSON document a line.
     Export {
         /// Leave recorded replies out.
         #[arg(long)]
         no_replies: bool,
     },
     /// Drop replies and facts that are older than the policy keeps them.
-    Prune {
-        /// Drop replies older than this instead.
-        #[arg(long, value_name = "TIME", value_parser = span)]
-        replies: Option<Duration>,
-        /// Prune although the clock is far past the newest line of the ledger.
-        #[arg(long)]
-        clock_is_right: bool,
-    },
+    Prune(PruneArgs),
     /// Say that a server on stdio is still the same one, although it is started otherwise than before.
-    SameServer {
-        /// Its name.
-        name: String,
-        #[command(flatten)]
-        operator: OperatorArgs,
-    },
+    SameServer(SameServerArgs),
     /// Show whether calls are held because the ledger may have lost some.
     Quarantine,
     /// Tell semel that the ledger was restored or may have lost claims: calls that may be older are held.
-    MarkRestored {
-        /// The cause, such as a restored backup.
-        #[arg(long, value_name = "TEXT")]
-        reason: String,
-    },
+    MarkRestored(MarkRestoredArgs),
     /// End the quarantine, if no older call will be retried.
-    EndQuarantine(OperatorArgs),
+    EndQuarantine(EndQuarantineArgs),
     /// Make a new secret, because the old one is lost or leaked. A quarantine begins.
-    RotateSecret {
-        /// The reason for a new secret, such as a leak.
-        #[arg(long, value_name = "TEXT")]
-        reason: String,
-        /// Replace a secret that is still there; the old one is set aside.
-        #[arg(long)]
-        replace: bool,
-    },
+    RotateSecret(RotateSecretArgs),
+}
+
+#[derive(Debug, Args)]
+pub struct PruneArgs {
+    /// Drop replies older than this instead.
+    #[arg(long, value_name = "TIME", value_parser = span)]
+    pub replies: Option<Duration>,
+    /// Prune although the clock is far past the newest line of the ledger.
+    #[arg(long)]
+    pub clock_is_right: bool,
+    #[command(flatten)]
+    pub change: ChangeArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct SameServerArgs {
+    /// Its name.
+    pub name: String,
+    #[command(flatten)]
+    pub operator: OperatorArgs,
+    #[command(flatten)]
+    pub change: ChangeArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct MarkRestoredArgs {
+    /// The cause, such as a restored backup.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    #[command(flatten)]
+    pub change: ChangeArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct EndQuarantineArgs {
+    #[command(flatten)]
+    pub operator: OperatorArgs,
+    #[command(flatten)]
+    pub change: ChangeArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct RotateSecretArgs {
+    /// The reason for a new secret, such as a leak.
+    #[arg(long, value_name = "TEXT")]
+    pub reason: String,
+    /// Replace a secret that is still there; the old one is set aside.
+    #[arg(long)]
+    pub replace: bool,
+    #[command(flatten)]
+    pub change: ChangeArgs,
 }
 
 /// An effect, by its id or by the idempotency key of its call.
@@ -445,6 +474,8 @@ pub struct ResolveArgs {
     pub reply: Option<PathBuf>,
     #[command(flatten)]
     pub operator: OperatorArgs,
+    #[command(flatten)]
+    pub change: ChangeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -456,6 +487,8 @@ pub struct BecauseArgs {
     pub reason: String,
     #[command(flatten)]
     pub operator: OperatorArgs,
+    #[command(flatten)]
+    pub change: ChangeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -471,11 +504,10 @@ pub struct UndoArgs {
     /// Why.
     #[arg(long, alias = "note", value_name = "TEXT")]
     pub reason: String,
-    /// Say what would happen, and do nothing.
-    #[arg(short = 'n', long)]
-    pub dry_run: bool,
     #[command(flatten)]
     pub operator: OperatorArgs,
+    #[command(flatten)]
+    pub change: ChangeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -499,6 +531,15 @@ pub struct InitArgs {
     /// Only this client; may be repeated.
     #[arg(long, value_name = "CLIENT")]
     pub client: Vec<ClientChoice>,
+    #[command(flatten)]
+    pub change: ChangeArgs,
+}
+
+impl InitArgs {
+    /// Files are written only where that is said, and no dry run is.
+    pub fn writes(&self) -> bool {
+        self.write && !self.change.dry_run
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -526,6 +567,8 @@ pub struct CancelArgs {
     pub reason: Option<String>,
     #[command(flatten)]
     pub operator: OperatorArgs,
+    #[command(flatten)]
+    pub change: ChangeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -611,6 +654,9 @@ pub struct CheckTool {
     /// A command that sets up a place to try things in, and counts.
     #[arg(long, value_name = "CMD")]
     pub sandbox: Option<String>,
+    /// Commands that change nothing, whatever their names say, with all below them.
+    #[arg(long, value_name = "COMMAND,…", value_delimiter = ',')]
+    pub reads: Vec<String>,
     /// The tool.
     #[arg(last = true, value_name = "TOOL")]
     pub words: Vec<String>,
@@ -708,6 +754,8 @@ pub struct ReconcileArgs {
     pub reason: Option<String>,
     #[command(flatten)]
     pub operator: OperatorArgs,
+    #[command(flatten)]
+    pub change: ChangeArgs,
 }
 
 /// Where the rows come from.
@@ -815,10 +863,15 @@ pub enum TokenCommand {
     /// List the tokens that there are.
     List,
     /// Make a token worthless, within seconds and for good.
-    Revoke {
-        /// Its id, as `semel token list` shows it.
-        id: String,
-    },
+    Revoke(TokenRevoke),
+}
+
+#[derive(Debug, Args)]
+pub struct TokenRevoke {
+    /// Its id, as `semel token list` shows it.
+    pub id: String,
+    #[command(flatten)]
+    pub change: ChangeArgs,
 }
 
 #[derive(Debug, Args)]
@@ -837,6 +890,8 @@ pub struct TokenCreate {
     pub expires: Option<Duration>,
     #[command(flatten)]
     pub operator: OperatorArgs,
+    #[command(flatten)]
+    pub change: ChangeArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -854,19 +909,19 @@ pub struct PolicyArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
-    /// Check the policy files.
+    /// Validate the policy files.
     Check {
         /// Each is checked alone; none means the files that hold here, together.
         files: Vec<PathBuf>,
     },
     /// Say which rule, class and key an action has, and why.
     Explain(PolicyExplain),
-    /// Say which HTTP APIs are known, and what each does against duplicates by itself.
+    /// List the HTTP APIs that are known, and what each does against duplicates by itself.
     Presets {
         /// One of them, with all that is known of it.
         name: Option<String>,
     },
-    /// Print the JSON Schema of semel.toml.
+    /// Show the JSON Schema of semel.toml.
     Schema,
 }
 
@@ -941,4 +996,6 @@ pub struct CompletionsArgs {
 pub struct ManArgs {
     /// Created if it is missing.
     pub directory: PathBuf,
+    #[command(flatten)]
+    pub change: ChangeArgs,
 }

@@ -1,6 +1,7 @@
 //! Wires: arguments, configuration, commands. Decides nothing.
 
 mod args;
+mod change;
 mod commands;
 mod config;
 mod context;
@@ -61,13 +62,17 @@ fn main() -> ExitCode {
         Command::Mcp(mcp) => commands::mcp::run(&context, &mcp),
         Command::Serve(serve) => commands::serve::run(&context, &serve),
         Command::Ledger(ledger) => commands::ledger::run(&context, &ledger),
-        Command::Init(init) => commands::init::run(&context, &init),
-        Command::Cancel(cancel) => commands::cancel::run(&context, &cancel),
+        Command::Init(init) => commands::init::run(&context, &init).map(|change| change.answer(&context)),
+        Command::Cancel(cancel) => {
+            commands::cancel::run(&context, &cancel).map(|change| change.answer(&context))
+        }
         Command::Key(key) => commands::key::run(&context, &key),
         Command::Stats(stats) => commands::stats::run(&context, &stats),
         Command::Token(token) => commands::token::run(&context, &token),
         Command::Audit(audit) => commands::audit::run(&context, &audit),
-        Command::Reconcile(reconcile) => commands::reconcile::run(&context, &reconcile),
+        Command::Reconcile(reconcile) => {
+            commands::reconcile::run(&context, &reconcile).map(|change| change.answer(&context))
+        }
         Command::Eval(eval) => commands::eval::run(&context, &eval),
         Command::Check(check) => commands::check::run(&context, &check),
         Command::EvalWorld(world) => commands::eval::world(&world),
@@ -75,7 +80,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => commands::explain::run(&context, &explain),
         Command::Doctor(doctor) => commands::doctor::run(&context, &doctor),
         Command::Completions(completions) => commands::completions::run(&context, &completions),
-        Command::Man(man) => commands::man::run(&context, &man),
+        Command::Man(man) => commands::man::run(&man).map(|change| change.answer(&context)),
         Command::Demo(demo) => commands::demo::demo(&context, &demo),
     };
     // An export that a full disk cut off must not look like a whole one.

@@ -1,5 +1,7 @@
 //! The right to rule: a person who confirms it at a terminal, or somebody with an operator token. Nobody inside a run.
 
+use crate::args::OperatorArgs;
+use crate::change::ChangeArgs;
 use crate::context::Context;
 use crate::open::{LocalLedger, TENANT};
 use crate::output::{Hinted, stderr_is_terminal};
@@ -32,6 +34,15 @@ impl<'a> Operator<'a> {
             ));
         }
         Ok(Operator { token })
+    }
+
+    /// `None`: a dry run, which changes nothing and takes nobody.
+    pub fn unless_dry(
+        context: &'a Context,
+        args: &'a OperatorArgs,
+        change: &ChangeArgs,
+    ) -> anyhow::Result<Option<Operator<'a>>> {
+        (!change.dry_run).then(|| Operator::find(context, args.token.as_deref())).transpose()
     }
 
     /// Makes sure that this is wanted. Returns who wants it, as the ledger records it.

@@ -1,5 +1,6 @@
 //! How a call ended, as its answer tells. The core reads the answer as the guard's doors do.
 
+use crate::shell;
 use crate::transcript::ToolAnswer;
 use semel_core::class::Class;
 use semel_core::digest::Secret;
@@ -27,13 +28,14 @@ pub enum Ending {
 impl Ending {
     pub fn of(answer: Option<&ToolAnswer<'_>>, action: &str, class: Class) -> Ending {
         let Some(answer) = answer else { return Ending::Unanswered };
-        if is_of_guard(&answer.text) {
+        let text = answer.text.read();
+        if is_of_guard(&text) {
             return Ending::Refused;
         }
         if answer.interrupted {
             return Ending::InDoubt;
         }
-        let text = answer.text.trim();
+        let text = text.trim();
         let is_failure = match answer.is_error {
             Some(true) => true,
             _ => says_failure(text),
@@ -45,7 +47,7 @@ impl Ending {
         if action.starts_with("cli:") {
             return if error_text::lost(text).is_some() { Ending::InDoubt } else { Ending::Failed };
         }
-        if error_text::is_about_arguments(text) {
+        if error_text::is_about_arguments(text) || shell::says_never_sent(text) {
             return Ending::Refused;
         }
         match weigh(&error_text::read(text), class == Class::Consequential) {
@@ -158,7 +160,7 @@ mod tests {
     use std::borrow::Cow;
 
     fn answer(is_error: Option<bool>, text: &str) -> ToolAnswer<'_> {
-        ToolAnswer { id: Cow::Borrowed("1"), is_error, text: Cow::Borrowed(text), interrupted: false }
+        ToolAnswer { id: Cow::Borrowed("1"), is_error, text: text.into(), interrupted: false }
     }
 
     #[test]

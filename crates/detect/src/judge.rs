@@ -5,6 +5,7 @@ use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::identity::Marks;
 use semel_core::intent::{Alike, Ask, AskedBy, Intent, NamedBy};
+use semel_core::judgement::superseded;
 use semel_core::policy::pack::PACKS;
 use semel_core::policy::rule::RuleOrigin;
 use semel_core::policy::{ActionFacts, Diagnostics, Policy, PolicyFile, Rule};
@@ -27,7 +28,17 @@ pub enum Judgement {
     Read,
     /// It converges, or only asks a model.
     Repeatable,
+    /// It converges, and removes something.
+    Removal(Removal),
     Effect(Judged),
+}
+
+/// The server that a removal belongs to, and the thing that it removes.
+#[derive(Debug, Clone)]
+pub struct Removal {
+    pub server: u64,
+    /// The marks that name it.
+    pub named: Vec<u64>,
 }
 
 /// An effectful call with the keys that it is compared by.
@@ -42,9 +53,10 @@ pub struct Judged {
     pub group: u64,
     /// The outline has a title or an amount and answers no thread: two of them are seldom meant.
     pub is_specific: bool,
-    /// The server that removals are looked for at, and whether this call is one.
+    /// The server that removals of the thing made are looked for at.
     pub removals: Option<u64>,
-    pub is_removal: bool,
+    /// The call is a removal itself.
+    pub removal: Option<Removal>,
     pub marks: Arc<Marks>,
     /// How long a delivered success stands for its repeats.
     pub window: Option<Duration>,
@@ -66,6 +78,10 @@ impl Judge {
         let rule = self.policy.rule_for(&ActionFacts::new(&call.action, &call.arguments));
         match rule.class {
             Class::Read => Judgement::Read,
+            Class::Convergent if superseded::removes(&call.action) => {
+                let removal = self.effect(call, &rule).and_then(|judged| judged.removal);
+                removal.map_or(Judgement::Repeatable, Judgement::Removal)
+            }
             Class::Convergent | Class::Generate => Judgement::Repeatable,
             // Most commands that no rule knows are builds and searches, which people run again at will.
             Class::Act if call.action.starts_with("cli:") && rule.origin == RuleOrigin::Default => {
@@ -102,17 +118,21 @@ impl Judge {
                 Intent::of(&ask, &loose, &self.secret).ok()?
             }
         };
-        let (group, is_specific, removals) = match intent.alike {
-            // A rule's fields say what is the same, and nothing else does.
-            Alike::Outline { removals, .. } if intent.named_by == NamedBy::Rule => {
-                (intent.key, false, removals)
+        let (mut group, mut is_specific, mut removals, mut removal) = (intent.key, false, None, None);
+        match intent.alike {
+            Alike::Outline { key, is_specific: specific, is_answer, removals: server } => {
+                removals = server.map(|server| server.short());
+                // A rule's fields say what is the same, and nothing else does.
+                if intent.named_by != NamedBy::Rule {
+                    (group, is_specific) = (key, specific && !is_answer);
+                }
             }
-            Alike::Outline { key, is_specific, is_answer, removals } => {
-                (key, is_specific && !is_answer, removals)
+            Alike::Removal(server) => {
+                let named = superseded::marks_of_removal(&self.secret, &intent.marks);
+                removal = Some(Removal { server: server.short(), named });
             }
-            Alike::Removal(server) => (intent.key, false, Some(server)),
-            Alike::Nothing => (intent.key, false, None),
-        };
+            Alike::Nothing => {}
+        }
         let again = call.arguments.get("args").and_then(|args| args.get("semel_again"));
         Some(Judged {
             class: rule.class,
@@ -120,8 +140,8 @@ impl Judge {
             intent: intent.key.short(),
             group: group.short(),
             is_specific,
-            removals: removals.map(|digest| digest.short()),
-            is_removal: matches!(intent.alike, Alike::Removal(_)),
+            removals,
+            removal,
             marks: intent.marks,
             window: intent.window,
             is_deliberate: again.is_some(),

@@ -20,9 +20,40 @@ pub fn actions_of_argv(argv: &[String]) -> Vec<ActionCall> {
     }
 }
 
+/// The exit code that a shell tool wrote into its answer, and the output of the command.
+pub fn ended(answer: &str) -> (Option<i64>, &str) {
+    const CODES: [&str; 3] = ["Exit code: ", "Exit Code: ", "Process exited with code "];
+    const OUTPUTS: [&str; 2] = ["Output:", "Stdout:"];
+    let code = answer.lines().find_map(|line| {
+        CODES.iter().find_map(|prefix| line.strip_prefix(prefix)).and_then(|code| code.trim().parse().ok())
+    });
+    let output = OUTPUTS.iter().find_map(|name| {
+        let (before, output) = answer.split_once(name)?;
+        // Gemini CLI writes how it ended behind the output.
+        let output = output.rfind("\nExit Code: ").map_or(output, |end| &output[..end]);
+        let output = output
+            .rfind("\nError: ")
+            .filter(|_| before.starts_with("Command: "))
+            .map_or(output, |end| &output[..end]);
+        (before.is_empty() || before.ends_with('\n')).then(|| output.trim())
+    });
+    let output = output.filter(|_| code.is_some());
+    (code, output.unwrap_or(answer))
+}
+
+/// Whether `curl` says that it sent nothing: a bad address, an unknown host, or no connection.
+pub fn says_never_sent(output: &str) -> bool {
+    ["curl: (3)", "curl: (5)", "curl: (6)", "curl: (7)"].iter().any(|code| output.contains(code))
+}
+
+/// Programs that run the command behind them.
+const RUNNERS: [&str; 6] = ["sudo", "env", "time", "nohup", "exec", "command"];
+
 fn action(words: &[String]) -> Option<ActionCall> {
-    let assigns = |word: &&String| word.split_once('=').is_some_and(|(name, _)| is_variable(name));
-    let words: Vec<String> = words.iter().skip_while(assigns).cloned().collect();
+    let stands_before = |word: &&String| {
+        RUNNERS.contains(&word.as_str()) || word.split_once('=').is_some_and(|(name, _)| is_variable(name))
+    };
+    let words: Vec<String> = words.iter().skip_while(stands_before).cloned().collect();
     let program = words.first()?.rsplit('/').next().unwrap_or_default().to_owned();
     if program == "curl" {
         return Some(curl(&words));
@@ -35,53 +66,103 @@ fn is_variable(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
+/// Options of `curl` with a value: their letters, and the long ones that a request is seldom made without.
+const CURL_LETTERS: &str = "AbcCdDeEFHKmoPQrtTuUwxXyYz";
+const CURL_LONG: &[&str] = &[
+    "cacert",
+    "cert",
+    "connect-timeout",
+    "cookie",
+    "cookie-jar",
+    "data",
+    "data-binary",
+    "data-raw",
+    "data-urlencode",
+    "form",
+    "header",
+    "json",
+    "key",
+    "max-time",
+    "output",
+    "proxy",
+    "request",
+    "resolve",
+    "retry",
+    "retry-delay",
+    "retry-max-time",
+    "url",
+    "user",
+    "user-agent",
+    "write-out",
+];
+
 /// A request that `curl` makes, as the HTTP door names it.
 fn curl(words: &[String]) -> ActionCall {
-    let (mut method, mut address, mut body) = (None, None, Vec::new());
+    let (mut method, mut addresses, mut body) = (None, Vec::new(), Vec::new());
     let mut rest = words.iter().skip(1);
     while let Some(word) = rest.next() {
-        let (flag, inline) = match word.split_once('=') {
-            Some((flag, value)) if flag.starts_with("--") => (flag, Some(value.to_owned())),
-            _ => (word.as_str(), None),
-        };
-        match flag {
-            "-X" | "--request" => method = inline.or_else(|| rest.next().cloned()),
-            "-d" | "--data" | "--data-raw" | "--data-binary" | "--data-urlencode" | "--json" | "-F"
-            | "--form" => {
-                body.extend(inline.or_else(|| rest.next().cloned()));
+        let (name, value) = if let Some(long) = word.strip_prefix("--") {
+            match long.split_once('=') {
+                Some((name, value)) => (name, Some(value.to_owned())),
+                None if CURL_LONG.contains(&long) => (long, rest.next().cloned()),
+                None => (long, None),
             }
-            "-I" | "--head" => method = Some("HEAD".to_owned()),
-            "-G" | "--get" => method = Some("GET".to_owned()),
-            "-H" | "--header" | "-u" | "--user" | "-o" | "--output" | "-A" | "-b" | "-c" | "-m"
-            | "--max-time" | "--connect-timeout" | "-w" | "--write-out" | "--retry" | "-x" | "--proxy"
-            | "--cacert" | "-e" => {
-                if inline.is_none() {
-                    rest.next();
+        } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
+            // Letters stand together, and the value of the last may too: `-sXPOST`.
+            match letters.find(|letter| CURL_LETTERS.contains(letter)) {
+                Some(at) => {
+                    let (letter, value) = letters[at..].split_at(1);
+                    let value = Some(value.to_owned()).filter(|value| !value.is_empty());
+                    (letter, value.or_else(|| rest.next().cloned()))
                 }
+                None => (letters.trim_matches(|letter| !"IG".contains(letter)), None),
             }
-            "--url" => address = inline.or_else(|| rest.next().cloned()),
-            _ if word.starts_with("-X") => method = Some(word[2..].to_owned()),
-            _ if word.starts_with("-d") => body.push(word[2..].to_owned()),
-            _ if word.starts_with('-') => {}
-            _ => address = address.or_else(|| Some(word.clone())),
+        } else {
+            addresses.push(word.clone());
+            continue;
+        };
+        match name {
+            "X" | "request" => method = value,
+            "I" | "head" => method = Some("HEAD".to_owned()),
+            "G" | "get" => method = Some("GET".to_owned()),
+            "url" => addresses.extend(value),
+            "d" | "F" | "json" | "form" => body.extend(value),
+            _ if name.starts_with("data") => body.extend(value),
+            _ => {}
         }
     }
     let method = method.unwrap_or_else(|| if body.is_empty() { "GET" } else { "POST" }.to_owned());
-    let address = address.unwrap_or_default();
-    let place = address.split_once("://").map_or(address.as_str(), |(_, place)| place);
+    let address = addresses.iter().find(|address| address.contains("://")).or(addresses.first());
+    let address = address.map_or("", String::as_str);
+    let place = address.split_once("://").map_or(address, |(_, place)| place);
     let (place, query) = place.split_once('?').unwrap_or((place, ""));
+    let place = place.trim_end_matches('/');
+    let path = place.find('/').map_or("/", |at| &place[at..]);
     let body = body.join("&");
-    let body = semel_core::json::parse_bounded(body.as_bytes()).unwrap_or_else(|_| Json::str(&body));
-    let arguments = Json::object([("path", Json::str(place)), ("query", Json::str(query)), ("body", body)]);
+    let body = semel_core::json::parse_bounded(body.as_bytes()).unwrap_or_else(|_| fields(&body));
+    let arguments = Json::object([("path", Json::str(path)), ("query", fields(query)), ("body", body)]);
     ActionCall { action: format!("http:{method} {place}"), arguments }
 }
 
-/// Splits a line at `&&`, `||`, `;`, `|`, `&` and line ends outside of quotes, and each part into words.
+/// The fields of a form, as they are written; any other text is itself.
+fn fields(text: &str) -> Json {
+    let pairs: Option<Vec<(&str, &str)>> = text.split('&').map(|pair| pair.split_once('=')).collect();
+    match pairs {
+        Some(pairs) => {
+            Json::Object(pairs.into_iter().map(|(name, value)| (name.to_owned(), Json::str(value))).collect())
+        }
+        None => Json::str(text),
+    }
+}
+
+/// Splits a line at `&&`, `||`, `;`, `|`, `&` and line ends outside of quotes, and each part into words. A document within
+/// the line (`<<END`) is input, no commands.
 fn simple_commands(line: &str) -> Vec<Vec<String>> {
     let (mut parts, mut part) = (Vec::new(), String::new());
     let (mut quote, mut escaped) = (None, false);
     // Behind `||` stands what runs only if the command before it failed, and nothing tells whether it did.
     let mut is_alternative = false;
+    let mut document_end: Option<String> = None;
     let mut rest = line.chars().peekable();
     while let Some(c) = rest.next() {
         match (quote, c) {
@@ -89,12 +170,27 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
             (None | Some('"'), '\\') => escaped = true,
             (None, '\'' | '"') => quote = Some(c),
             (Some(open), _) if open == c => quote = None,
+            (None, '<') if rest.next_if_eq(&'<').is_some() => {
+                if rest.next_if_eq(&'<').is_none() {
+                    let word: String = rest.clone().take_while(|c| !";|&\n)".contains(*c)).collect();
+                    let word = word.trim_start_matches('-').split_whitespace().next().unwrap_or_default();
+                    document_end = Some(word.replace(['\'', '"', '\\'], ""));
+                }
+                continue;
+            }
             (None, ';' | '|' | '&' | '\n') => {
                 let ended = std::mem::take(&mut part);
                 if !is_alternative {
                     parts.push(ended);
                 }
                 is_alternative = c == '|' && rest.next_if_eq(&'|').is_some();
+                if let Some(end) = document_end.take_if(|_| c == '\n') {
+                    let after: String = rest.collect();
+                    let body_lines = after.split_inclusive('\n').take_while(|line| line.trim() != end);
+                    let body: usize = body_lines.map(str::len).sum();
+                    let behind = after[body..].split_once('\n').map_or("", |(_, behind)| behind);
+                    return words_of(parts).into_iter().chain(simple_commands(behind)).collect();
+                }
                 continue;
             }
             _ => {}
@@ -104,6 +200,10 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
     if !is_alternative {
         parts.push(part);
     }
+    words_of(parts)
+}
+
+fn words_of(parts: Vec<String>) -> Vec<Vec<String>> {
     let words =
         parts.iter().map(|part| shlex::split(part.trim()).unwrap_or_else(|| vec![part.trim().to_owned()]));
     words.filter(|words| words.first().is_some_and(|word| !word.is_empty())).collect()
@@ -127,6 +227,10 @@ mod tests {
         assert_eq!(names("gh pr view || gh pr create; ls"), ["cli:gh", "cli:ls"]);
         assert_eq!(names(""), Vec::<String>::new());
         assert_eq!(names("echo 'unclosed").len(), 1);
+        let script = "cat > pay.sh <<'END'\ncurl -X POST x.example/y\nEND\nchmod +x pay.sh";
+        assert_eq!(names(script), ["cli:cat", "cli:chmod"]);
+        assert_eq!(names("cat <<END | wc\nls\nEND"), ["cli:cat", "cli:wc"]);
+        assert_eq!(names("wc <<< x; ls"), ["cli:wc", "cli:ls"]);
     }
 
     #[test]
@@ -138,6 +242,10 @@ mod tests {
         assert_eq!(names("curl https://x.example/y?z=1"), ["http:GET x.example/y"]);
         assert_eq!(names("curl -d a=1 x.example/y"), ["http:POST x.example/y"]);
         assert_eq!(names("curl -XDELETE x.example/y"), ["http:DELETE x.example/y"]);
+        assert_eq!(names("curl -sSX POST -o out x.example/y"), ["http:POST x.example/y"]);
+        assert_eq!(names("sudo curl -sSLI --max-time 5 https://x.example/"), ["http:HEAD x.example"]);
+        let form = actions("curl x.example/y?dry=1 -d amount=5 --data-urlencode memo=a").remove(0).arguments;
+        assert_eq!(form.canonical(), r#"{"body":{"amount":"5","memo":"a"},"path":"/y","query":{"dry":"1"}}"#);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The entries of a transcript, whatever program wrote it.
 
+use crate::formats::text_of;
 use semel_core::json::Json;
 use semel_core::time::At;
+use serde_json::value::RawValue;
 use std::borrow::Cow;
 
 /// One entry, in the order of its file.
@@ -72,9 +74,32 @@ pub struct ToolAnswer<'a> {
     pub id: Cow<'a, str>,
     /// The mark of an error. `None`: the format has none.
     pub is_error: Option<bool>,
-    pub text: Cow<'a, str>,
+    pub text: AnswerText<'a>,
     /// The person stopped the agent while the tool ran.
     pub interrupted: bool,
+}
+
+/// The text of an answer. Most answers are long and of calls that change nothing, so they are read only when asked for.
+#[derive(Debug, Clone)]
+pub enum AnswerText<'a> {
+    Read(Cow<'a, str>),
+    /// A content as models know it: a text, or a list of blocks with texts.
+    Content(Option<&'a RawValue>),
+}
+
+impl AnswerText<'_> {
+    pub fn read(&self) -> Cow<'_, str> {
+        match self {
+            AnswerText::Read(text) => Cow::Borrowed(text),
+            AnswerText::Content(content) => Cow::Owned(text_of(*content)),
+        }
+    }
+}
+
+impl<'a, T: Into<Cow<'a, str>>> From<T> for AnswerText<'a> {
+    fn from(text: T) -> Self {
+        AnswerText::Read(text.into())
+    }
 }
 
 #[cfg(test)]

@@ -41,6 +41,8 @@ pub enum Error {
     Superseded { effect: String },
     #[error("no effect {0} in this ledger")]
     NoSuchEffect(String),
+    #[error("nothing was changed: the same command came under this key with other arguments")]
+    KeyUsed,
 }
 
 /// Why a path is refused. Each says what to do in `hint`.

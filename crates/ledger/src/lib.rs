@@ -4,6 +4,7 @@
 //! [`semel_core::lifecycle::next`], and every write through one [`store::Commit`].
 pub mod cancel;
 pub mod claim;
+pub mod command_key;
 pub mod counts;
 pub mod doubt_observer;
 mod duplicate_reply;

@@ -97,6 +97,26 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         now: At,
         uptime: Option<Uptime>,
     ) -> Result<PruneReport, Error> {
+        self.prune_or_count(retention, now, uptime, true).await
+    }
+
+    /// How much `prune` would drop. Nothing is dropped.
+    pub async fn count_prunable(
+        &self,
+        retention: Retention,
+        now: At,
+        uptime: Option<Uptime>,
+    ) -> Result<PruneReport, Error> {
+        self.prune_or_count(retention, now, uptime, false).await
+    }
+
+    async fn prune_or_count(
+        &self,
+        retention: Retention,
+        now: At,
+        uptime: Option<Uptime>,
+        drops: bool,
+    ) -> Result<PruneReport, Error> {
         let mut report = PruneReport::default();
         let (_, pruned) = self.cell::<RetentionProgress>(pruned_key(&self.secret)).await?;
         // Other policies on this ledger may have promised more.
@@ -130,14 +150,14 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 let named = facts.caller_key || facts.by_joining_key;
                 if is_past(facts_before, facts_kept) && !named {
                     let forget = Put::Forget { key, ordinal, expected: revision };
-                    if self.prune_commit(vec![forget]).await? {
+                    if !drops || self.prune_commit(vec![forget]).await? {
                         report.facts_dropped += 1;
                     }
                 } else if reply_is_past
                     && reply_of(&stored) == Some(Reply::Kept)
                     // The record still says that a reply was kept; that it is gone is seen by its absence.
                     && self.store.reply(key, ordinal).await?.is_some()
-                    && self.prune_commit(vec![Put::DropReply { key, ordinal }]).await?
+                    && (!drops || self.prune_commit(vec![Put::DropReply { key, ordinal }]).await?)
                 {
                     report.replies_dropped += 1;
                 }

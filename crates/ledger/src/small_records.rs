@@ -1,5 +1,6 @@
 //! The three small things beside records: the turn on a resource, the fence of a run, the epoch of the store.
 
+use crate::command_key::CommandKey;
 use crate::store::Cursor;
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::Effect;
@@ -107,6 +108,10 @@ pub struct Epoch {
     pub reason: String,
     /// Somebody said that nothing older can be retried any more.
     pub accepted: bool,
+    /// The command that began it, where it came under a key. A later epoch forgets it: a retry that comes after that
+    /// holds calls once more, which is the safe side.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandKey>,
 }
 
 /// Agents resume within a day; after that an unseen intent counts as new again.
@@ -116,7 +121,7 @@ impl Epoch {
     /// The epoch that follows. A ledger that never bumped is in its first.
     pub fn after(previous: Option<&Epoch>, reason: &str, now: At) -> Epoch {
         let number = previous.map_or(2, |epoch| epoch.number + 1);
-        Epoch { number, since: now, reason: reason.to_owned(), accepted: false }
+        Epoch { number, since: now, reason: reason.to_owned(), accepted: false, command: None }
     }
 
     /// The instant before which claims may have been forgotten, while that still matters.

@@ -1,10 +1,11 @@
 //! The tokens that open semel's own server: who they are for, what they may do, and a hash of each. A token itself is
 //! never written down; it is shown once, when it is made.
 
+use crate::command_key::CommandKey;
 use crate::entropy::Entropy;
 use crate::holders::Holders;
 use crate::ledger::{CellUpdate, Ledger};
-use crate::store::{Durability, JournalLine, Store};
+use crate::store::{Durability, JOURNAL_PAGE_MAX, JournalLine, Store};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
 use semel_core::time::At;
@@ -41,6 +42,9 @@ pub struct StoredToken {
     pub created_at: At,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<At>,
+    /// The command that made it, where that came under a key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    made_by: Option<CommandKey>,
 }
 
 impl StoredToken {
@@ -152,6 +156,17 @@ pub struct IssuedToken {
     pub kept: StoredToken,
 }
 
+/// A token that was asked for under a key.
+#[derive(Debug)]
+pub enum TokenOnce {
+    Made(IssuedToken),
+    /// Its text was shown then and is not known any more.
+    MadeBefore {
+        id: String,
+        kept: StoredToken,
+    },
+}
+
 impl fmt::Debug for IssuedToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Made").field("id", &self.id).field("kept", &self.kept).finish_non_exhaustive()
@@ -165,23 +180,58 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     pub async fn make_token(&self, new: &TokenRequest, now: At) -> Result<IssuedToken, Error> {
         self.update_cell(self.tokens_key(), Durability::Durable, |tokens: Option<TokenTable>| {
-            let mut value = tokens.unwrap_or_default();
-            value.0.retain(|_, kept| !kept.is_over(now));
-            value.check_room(&new.tenant).map_err(|what| Error::NotWritten { what })?;
-            let bits = || self.entropy.bits();
-            let mut id = format!("{:012x}", bits() >> 80);
-            // Two of the same name would be one: the earlier one would stop working.
-            while value.0.contains_key(&id) {
-                id = format!("{:012x}", bits() >> 80);
-            }
-            let text = format!("{PREFIX}{id}_{:032x}{:032x}", bits(), bits());
-            let TokenRequest { tenant, scope, name, expires_at } = new.clone();
-            let kept = StoredToken { hash: hash(&text), tenant, scope, name, created_at: now, expires_at };
-            value.0.insert(id.clone(), kept.clone());
-            let lines = vec![kept.line("token_created", &id, now)];
-            Ok(CellUpdate::Put { value, lines, result: IssuedToken { id, text, kept } })
+            self.issue(tokens.unwrap_or_default(), new, None, now)
         })
         .await
+    }
+
+    /// The same under a key, while the token is there.
+    pub async fn make_token_once(
+        &self,
+        new: &TokenRequest,
+        command: CommandKey,
+        now: At,
+    ) -> Result<TokenOnce, Error> {
+        self.update_cell(self.tokens_key(), Durability::Durable, |tokens: Option<TokenTable>| {
+            let value = tokens.unwrap_or_default();
+            for (id, kept) in &value.0 {
+                if CommandKey::is_repeat(Some(command), kept.made_by)? {
+                    let known = TokenOnce::MadeBefore { id: id.clone(), kept: kept.clone() };
+                    return Ok(CellUpdate::Keep(known));
+                }
+            }
+            Ok(match self.issue(value, new, Some(command), now)? {
+                CellUpdate::Keep(issued) => CellUpdate::Keep(TokenOnce::Made(issued)),
+                CellUpdate::Put { value, lines, result } => {
+                    CellUpdate::Put { value, lines, result: TokenOnce::Made(result) }
+                }
+            })
+        })
+        .await
+    }
+
+    fn issue(
+        &self,
+        mut value: TokenTable,
+        new: &TokenRequest,
+        made_by: Option<CommandKey>,
+        now: At,
+    ) -> Result<CellUpdate<TokenTable, IssuedToken>, Error> {
+        value.0.retain(|_, kept| !kept.is_over(now));
+        value.check_room(&new.tenant).map_err(|what| Error::NotWritten { what })?;
+        let bits = || self.entropy.bits();
+        let mut id = format!("{:012x}", bits() >> 80);
+        // Two of the same name would be one: the earlier one would stop working.
+        while value.0.contains_key(&id) {
+            id = format!("{:012x}", bits() >> 80);
+        }
+        let text = format!("{PREFIX}{id}_{:032x}{:032x}", bits(), bits());
+        let TokenRequest { tenant, scope, name, expires_at } = new.clone();
+        let hash = hash(&text);
+        let kept = StoredToken { hash, tenant, scope, name, created_at: now, expires_at, made_by };
+        value.0.insert(id.clone(), kept.clone());
+        let lines = vec![kept.line("token_created", &id, now)];
+        Ok(CellUpdate::Put { value, lines, result: IssuedToken { id, text, kept } })
     }
 
     /// Makes a token worthless. `None`: there is no such token, or it is another tenant's.
@@ -204,6 +254,26 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         .await
     }
 
+    /// Whether the journal knows that there was such a token, and that it was revoked.
+    pub async fn was_revoked(&self, id: &str) -> Result<bool, Error> {
+        let mut after = None;
+        loop {
+            let page = self.journal(after, JOURNAL_PAGE_MAX).await?;
+            let is_it = |line: &JournalLine| {
+                let data: serde_json::Value = serde_json::from_str(&line.data).unwrap_or_default();
+                data["token"] == id
+            };
+            let mut revoked = page.items.iter().filter(|(_, line)| line.kind == "token_revoked");
+            if revoked.any(|(_, line)| is_it(line)) {
+                return Ok(true);
+            }
+            match page.next {
+                None => return Ok(false),
+                next => after = next,
+            }
+        }
+    }
+
     fn tokens_key(&self) -> Digest {
         self.secret().mac("tokens", &[])
     }
@@ -221,6 +291,7 @@ mod tests {
             name: None,
             created_at: At(0),
             expires_at: None,
+            made_by: None,
         };
         let all = of.iter().flat_map(|(tenant, count)| {
             (0..*count).map(move |number| (format!("{tenant}{number}"), kept(tenant)))

@@ -1,9 +1,9 @@
 """A model on loopback with a script instead of a mind, in the shape of two providers' streaming APIs.
 
-usage: model.py TOOL ARGUMENTS        prints `listening PORT`
+usage: model.py TOOL ARGUMENTS [TIMES]        prints `listening PORT`
 
-It calls the offered tool whose name ends in TOOL, once, and is content with whatever comes back. What it saw come back
-is one line each at the end of the file that SEMEL_SEEN names.
+It calls the offered tool whose name ends in TOOL, once or TIMES times, and is content with whatever comes back. What it
+saw come back is one line each at the end of the file that SEMEL_SEEN names.
 """
 
 import json
@@ -12,6 +12,7 @@ import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 TOOL, ARGUMENTS = sys.argv[1], sys.argv[2]
+TIMES = int(sys.argv[3]) if len(sys.argv) > 3 else 1
 
 
 def offered(tools, prefix=""):
@@ -42,8 +43,8 @@ def messages(body):
     tool = wanted(body)
     if results:
         saw(results)
-    if tool and not results:
-        block = {"type": "tool_use", "id": "toolu_script_1", "name": tool[1], "input": {}}
+    if tool and len(results) < TIMES:
+        block = {"type": "tool_use", "id": f"toolu_script_{len(results) + 1}", "name": tool[1], "input": {}}
         delta, why = {"type": "input_json_delta", "partial_json": ARGUMENTS}, "tool_use"
     else:
         block, delta, why = {"type": "text", "text": ""}, {"type": "text_delta", "text": "Done."}, "end_turn"
@@ -69,8 +70,9 @@ def responses(body):
     tool = wanted(body)
     if results:
         saw(results)
-    if tool and not results:
-        item = {"type": "function_call", "id": "fc_1", "call_id": "call_script_1", "name": tool[1],
+    if tool and len(results) < TIMES:
+        number = len(results) + 1
+        item = {"type": "function_call", "id": f"fc_{number}", "call_id": f"call_script_{number}", "name": tool[1],
                 "arguments": ARGUMENTS, "status": "completed", **({"namespace": tool[0]} if tool[0] else {})}
     else:
         item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",

@@ -13,7 +13,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask test [--long] [ARGUMENTS OF cargo test…]
        cargo xtask peers [--agents]
-       cargo xtask bench [--quick] [--gate] [--json FILE] [NAME…]
+       cargo xtask bench [--quick] [--large] [--gate] [--json FILE] [NAME…]
        cargo xtask bench peers
        cargo xtask packs [--write]
        cargo xtask docs
@@ -25,10 +25,11 @@ peers   installs the real peers of the tests into target/peers; `test` does it t
           --agents also those of the long tests
 bench   prints one table of ratios, each with its goal and its aim
           --quick  once instead of three times, and no ledger of ten million effects
+          --large  an audit of ten gigabytes instead of one
           --gate   exit 1 if a goal is missed
           --json   write the lines there too
           NAME…    only these: alone busy slow-disk replay processes command mcp http llm size
-                   memory
+                   memory audit
 bench peers   compares with DBOS, Restate and agent-ledger, installed into target/bench/peers
 packs   asks the MCP servers that the packs are for, from npm, whether the packs' fixture still holds
           --write  make it hold

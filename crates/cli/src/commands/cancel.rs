@@ -1,30 +1,38 @@
 //! `semel cancel`: nothing more starts in a run.
 
 use crate::args::CancelArgs;
+use crate::change::Change;
 use crate::context::Context;
 use crate::effect_json::{self, EffectJson};
 use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::counted;
 use crate::terminal_text;
+use semel_core::answer::EffectWord;
 use semel_core::ids::{Reason, Run};
 use semel_doors::known_run::{is_on_record, lists_effects};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::cancel::CancelReport;
 use semel_ledger::record::StoredEffect;
 use std::fmt::Write as _;
-use std::process::ExitCode;
 
-pub fn run(context: &Context, args: &CancelArgs) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &CancelArgs) -> anyhow::Result<Change> {
     use anyhow::Context as _;
     let operator = match args.lift {
-        true => Some(Operator::find(context, args.operator.token.as_deref())?),
+        true => Operator::unless_dry(context, &args.operator, &args.change)?,
         false => None,
     };
     let clock = SystemClock::start();
     let run = Run::named(&args.run).context("RUN")?;
     let reason = args.reason.as_deref().map(Reason::parse).transpose().context("--reason")?;
     let reason = reason.map(|reason| reason.as_str().to_owned());
+    if args.change.dry_run {
+        let ledger = context.existing_ledger(&clock)?;
+        let fence = ledger.map(|ledger| block_on(ledger.standing_fence(TENANT, &run.id))).transpose()?;
+        let is_cancelled = fence.flatten().is_some();
+        let document = serde_json::json!({"schema_version": 1, "run": run.id, "cancelled": is_cancelled});
+        return Ok(Change::would(effect(is_cancelled, args.lift), document));
+    }
     let ledger = context.ledger(&clock)?;
     let reason = match operator {
         None => reason,
@@ -35,12 +43,9 @@ pub fn run(context: &Context, args: &CancelArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let known = block_on(is_on_record(&ledger, TENANT, &run.id))?;
+    let was_cancelled = block_on(ledger.standing_fence(TENANT, &run.id))?.is_some();
     let cancelled = block_on(ledger.cancel(TENANT, &run.id, args.lift, reason, clock.now()))?;
     let known = known || lists_effects(&cancelled);
-    if !context.output.json {
-        context.output.data(text(&cancelled, known, args)?.trim_end());
-        return Ok(ExitCode::SUCCESS);
-    }
     // Every effect of a run lies under its own key; the reply is not what a cancel is about.
     let effects = |known: &[StoredEffect]| -> anyhow::Result<Vec<EffectJson>> {
         known
@@ -74,8 +79,11 @@ pub fn run(context: &Context, args: &CancelArgs) -> anyhow::Result<ExitCode> {
     if !cancelled.damaged.is_empty() {
         document["damaged"] = cancelled.damaged.len().into();
     }
-    context.output.document(&document);
-    Ok(ExitCode::SUCCESS)
+    Ok(Change::new(effect(was_cancelled, args.lift), document, text(&cancelled, known, args)?))
+}
+
+fn effect(was_cancelled: bool, lift: bool) -> EffectWord {
+    if was_cancelled == lift { EffectWord::Updated } else { EffectWord::Noop }
 }
 
 fn text(cancelled: &CancelReport, known: bool, args: &CancelArgs) -> Result<String, std::fmt::Error> {

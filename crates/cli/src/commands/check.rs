@@ -86,6 +86,9 @@ fn check_tool(context: &Context, args: &CheckTool) -> anyhow::Result<ExitCode> {
     if commands.is_empty() {
         return Err(anyhow!("{} prints no help within 10 s", args.words.join(" ")));
     }
+    if let Err(name) = tool::take_for_reads(&mut commands, &args.words, &args.reads) {
+        return Err(anyhow!("--reads: {} has no command {name}", args.words.join(" ")));
+    }
     if let Some(sandbox) = &args.sandbox {
         Sandbox { words: shell_words(sandbox)? }.try_all(&args.words, &mut commands)?;
     }

@@ -1,25 +1,28 @@
 //! `semel token`: who may use `semel serve`, and for what.
 
-use crate::args::{TokenArgs, TokenCommand, TokenCreate, TokenScope};
+use crate::args::{TokenArgs, TokenCommand, TokenCreate, TokenRevoke, TokenScope};
+use crate::change::Change;
 use crate::context::Context;
 use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use crate::{table, terminal_text};
+use semel_core::answer::EffectWord;
+use semel_core::policy::duration;
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::tokens::{AccessScope, StoredToken, TokenRequest};
+use semel_ledger::tokens::{AccessScope, StoredToken, TokenOnce, TokenRequest};
 use serde::Serialize;
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub fn run(context: &Context, args: &TokenArgs) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     match &args.command {
-        TokenCommand::Create(create) => make(context, create, &clock),
-        TokenCommand::List => list(context, &clock),
-        TokenCommand::Revoke { id } => revoke(context, id, &clock),
-    }?;
-    Ok(ExitCode::SUCCESS)
+        TokenCommand::Create(create) => Ok(make(context, create, &clock)?.answer(context)),
+        TokenCommand::List => list(context, &clock).map(|()| ExitCode::SUCCESS),
+        TokenCommand::Revoke(args) => Ok(revoke(context, args, &clock)?.answer(context)),
+    }
 }
 
 #[derive(Serialize)]
@@ -45,9 +48,13 @@ impl TokenJson {
             expired: kept.is_over(now),
         }
     }
+
+    fn document(id: &str, kept: &StoredToken, now: At) -> anyhow::Result<Value> {
+        Ok(serde_json::to_value(TokenJson::of(id, kept, now))?)
+    }
 }
 
-fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow::Result<()> {
+fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow::Result<Change> {
     let scope = match create.scope {
         TokenScope::Agent => AccessScope::Agent,
         TokenScope::Operator => AccessScope::Operator,
@@ -57,31 +64,48 @@ fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow:
     let operator = match scope {
         AccessScope::Agent => None,
         AccessScope::Operator | AccessScope::Admin => {
-            Some(Operator::find(context, create.operator.token.as_deref())?)
+            Operator::unless_dry(context, &create.operator, &create.change)?
         }
     };
     let now = clock.now();
     let tenant = create.tenant.as_deref().unwrap_or(TENANT);
     let new =
         TokenRequest::new(tenant, scope, create.name.as_deref(), create.expires.map(|span| now.plus(span)))?;
+    if create.change.dry_run {
+        let document = json!({"scope": scope, "tenant": tenant, "name": create.name});
+        return Ok(Change::would(EffectWord::Created, document));
+    }
     let ledger = context.ledger(clock)?;
     if let Some(operator) = operator {
         let what = format!("Make a token that rules (scope {scope}, tenant {tenant})?");
         operator.confirm_as(AccessScope::Admin, &ledger, tenant, what)?;
     }
-    let made = block_on(ledger.make_token(&new, now))?;
-    if context.output.json {
-        let mut document = serde_json::to_value(TokenJson::of(&made.id, &made.kept, now))?;
-        document["token"] = made.text.into();
-        context.output.document(&document);
-    } else {
-        context.output.data(&made.text);
-        context.output.say(format_args!(
-            "semel: this is shown once; it is token {}, scope {scope}, tenant {tenant}. hint: semel token revoke {}",
-            made.id, made.id
-        ));
+    let name = create.name.as_deref().unwrap_or_default();
+    // The same lifetime, not the same end.
+    let expires = create.expires.map(duration::text).unwrap_or_default();
+    let arguments = [scope.word(), tenant, name, &expires].map(str::as_bytes);
+    let made = match create.change.key(&arguments) {
+        None => TokenOnce::Made(block_on(ledger.make_token(&new, now))?),
+        Some(key) => block_on(ledger.make_token_once(&new, key, now))?,
+    };
+    match made {
+        TokenOnce::Made(made) => {
+            let mut document = TokenJson::document(&made.id, &made.kept, now)?;
+            document["token"] = made.text.as_str().into();
+            let hint = format!(
+                "semel: this is shown once; it is token {}, scope {scope}, tenant {tenant}. hint: semel token revoke {}",
+                made.id, made.id
+            );
+            Ok(Change { hint: Some(hint), ..Change::new(EffectWord::Created, document, made.text) })
+        }
+        TokenOnce::MadeBefore { id, kept } => {
+            let mut document = TokenJson::document(&id, &kept, now)?;
+            document["token"] = Value::Null;
+            let text =
+                format!("Token {id} was made before, and shown then. To replace it: semel token revoke {id}");
+            Ok(Change::noop(document, text))
+        }
     }
-    Ok(())
 }
 
 fn list(context: &Context, clock: &SystemClock) -> anyhow::Result<()> {
@@ -121,15 +145,28 @@ fn list(context: &Context, clock: &SystemClock) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn revoke(context: &Context, id: &str, clock: &SystemClock) -> anyhow::Result<()> {
+fn revoke(context: &Context, args: &TokenRevoke, clock: &SystemClock) -> anyhow::Result<Change> {
+    let id = args.id.as_str();
     let unknown = || Hinted::error(format!("there is no token {id}"), "semel token list");
     let ledger = context.existing_ledger(clock)?.ok_or_else(unknown)?;
     let now = clock.now();
-    let kept = block_on(ledger.revoke_token(id, None, now))?.ok_or_else(unknown)?;
-    if context.output.json {
-        context.output.document(&TokenJson::of(id, &kept, now));
-    } else {
-        context.output.data(format_args!("Revoked: {id}. Servers refuse it within two seconds."));
-    }
-    Ok(())
+    let kept = match args.change.dry_run {
+        true => block_on(ledger.tokens())?.0.remove(id),
+        false => block_on(ledger.revoke_token(id, None, now))?,
+    };
+    let Some(kept) = kept else {
+        // A mistyped id must not look like a token that is worthless now.
+        return match block_on(ledger.was_revoked(id))? {
+            true => Ok(Change::noop(json!({"id": id}), format!("Revoked before: {id}."))),
+            false => Err(unknown()),
+        };
+    };
+    let document = TokenJson::document(id, &kept, now)?;
+    Ok(match args.change.dry_run {
+        true => Change::would(EffectWord::Deleted, document),
+        false => {
+            let text = format!("Revoked: {id}. Servers refuse it within two seconds.");
+            Change::new(EffectWord::Deleted, document, text)
+        }
+    })
 }

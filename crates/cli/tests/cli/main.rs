@@ -17,6 +17,7 @@ mod links;
 mod llm;
 mod mcp;
 mod operation;
+mod own_score;
 mod person;
 mod policy;
 mod probes;

@@ -5,7 +5,7 @@ use super::recognise::{Annotations, class};
 use crate::class::Class;
 use crate::digest::Secret;
 use crate::effect::{Effect, State};
-use crate::identity::{PathKind, value_mark};
+use crate::identity::{Marks, PathKind, value_mark};
 use crate::json::{Json, Number};
 use crate::words::words;
 use std::collections::HashSet;
@@ -45,8 +45,7 @@ pub fn removes(action: &str) -> bool {
         || (words.iter().any(removes) && !does_more())
 }
 
-/// Whether `later`, which removes something, removed what `success` made: each of its arguments but content stands in
-/// the arguments or in the kept reply of the success.
+/// Whether `later`, which removes something, removed what `success` made.
 pub fn supersedes(secret: &Secret, later: &Effect, success: &Effect, reply: Option<&[u8]>) -> bool {
     let State::Applied(made) = &success.state else { return false };
     // A removal whose outcome is not known may have removed it.
@@ -55,34 +54,47 @@ pub fn supersedes(secret: &Secret, later: &Effect, success: &Effect, reply: Opti
     if !may_be_done || begun < made.at {
         return false;
     }
-    let mark = |json: &Json| value_mark(secret, &json.canonical());
+    let reply = reply.unwrap_or_default();
+    let text = String::from_utf8_lossy(&reply[..reply.len().min(REPLY_BYTES_READ)]);
+    is_named(&marks_of_removal(secret, &later.marks), &success.marks, marks_in_reply(secret, &text))
+}
+
+/// The marks by which a removal names what it removes: those of its arguments but content and headers.
+pub fn marks_of_removal(secret: &Secret, removal: &Marks) -> Vec<u64> {
     // They say how it is removed, not what.
     let how = [Json::Null, Json::Bool(true), Json::Bool(false), Json::str("")];
     let how: HashSet<u64> =
-        REMOVE.iter().map(|verb| Json::str(verb)).chain(how).map(|json| mark(&json)).collect();
-    let known: HashSet<u64> =
-        success.marks.paths.iter().chain(success.marks.content_paths.iter()).map(|leaf| leaf.mark).collect();
-    let named: Vec<u64> = (later.marks.paths.iter())
-        .filter(|leaf| leaf.kind != PathKind::Content && !leaf.path.starts_with("headers"))
-        .map(|leaf| leaf.mark)
-        .filter(|mark| !how.contains(mark))
-        .collect();
-    let mut missing: HashSet<u64> = named.iter().copied().filter(|mark| !known.contains(mark)).collect();
-    if missing.is_empty() {
-        return !named.is_empty();
+        REMOVE.iter().map(|verb| Json::str(verb)).chain(how).map(|json| mark(secret, &json)).collect();
+    let named = removal.paths.iter().filter(|leaf| {
+        leaf.kind != PathKind::Content && !leaf.path.starts_with("headers") && !how.contains(&leaf.mark)
+    });
+    named.map(|leaf| leaf.mark).collect()
+}
+
+/// Whether a removal names the thing that another call made: each of its marks stands in the arguments or in the reply of
+/// that call.
+pub fn is_named(removal: &[u64], made: &Marks, in_reply: impl IntoIterator<Item = u64>) -> bool {
+    let is_known =
+        |mark: &u64| made.paths.iter().chain(made.content_paths.iter()).any(|leaf| leaf.mark == *mark);
+    let mut missing: HashSet<u64> = removal.iter().copied().filter(|mark| !is_known(mark)).collect();
+    let mut in_reply = in_reply.into_iter();
+    while !missing.is_empty() {
+        let Some(mark) = in_reply.next() else { return false };
+        missing.remove(&mark);
     }
-    let reply = reply.unwrap_or_default();
-    let text = String::from_utf8_lossy(&reply[..reply.len().min(REPLY_BYTES_READ)]);
-    for name in names_in(&text).take(NAMES_READ) {
-        missing.remove(&mark(&Json::str(name)));
-        if let Ok(number) = Number::parse(name) {
-            missing.remove(&mark(&Json::Number(number)));
-        }
-        if missing.is_empty() {
-            return true;
-        }
-    }
-    false
+    !removal.is_empty()
+}
+
+/// The marks of all in a reply that may name the thing that was made.
+pub fn marks_in_reply<'t>(secret: &'t Secret, text: &'t str) -> impl Iterator<Item = u64> + 't {
+    names_in(text).take(NAMES_READ).flat_map(|name| {
+        let number = Number::parse(name).ok().map(|number| mark(secret, &Json::Number(number)));
+        [mark(secret, &Json::str(name))].into_iter().chain(number)
+    })
+}
+
+fn mark(secret: &Secret, json: &Json) -> u64 {
+    value_mark(secret, &json.canonical())
 }
 
 /// Everything in a text that may be an id or a name: what stands in quotes, each run of characters that ids are made of,

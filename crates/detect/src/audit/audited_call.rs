@@ -10,6 +10,8 @@ pub struct AuditedCall {
     pub ending: Ending,
     /// The names in its result, hashed and sorted.
     pub names: Vec<u64>,
+    /// The marks by which a removal may name what it made; empty where none is looked for.
+    pub reply_marks: Vec<u64>,
     pub at: Option<At>,
     pub place: LinePlace,
     pub session: u64,
@@ -21,6 +23,17 @@ pub struct AuditedCall {
     pub in_conversation: bool,
     pub resends: u32,
     pub history: SessionHistory,
+}
+
+/// A call that removes something, and may have taken back what an earlier one made.
+#[derive(Debug, Clone)]
+pub struct RemovalCall {
+    /// Where it is looked for: equal for the calls of one server.
+    pub server: u64,
+    /// The marks that name the thing.
+    pub named: Vec<u64>,
+    pub at: Option<At>,
+    pub place: LinePlace,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

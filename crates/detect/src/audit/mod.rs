@@ -11,9 +11,10 @@ pub mod group;
 pub mod run;
 pub mod tracker;
 
-use audited_call::{AuditedCall, LinePlace};
+use audited_call::{AuditedCall, LinePlace, RemovalCall};
 use finding::{AuditFinding, FindingCall, FindingLevel, prevention};
 use group::{GroupVerdict, Repeats};
+use semel_core::judgement::superseded;
 use semel_core::time::At;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -35,7 +36,7 @@ const REMOVALS_MAX: usize = 2_048;
 pub struct Audit {
     files: Vec<PathBuf>,
     groups: HashMap<u64, CallGroup>,
-    removals: Vec<AuditedCall>,
+    removals: Vec<RemovalCall>,
     sessions: HashSet<u64>,
     /// The file that has a call, by the call's id.
     files_of_calls: HashMap<u64, u32>,
@@ -154,17 +155,17 @@ impl Audit {
             let (file, line) = (self.name(remark.place), remark.place.line);
             self.report.remarks.push(ReportedRemark { kind: remark.kind, action: remark.action, file, line });
         }
+        for removal in tracked.removals {
+            if self.removals.len() >= REMOVALS_MAX {
+                self.removals.drain(..REMOVALS_MAX / 2);
+            }
+            self.removals.push(removal);
+        }
         for call in tracked.occurrences {
             if self.is_copy(&call) {
                 continue;
             }
             self.report.effects += 1;
-            if call.judged.is_removal && call.ending.may_have_happened() {
-                if self.removals.len() >= REMOVALS_MAX {
-                    self.removals.drain(..REMOVALS_MAX / 2);
-                }
-                self.removals.push(call.clone());
-            }
             self.clock += 1;
             let group = self.groups.entry(call.judged.group).or_default();
             group.touched = self.clock;
@@ -272,24 +273,20 @@ impl Audit {
     }
 }
 
-/// Whether a removal at the same server took back what `earlier` made, before `later` began: all that names it stands
-/// in the earlier call's arguments or result.
-fn is_removed_between(removals: &[AuditedCall], earlier: &AuditedCall, later: &AuditedCall) -> bool {
-    let when = |call: &AuditedCall| (call.at.unwrap_or(At(0)), call.place);
+/// Whether a removal at the same server took back what `earlier` made, before `later` began.
+fn is_removed_between(removals: &[RemovalCall], earlier: &AuditedCall, later: &AuditedCall) -> bool {
+    let Some(server) = earlier.judged.removals else { return false };
+    let when = |at: Option<At>, place: LinePlace| (at.unwrap_or(At(0)), place);
+    let (from, to) = (when(earlier.at, earlier.place), when(later.at, later.place));
     removals.iter().any(|removal| {
-        removal.judged.removals.is_some()
-            && removal.judged.removals == earlier.judged.removals
-            && when(earlier) < when(removal)
-            && when(removal) < when(later)
-            && names_it(removal, earlier)
+        let removed_at = when(removal.at, removal.place);
+        removal.server == server
+            && from < removed_at
+            && removed_at < to
+            && superseded::is_named(
+                &removal.named,
+                &earlier.judged.marks,
+                earlier.reply_marks.iter().copied(),
+            )
     })
-}
-
-fn names_it(removal: &AuditedCall, made: &AuditedCall) -> bool {
-    let known: HashSet<u64> = (made.judged.marks.paths.iter())
-        .chain(made.judged.marks.content_paths.iter())
-        .map(|leaf| leaf.mark)
-        .collect();
-    let mut named = (removal.judged.marks.paths.iter()).map(|leaf| leaf.mark).peekable();
-    named.peek().is_some() && named.all(|mark| known.contains(&mark) || made.names.contains(&mark))
 }

@@ -122,18 +122,21 @@ pub(crate) fn find_format(path: &Path, options: &AuditOptions) -> std::io::Resul
         return Ok(Some(TranscriptFormat::Mapped));
     }
     let mut pieces = Pieces::new(source::open(path, &Arc::default())?);
+    let mut has_requests = false;
     for _ in 0..HEAD_PIECES {
         match pieces.read()? {
             Some(Ok(piece)) => {
                 if let Some(format) = formats::detect(piece.bytes) {
                     return Ok(Some(format));
                 }
+                has_requests |= formats::is_request(piece.bytes);
             }
             Some(Err(_)) => {}
             None => break,
         }
     }
-    Ok(None)
+    // Requests without any call are read the same in both formats that have them.
+    Ok(has_requests.then_some(TranscriptFormat::Anthropic))
 }
 
 fn read_pieces(

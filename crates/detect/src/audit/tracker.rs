@@ -1,8 +1,8 @@
 //! Follows the sessions of one file: pairs calls with their answers, and notices stops and claims.
 
-use super::audited_call::{AuditedCall, LinePlace, SessionHistory};
+use super::audited_call::{AuditedCall, LinePlace, RemovalCall, SessionHistory};
 use crate::ending::{Ending, names_in_result};
-use crate::judge::{Judge, Judgement};
+use crate::judge::{Judge, Judgement, Removal};
 use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
@@ -20,6 +20,10 @@ const IDS_MAX: usize = 65_536;
 
 /// Shorter ids are counted up by their program, and two sessions have the same.
 const UNIQUE_ID_LENGTH: usize = 16;
+
+/// So many names of a result are remembered for removals, which keeps a call near a kilobyte. Results name the thing
+/// that they made at their beginning.
+const REPLY_MARKS_MAX: usize = 64;
 
 /// A remark about one call that is no duplicate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
@@ -41,6 +45,7 @@ pub struct Remark {
 #[derive(Debug, Default)]
 pub struct Tracked {
     pub occurrences: Vec<AuditedCall>,
+    pub removals: Vec<RemovalCall>,
     pub remarks: Vec<Remark>,
     pub tool_calls: u64,
     pub sessions: HashSet<u64>,
@@ -209,9 +214,16 @@ impl<'j> Tracker<'j> {
     fn settle(&mut self, session: u64, pending: Pending, answer: Option<&ToolAnswer<'_>>) {
         let state = self.sessions.entry(session).or_default();
         for (call, reads) in pending.actions.iter().zip(&pending.reads) {
-            let judged = match self.judge.judge(call) {
+            let mut judged = match self.judge.judge(call) {
                 Judgement::Effect(judged) => judged,
                 Judgement::Repeatable => continue,
+                Judgement::Removal(Removal { server, named }) => {
+                    if Ending::of(answer, &call.action, Class::Convergent).may_have_happened() {
+                        let (at, place) = (pending.at, pending.place);
+                        self.tracked.removals.push(RemovalCall { server, named, at, place });
+                    }
+                    continue;
+                }
                 Judgement::Read => {
                     if Ending::of(answer, &call.action, Class::Read) == Ending::Applied {
                         *state.reads.entry(server_mark(call)).or_default() += 1;
@@ -232,14 +244,25 @@ impl<'j> Tracker<'j> {
                 };
                 self.tracked.remarks.push(remark);
             }
-            let names = match (ending, answer) {
-                (Ending::Applied, Some(answer)) => names_in_result(&answer.text, self.judge.secret()),
-                _ => Vec::new(),
-            };
+            let (mut names, mut reply_marks) = (Vec::new(), Vec::new());
+            if let (Ending::Applied, Some(answer)) = (ending, answer) {
+                let text = answer.text.read();
+                names = names_in_result(&text, self.judge.secret());
+                if judged.removals.is_some() {
+                    let marks = superseded::marks_in_reply(self.judge.secret(), &text);
+                    reply_marks = marks.take(REPLY_MARKS_MAX).collect();
+                }
+            }
+            let removal = judged.removal.take().filter(|_| ending.may_have_happened());
+            if let Some(Removal { server, named }) = removal {
+                let (at, place) = (pending.at, pending.place);
+                self.tracked.removals.push(RemovalCall { server, named, at, place });
+            }
             self.tracked.occurrences.push(AuditedCall {
                 judged,
                 ending,
                 names,
+                reply_marks,
                 at: pending.at,
                 place: pending.place,
                 session,

@@ -3,6 +3,8 @@
 /// A help text, as far as it matters here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HelpText {
+    /// The first word of its description, which is a verb in most help texts.
+    pub verb: String,
     pub subcommands: Vec<String>,
     pub takes_key: bool,
     pub takes_dry_run: bool,
@@ -26,6 +28,7 @@ pub fn read(text: &str) -> HelpText {
     let mut help = HelpText {
         takes_key: has("--idempotency-key"),
         takes_dry_run: has("--dry-run"),
+        verb: verb(text),
         subcommands: Vec::new(),
     };
     let mut in_list = false;
@@ -60,6 +63,14 @@ pub fn read(text: &str) -> HelpText {
     help
 }
 
+/// Some frameworks write the usage first, and the description in the paragraph after it.
+fn verb(text: &str) -> String {
+    let paragraphs = text.split("\n\n").map(|paragraph| paragraph.trim().to_lowercase());
+    let described = paragraphs.into_iter().find(|text| !text.is_empty() && !text.starts_with("usage"));
+    let described = described.unwrap_or_default();
+    described.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default().to_owned()
+}
+
 fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_lowercase())
         && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_')
@@ -79,6 +90,19 @@ mod tests {
         assert_eq!(read(argparse).subcommands, ["charge", "refund"]);
         let click = "Usage: pay [OPTIONS] COMMAND [ARGS]...\n\nOptions:\n  --help\n\nCommands:\n  charge\n  refund  Refund.\n";
         assert_eq!(read(click).subcommands, ["charge", "refund"]);
+    }
+
+    #[test]
+    fn the_verb_of_a_description_is_its_first_word() {
+        let argparse = "usage: pay runs [-h]\n                [--all]\n\nList the runs.\n\noptions:\n  -h\n";
+        for (text, expected) in [
+            ("Show the journal.\n\nUsage: pay tail\n", "show"),
+            (argparse, "list"),
+            ("Usage: pay runs\n\n  Lists runs.\n\nOptions:\n", "lists"),
+            ("", ""),
+        ] {
+            assert_eq!(read(text).verb, expected, "{text}");
+        }
     }
 
     #[test]

@@ -4,6 +4,6 @@
 //! an MCP server or an HTTP API. The core says which operations change something.
 
 pub mod help;
-pub mod probe_run;
+mod run_bounded;
 pub mod surface;
 pub mod tool;

@@ -8,7 +8,7 @@
 //! | 3 | also has `--dry-run` with each of them |
 
 use super::help::{self, HelpText};
-use super::probe_run::{Ran, run};
+use super::run_bounded::{Ran, run};
 use semel_core::class::Class;
 use semel_core::judgement::recognise::{Annotations, class};
 use serde::Serialize;
@@ -92,10 +92,18 @@ fn read_help(words: &[String]) -> io::Result<Option<HelpText>> {
 }
 
 fn judged(tool_words: usize, words: &[String], help: &HelpText) -> CommandCheck {
-    // Its words are read as those of a tool's name.
-    let name = words[tool_words..].join("_");
-    let action = format!("fn:{}", if name.is_empty() { words[0].as_str() } else { &name });
-    let (class, because) = class(&action, Annotations::default(), false);
+    // The last word is read as a tool's name, and the words before it as its server's: `pay runs list` lists.
+    let action = match words[tool_words..].split_last() {
+        Some((name, before)) => format!("mcp:{}/{name}", before.join("-")),
+        None => format!("fn:{}", words[0]),
+    };
+    let hinted = |read_only| class(&action, Annotations { read_only, ..Annotations::default() }, false);
+    let reads = |verb: &str| class(&format!("fn:{verb}"), Annotations::default(), false).0 == Class::Read;
+    let (mut class, mut because) = hinted(None);
+    // A description is a tool's own word, which counts unless the name speaks against it.
+    if class != Class::Read && reads(&help.verb) && hinted(Some(true)).0 == Class::Read {
+        (class, because) = (Class::Read, format!("its help begins with the read verb `{}`", help.verb));
+    }
     CommandCheck {
         command: words.join(" "),
         changes_something: !matches!(class, Class::Read | Class::Generate),
@@ -104,6 +112,27 @@ fn judged(tool_words: usize, words: &[String], help: &HelpText) -> CommandCheck 
         takes_dry_run: help.takes_dry_run,
         tried: None,
     }
+}
+
+/// Takes commands, with all below them, for reads: somebody says so. The first that the tool does not have is returned.
+pub fn take_for_reads<'r>(
+    commands: &mut [CommandCheck],
+    tool: &[String],
+    reads: &'r [String],
+) -> Result<(), &'r str> {
+    for name in reads {
+        let whole = format!("{} {name}", tool.join(" "));
+        let mut of = commands.iter_mut().filter(|check| is_or_below(&check.command, &whole)).peekable();
+        if of.peek().is_none() {
+            return Err(name);
+        }
+        of.for_each(|check| (check.changes_something, check.because) = (false, "--reads says so".to_owned()));
+    }
+    Ok(())
+}
+
+fn is_or_below(words: &str, above: &str) -> bool {
+    words.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
 /// Two callers at once: how many were told that they succeeded, and how many effects there were.
@@ -157,9 +186,7 @@ impl Sandbox {
                 let words: Vec<String> = tool.iter().cloned().chain(args).collect();
                 let trial = self.try_one(&words, number)?;
                 let text = words.join(" ");
-                let of = commands.iter_mut().filter(|check| {
-                    text == check.command || text.starts_with(&format!("{} ", check.command))
-                });
+                let of = commands.iter_mut().filter(|check| is_or_below(&text, &check.command));
                 if let Some(check) = of.max_by_key(|check| check.command.len()) {
                     check.changes_something = true;
                     // One example that fails decides.
@@ -198,8 +225,11 @@ impl Sandbox {
     }
 
     fn try_one(&self, words: &[String], number: usize) -> Result<Trial, SandboxError> {
+        // Words behind two dashes belong to another command.
+        let own = words.iter().position(|word| word == "--").unwrap_or(words.len());
         let with = |more: &[&str]| -> Vec<String> {
-            words.iter().cloned().chain(more.iter().map(|word| (*word).to_owned())).collect()
+            let more = more.iter().map(|word| (*word).to_owned());
+            words[..own].iter().cloned().chain(more).chain(words[own..].iter().cloned()).collect()
         };
         let key = format!("semel-check-{number}");
         let mut trial = Trial::default();

@@ -1,7 +1,7 @@
 //! Anthropic messages: requests with their `messages`, single messages, and responses.
 
-use super::{ReaderContext, UnreadablePiece, arguments, parsed, text_of, user_message};
-use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
+use super::{ReaderContext, UnreadablePiece, arguments, parsed, user_message};
+use crate::transcript::{ActionCall, AnswerText, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ struct MessagesDocument<'a> {
     #[serde(borrow)]
     content: Option<&'a RawValue>,
     #[serde(borrow)]
-    messages: Option<Vec<MessagesDocument<'a>>>,
+    messages: Option<Vec<&'a RawValue>>,
 }
 
 /// A block of a message, of any kind.
@@ -44,7 +44,7 @@ impl<'a> Block<'a> {
             id: self.tool_use_id.unwrap_or_default(),
             // The mark is left out of answers that are no errors.
             is_error: Some(self.is_error.unwrap_or(false)),
-            text: Cow::Owned(text_of(self.content)),
+            text: AnswerText::Content(self.content),
             interrupted: false,
         }
     }
@@ -70,7 +70,12 @@ pub(super) fn read(
 ) -> Result<(), UnreadablePiece> {
     let document: MessagesDocument<'_> = parsed(piece)?;
     match document.messages {
-        Some(messages) => messages.iter().for_each(|message| read_message(message, context, sink)),
+        Some(messages) => {
+            for message in context.new_messages(messages) {
+                let message = serde_json::from_str(message.get()).map_err(UnreadablePiece::NotJson)?;
+                read_message(&message, context, sink);
+            }
+        }
         None => read_message(&document, context, sink),
     }
     Ok(())

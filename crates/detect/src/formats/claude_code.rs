@@ -95,7 +95,7 @@ pub(super) fn read(
                         emit(TranscriptEvent::RecordedCall(RecordedCall {
                             id: block.id.unwrap_or_default(),
                             turn: message.id.clone(),
-                            actions: actions(&name, arguments(block.input)),
+                            actions: actions(&name, block.input),
                             resends: 0,
                         }));
                     }
@@ -130,10 +130,11 @@ pub(super) fn read(
 }
 
 /// Of the shell tool the commands of its line, and nothing of tools that work on local files.
-fn actions(name: &str, input: Json) -> Vec<ActionCall> {
+fn actions(name: &str, input: Option<&RawValue>) -> Vec<ActionCall> {
     if LOCAL_TOOLS.contains(&name) {
         return Vec::new();
     }
+    let input = arguments(input);
     match (name, input.get("command").and_then(Json::as_str)) {
         ("Bash", Some(line)) => shell::actions(line),
         _ => vec![ActionCall::of_tool(name, input)],

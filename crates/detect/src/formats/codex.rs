@@ -89,7 +89,7 @@ pub(super) fn read(
                     context.messages += 1;
                     let (is_error, text) = answer(item.output);
                     let id = Cow::Borrowed(item.call_id.as_deref().unwrap_or_default());
-                    let text = Cow::Owned(text);
+                    let text = text.into();
                     emit(TranscriptEvent::ToolAnswer(ToolAnswer { id, is_error, text, interrupted: false }));
                 }
                 "message" if item.role.as_deref() == Some("assistant") => {
@@ -128,9 +128,6 @@ fn answer(output: Option<&RawValue>) -> (Option<bool>, String) {
     if let Ok(ShellResult { output, metadata: Some(end) }) = serde_json::from_str(&text) {
         return (Some(end.exit_code != 0), output.into_owned());
     }
-    let code = ["Exit code: ", "Process exited with code "].into_iter().find_map(|prefix| {
-        let rest = text.lines().find_map(|line| line.strip_prefix(prefix))?;
-        rest.trim().parse::<i64>().ok()
-    });
-    (code.map(|code| code != 0), text)
+    let (code, output) = shell::ended(&text);
+    (code.map(|code| code != 0), output.to_owned())
 }

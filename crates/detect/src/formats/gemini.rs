@@ -89,12 +89,16 @@ pub(super) fn read(
                         }),
                     );
                     if call.result.is_some() || !call.status.is_empty() {
+                        // A command that failed is a success of the shell tool.
+                        let text = result_text(call.result);
+                        let (code, output) = shell::ended(&text);
+                        let is_error = call.status == "error" || code.is_some_and(|code| code != 0);
                         emit(
                             at,
                             TranscriptEvent::ToolAnswer(ToolAnswer {
                                 id: call.id.clone(),
-                                is_error: Some(call.status == "error"),
-                                text: Cow::Owned(result_text(call.result)),
+                                is_error: Some(is_error),
+                                text: output.into(),
                                 interrupted: call.status == "cancelled",
                             }),
                         );

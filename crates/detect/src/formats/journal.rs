@@ -39,8 +39,8 @@ pub(super) fn read(
     let (Some(effect), Some(data)) = (line.effect_id, line.data) else { return Ok(()) };
     let id: Cow<'_, str> = Cow::Owned(format!("{effect}/{}", data.attempt));
     let at = time(line.at.as_deref());
-    let answer = |is_error, text| {
-        let text = Cow::Borrowed(text);
+    let answer = |is_error, text: &'static str| {
+        let text = text.into();
         TranscriptEvent::ToolAnswer(ToolAnswer {
             id: id.clone(),
             is_error: Some(is_error),

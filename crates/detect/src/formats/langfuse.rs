@@ -81,7 +81,7 @@ fn read_observation(
     let output = text_of(observation.output);
     if is_error || !output.is_empty() {
         let said = observation.status_message.as_deref().filter(|_| is_error);
-        let text = Cow::Owned(said.map_or(output, str::to_owned));
+        let text = said.map_or(output, str::to_owned).into();
         let answer =
             ToolAnswer { id: observation.id.clone(), is_error: Some(is_error), text, interrupted: false };
         sink(TranscriptEntry { session, at, event: TranscriptEvent::ToolAnswer(answer) });

@@ -57,13 +57,13 @@ pub(super) fn read(
     if has_ended {
         let is_error = run.error.is_some();
         let text = match run.error {
-            Some(error) => Cow::Owned(message(&error).to_owned()),
-            None => Cow::Owned(output(run.outputs)),
+            Some(error) => message(&error).to_owned(),
+            None => output(run.outputs),
         };
         let event = TranscriptEvent::ToolAnswer(ToolAnswer {
             id: run.id,
             is_error: Some(is_error),
-            text,
+            text: text.into(),
             interrupted: false,
         });
         sink(TranscriptEntry { session, at: written(&run.end_time), event });

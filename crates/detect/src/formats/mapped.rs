@@ -92,8 +92,7 @@ pub(super) fn read(
     let words = error.clone().filter(|text| text != "true").or_else(|| text(&mapping.result));
     if let Some(said) = words.or_else(|| error.clone()) {
         let is_error = mapping.error.as_ref().map(|_| error.is_some());
-        let answer =
-            ToolAnswer { id: Cow::Borrowed(&id), is_error, text: Cow::Owned(said), interrupted: false };
+        let answer = ToolAnswer { id: Cow::Borrowed(&id), is_error, text: said.into(), interrupted: false };
         sink(TranscriptEntry { session, at, event: TranscriptEvent::ToolAnswer(answer) });
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Logs of MCP messages: JSON-RPC objects, alone or as the `message` of a line with a time.
 
-use super::{ReaderContext, UnreadablePiece, arguments, parsed, text_of, time};
-use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
+use super::{ReaderContext, UnreadablePiece, arguments, parsed, time};
+use crate::transcript::{ActionCall, AnswerText, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -105,7 +105,7 @@ pub(super) fn read(
             emit(TranscriptEvent::RecordedCall(RecordedCall { id, turn, actions: vec![call], resends: 0 }));
         }
         (_, Some(result), _) if message.method.is_empty() => {
-            let text = Cow::Owned(text_of(result.structured.or(result.content)));
+            let text = AnswerText::Content(result.structured.or(result.content));
             emit(TranscriptEvent::ToolAnswer(ToolAnswer {
                 id,
                 is_error: Some(result.is_error),
@@ -121,7 +121,7 @@ pub(super) fn read(
             emit(TranscriptEvent::ToolAnswer(ToolAnswer {
                 id,
                 is_error: Some(true),
-                text,
+                text: text.into(),
                 interrupted: false,
             }));
         }

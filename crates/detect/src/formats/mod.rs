@@ -20,7 +20,8 @@ use semel_core::time::At;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TranscriptFormat {
@@ -77,9 +78,32 @@ struct ReaderContext {
     connection: u32,
     /// Counts the messages of a conversation, as the turns of its calls.
     messages: u64,
+    /// Hashes of the beginnings that requests had so far, each up to one of its messages.
+    beginnings: HashSet<u64>,
 }
 
-/// The format of a document, by its members. `None`: it does not say.
+/// So many beginnings are remembered.
+const BEGINNINGS_MAX: usize = 65_536;
+
+impl ReaderContext {
+    /// The messages of a request that no earlier request began with: each one recounts its whole conversation.
+    fn new_messages<'a>(&mut self, mut messages: Vec<&'a RawValue>) -> Vec<&'a RawValue> {
+        if self.beginnings.len() > BEGINNINGS_MAX {
+            self.beginnings.clear();
+        }
+        let mut hasher = DefaultHasher::new();
+        let mut known = 0;
+        for (at, message) in messages.iter().enumerate() {
+            message.get().hash(&mut hasher);
+            if !self.beginnings.insert(hasher.finish()) && known == at {
+                known = at + 1;
+            }
+        }
+        messages.split_off(known)
+    }
+}
+
+/// The format of a document, by its members. `None`: it does not say, as a request that holds no call yet.
 pub fn detect(piece: &[u8]) -> Option<TranscriptFormat> {
     let members: HashMap<Cow<'_, str>, &RawValue> = serde_json::from_slice(piece).ok()?;
     let has = |name: &str| members.contains_key(name);
@@ -107,9 +131,12 @@ pub fn detect(piece: &[u8]) -> Option<TranscriptFormat> {
     } else if has("choices") || has("tool_calls") || written("role") == "\"tool\"" {
         Some(TranscriptFormat::OpenAiChat)
     } else if is_list("messages") {
-        let is_chat =
-            ["\"tool_calls\"", "\"tool_call_id\""].iter().any(|name| written("messages").contains(name));
-        Some(if is_chat { TranscriptFormat::OpenAiChat } else { TranscriptFormat::Anthropic })
+        let has_any = |names: [&str; 2]| names.iter().any(|name| written("messages").contains(name));
+        match () {
+            () if has_any(["\"tool_calls\"", "\"tool_call_id\""]) => Some(TranscriptFormat::OpenAiChat),
+            () if has_any(["tool_use\"", "tool_result\""]) => Some(TranscriptFormat::Anthropic),
+            () => None,
+        }
     } else if has("call_id") || is_list("output") || (is_list("input") && !has("role")) {
         Some(TranscriptFormat::OpenAiResponses)
     } else if has("role") && is_list("content") {
@@ -117,6 +144,12 @@ pub fn detect(piece: &[u8]) -> Option<TranscriptFormat> {
     } else {
         None
     }
+}
+
+/// Whether it is a request with messages, of whichever model API.
+pub fn is_request(piece: &[u8]) -> bool {
+    let members: Option<HashMap<Cow<'_, str>, &RawValue>> = serde_json::from_slice(piece).ok();
+    members.is_some_and(|members| members.get("messages").is_some_and(|list| list.get().starts_with('[')))
 }
 
 impl<'m> FormatReader<'m> {
@@ -168,7 +201,7 @@ fn arguments_in_text(text: &str) -> Json {
 }
 
 /// The text of a content that is a text, a list of blocks with texts, or any other JSON.
-fn text_of(raw: Option<&RawValue>) -> String {
+pub(crate) fn text_of(raw: Option<&RawValue>) -> String {
     #[derive(Deserialize)]
     struct TextPart<'a> {
         #[serde(borrow)]

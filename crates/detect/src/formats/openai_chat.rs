@@ -1,7 +1,7 @@
 //! OpenAI chat completions: requests with their `messages`, single messages, and responses with `choices`.
 
 use super::{ReaderContext, UnreadablePiece, arguments_in_text, parsed, text_of, user_message};
-use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
+use crate::transcript::{ActionCall, AnswerText, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::borrow::Cow;
 #[derive(Deserialize)]
 struct ChatDocument<'a> {
     #[serde(borrow)]
-    messages: Option<Vec<ChatMessage<'a>>>,
+    messages: Option<Vec<&'a RawValue>>,
     #[serde(borrow)]
     choices: Option<Vec<Choice<'a>>>,
 }
@@ -58,9 +58,11 @@ pub(super) fn read(
         (None, None) => read_message(parsed(piece)?, context, sink),
         (messages, choices) => {
             let chosen = choices.into_iter().flatten().filter_map(|choice| choice.message);
-            for message in messages.into_iter().flatten().chain(chosen) {
+            for message in context.new_messages(messages.unwrap_or_default()) {
+                let message = serde_json::from_str(message.get()).map_err(UnreadablePiece::NotJson)?;
                 read_message(message, context, sink);
             }
+            chosen.for_each(|message| read_message(message, context, sink));
         }
     }
     Ok(())
@@ -78,7 +80,7 @@ fn read_message(
         "tool" => sink(TranscriptEntry::new(TranscriptEvent::ToolAnswer(ToolAnswer {
             id: message.tool_call_id.unwrap_or_default(),
             is_error: None,
-            text: Cow::Owned(text_of(message.content)),
+            text: AnswerText::Content(message.content),
             interrupted: false,
         }))),
         _ => {

@@ -1,7 +1,7 @@
 //! OpenAI responses: items alone, requests with `input`, and responses with `output`.
 
 use super::{ReaderContext, UnreadablePiece, arguments_in_text, parsed, text_of, user_message};
-use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
+use crate::transcript::{ActionCall, AnswerText, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -61,19 +61,22 @@ pub(super) fn read(
     sink: &mut dyn FnMut(TranscriptEntry<'_>),
 ) -> Result<(), UnreadablePiece> {
     let document: ResponsesDocument<'_> = parsed(piece)?;
-    let is_list = |list: &&RawValue| list.get().starts_with('[');
-    let lists: Vec<&RawValue> =
-        [document.input, document.output].into_iter().flatten().filter(is_list).collect();
-    if lists.is_empty() {
+    let (input, output) = (items(document.input)?, items(document.output)?);
+    if input.is_none() && output.is_none() {
         read_item(&parsed(piece)?, None, context, sink);
     }
-    for list in lists {
-        let items: Vec<Item<'_>> = serde_json::from_str(list.get()).map_err(UnreadablePiece::NotJson)?;
-        for item in &items {
-            read_item(item, document.id.as_deref(), context, sink);
-        }
+    let input = context.new_messages(input.unwrap_or_default());
+    for item in input.into_iter().chain(output.into_iter().flatten()) {
+        let item = serde_json::from_str(item.get()).map_err(UnreadablePiece::NotJson)?;
+        read_item(&item, document.id.as_deref(), context, sink);
     }
     Ok(())
+}
+
+/// `None`: it is no list.
+fn items(list: Option<&RawValue>) -> Result<Option<Vec<&RawValue>>, UnreadablePiece> {
+    let list = list.filter(|list| list.get().starts_with('['));
+    list.map(|list| serde_json::from_str(list.get())).transpose().map_err(UnreadablePiece::NotJson)
 }
 
 fn read_item(
@@ -85,7 +88,7 @@ fn read_item(
     let answer = |id: &Option<Cow<'_, str>>, is_error, text| ToolAnswer {
         id: Cow::Owned(id.as_deref().unwrap_or_default().to_owned()),
         is_error,
-        text: Cow::Owned(text),
+        text,
         interrupted: false,
     };
     match item.kind.as_ref() {
@@ -107,7 +110,7 @@ fn read_item(
             let error = item.error.map(|error| text_of(Some(error))).filter(|text| !text.is_empty());
             if is_mcp && (item.output.is_some() || error.is_some()) {
                 let is_error = error.is_some();
-                let text = error.unwrap_or_else(|| text_of(item.output));
+                let text = error.map_or(AnswerText::Content(item.output), AnswerText::from);
                 sink(TranscriptEntry::new(TranscriptEvent::ToolAnswer(answer(id, Some(is_error), text))));
             }
         }
@@ -116,7 +119,7 @@ fn read_item(
             sink(TranscriptEntry::new(TranscriptEvent::ToolAnswer(answer(
                 &item.call_id,
                 None,
-                text_of(item.output),
+                AnswerText::Content(item.output),
             ))));
         }
         _ if item.role.as_deref() == Some("user") => {

@@ -157,7 +157,7 @@ fn read_span(
     let event = TranscriptEvent::ToolAnswer(ToolAnswer {
         id: span.id.clone(),
         is_error: Some(error.is_some()),
-        text: Cow::Owned(error.or(text).unwrap_or_default()),
+        text: error.or(text).unwrap_or_default().into(),
         interrupted: false,
     });
     sink(TranscriptEntry { session, at, event });

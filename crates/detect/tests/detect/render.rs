@@ -15,6 +15,8 @@ pub struct Step {
     #[serde(default)]
     compact: bool,
     call: Option<String>,
+    /// A line for the agent's shell, instead of a call.
+    pub shell: Option<String>,
     args: Option<Value>,
     answer: Option<String>,
     #[serde(default)]
@@ -30,13 +32,18 @@ pub struct Rendered {
     pub mapping: Option<&'static str>,
 }
 
-pub const FORMATS: [&str; 12] = [
+/// Formats of programs with a shell tool of their own.
+const SHELLS: [&str; 3] = ["claude_code", "codex", "gemini"];
+
+pub const FORMATS: [&str; 14] = [
     "claude_code",
     "codex",
     "gemini",
     "openai_chat",
     "openai_responses",
     "anthropic",
+    "openai_chat_log",
+    "anthropic_log",
     "otlp",
     "langsmith",
     "langfuse",
@@ -87,14 +94,15 @@ pub fn render(format: &str, steps: &[Step]) -> Option<Rendered> {
     for step in steps {
         let span: jiff::Span = step.after.as_deref().unwrap_or("5s").parse().expect("a span");
         at = at.checked_add(span).expect("a time");
-        number += usize::from(step.call.is_some());
+        number += usize::from(step.call.is_some() || step.shell.is_some());
         turn += usize::from(!step.together);
         let session = step.session.as_deref().unwrap_or("one");
         moments.push(Moment { step, at, session, number, turn });
     }
     let is_told = |step: &Step| step.stop || step.compact || step.text.is_some();
     let only_calls = ["otlp", "langsmith", "langfuse", "mcp_log", "journal", "mapped"].contains(&format);
-    if only_calls && steps.iter().any(is_told) {
+    let has_shell = steps.iter().any(|step| step.shell.is_some());
+    if only_calls && steps.iter().any(is_told) || has_shell && !SHELLS.contains(&format) {
         return None;
     }
     let lines = |of: fn(&Moment<'_>) -> Vec<Value>| {
@@ -120,6 +128,8 @@ pub fn render(format: &str, steps: &[Step]) -> Option<Rendered> {
         "anthropic" => {
             one("messages.json", json!({"model": "m", "messages": messages(anthropic)}).to_string())
         }
+        "openai_chat_log" => one("requests.jsonl", requests(messages(openai_chat))),
+        "anthropic_log" => one("requests.jsonl", requests(messages(anthropic))),
         "otlp" => one("traces.json", otlp(&moments)),
         "langsmith" => one("runs.jsonl", lines(langsmith)),
         "langfuse" => one("observations.json", Value::Array(messages(langfuse)).to_string()),
@@ -138,6 +148,19 @@ pub fn render(format: &str, steps: &[Step]) -> Option<Rendered> {
     })
 }
 
+/// A log of requests: before each message of the model, all that was said so far.
+fn requests(messages: Vec<Value>) -> String {
+    let mut text = String::new();
+    for (at, message) in messages.iter().enumerate() {
+        if message["role"] == "assistant" || at + 1 == messages.len() {
+            let said = if message["role"] == "assistant" { &messages[..at] } else { &messages[..] };
+            writeln!(text, "{}", json!({"model": "m", "messages": said})).expect("a string takes all");
+        }
+    }
+    writeln!(text, "{}", json!({"model": "m", "messages": messages})).expect("a string takes all");
+    text
+}
+
 fn claude_code(moment: &Moment<'_>) -> Vec<Value> {
     let step = moment.step;
     let line = |kind: &str, message: Value| {
@@ -145,9 +168,13 @@ fn claude_code(moment: &Moment<'_>) -> Vec<Value> {
                "sessionId": moment.session, "timestamp": moment.time(), "message": message})
     };
     let user = |content: Value| line("user", json!({"role": "user", "content": content}));
-    if step.call.is_some() {
+    let called = match &step.shell {
+        Some(line) => Some(("Bash".to_owned(), json!({"command": line, "description": "Run it"}))),
+        None => step.call.as_ref().map(|_| (moment.tool(), moment.args())),
+    };
+    if let Some((tool, input)) = called {
         let message = json!({"id": format!("msg_{}", moment.turn), "role": "assistant", "content": [
-            {"type": "tool_use", "id": moment.id(), "name": moment.tool(), "input": moment.args()}]});
+            {"type": "tool_use", "id": moment.id(), "name": tool, "input": input}]});
         let answer = step.answer.as_ref().map(|answer| {
             user(json!([{"type": "tool_result", "tool_use_id": moment.id(), "is_error": step.error,
                          "content": [{"type": "text", "text": answer}]}]))
@@ -180,7 +207,23 @@ fn codex(moments: &[Moment<'_>]) -> Vec<(String, String)> {
             let line = json!({"timestamp": moment.time(), "type": kind, "payload": payload});
             writeln!(text, "{line}").expect("a string takes all");
         };
-        if step.call.is_some() {
+        if let Some(command) = &step.shell {
+            let arguments = json!({"cmd": command, "yield_time_ms": 1000}).to_string();
+            line(
+                "response_item",
+                json!({"type": "function_call", "name": "exec_command", "arguments": arguments, "call_id": moment.id()}),
+            );
+            if let Some(answer) = &step.answer {
+                let code = i32::from(step.error);
+                let output = format!(
+                    "Chunk ID: 1f2e3d\nWall time: 0.5 seconds\nProcess exited with code {code}\nOutput:\n{answer}"
+                );
+                line(
+                    "response_item",
+                    json!({"type": "function_call_output", "call_id": moment.id(), "output": output}),
+                );
+            }
+        } else if step.call.is_some() {
             let (server, tool) = moment.server_and_tool();
             line(
                 "response_item",
@@ -214,6 +257,18 @@ fn codex(moments: &[Moment<'_>]) -> Vec<(String, String)> {
 fn gemini(moments: &[Moment<'_>]) -> String {
     let messages = moments.iter().map(|moment| {
         let step = moment.step;
+        if let Some(command) = &step.shell {
+            let mut call = json!({"id": moment.id(), "name": "run_shell_command", "args": {"command": command},
+                                  "timestamp": moment.time()});
+            if let Some(answer) = &step.answer {
+                let code = i32::from(step.error);
+                let output = format!("Command: {command}\nDirectory: (root)\nOutput: {answer}\nError: (none)\nExit Code: {code}\nSignal: (none)\nProcess Group PGID: 4711");
+                call["status"] = json!("success");
+                call["result"] = json!([{"functionResponse": {"id": moment.id(), "name": "run_shell_command", "response": {"output": output}}}]);
+            }
+            return json!({"id": format!("t{}", moment.turn), "timestamp": moment.time(), "type": "gemini", "content": "",
+                          "toolCalls": [call]});
+        }
         let Some(_) = &step.call else {
             let kind = if step.user.is_some() { "user" } else { "gemini" };
             return json!({"id": "m", "timestamp": moment.time(), "type": kind,

@@ -3,6 +3,7 @@
 use super::apply::Batch;
 use super::head_cache::HeadCache;
 use super::{read, schema};
+use crate::command_key::CommandKey;
 use crate::entropy::{OsEntropy, nonce};
 use crate::journal;
 use crate::precondition::Finding;
@@ -16,7 +17,7 @@ use semel_core::time::At;
 pub(super) fn after_loss(connection: &Connection, now: At) -> rusqlite::Result<u64> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     let reason = "the ledger has less than it had: commits are gone";
-    write_epoch(connection, "commits_lost", reason, now)?;
+    write_epoch(connection, "commits_lost", reason, None, now)?;
     let last = schema::last_line(connection)?;
     connection.execute_batch("COMMIT")?;
     Ok(last)
@@ -26,11 +27,12 @@ pub(super) fn write_epoch(
     connection: &Connection,
     kind: &str,
     reason: &str,
+    command: Option<CommandKey>,
     now: At,
 ) -> rusqlite::Result<Epoch> {
     let cell = read::cell(connection, EPOCH_CELL)?;
     let previous: Option<Epoch> = cell.as_ref().and_then(|cell| serde_json::from_slice(&cell.body).ok());
-    let epoch = Epoch::after(previous.as_ref(), reason, now);
+    let epoch = Epoch { command, ..Epoch::after(previous.as_ref(), reason, now) };
     let data = serde_json::json!({"number": epoch.number, "reason": reason});
     let put = Put::cell(EPOCH_CELL, cell.map_or(Revision::ABSENT, |cell| cell.revision), &epoch);
     let lines = vec![journal::note(kind, None, None, data, now)];

@@ -125,6 +125,7 @@ fn found(place: Place, options: &OpenOptions) -> Result<OpenedStore, Error> {
         since: options.now,
         reason: "the ledger was gone while its secret was there".to_owned(),
         accepted: false,
+        command: None,
     };
     let epoch = lost.then(|| serde_json::to_vec(&epoch).expect("an epoch is plain data"));
     schema::found(&connection, epoch.as_deref()).map_err(failed)?;

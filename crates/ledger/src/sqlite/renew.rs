@@ -9,6 +9,7 @@ use super::epoch::write_epoch;
 use super::fault::SqliteFault;
 use super::open::{OpenOptions, founding_lock, has_content};
 use crate::Error;
+use crate::command_key::CommandKey;
 use crate::place::Place;
 use crate::small_records::Epoch;
 use rusqlite::{Connection, params};
@@ -30,6 +31,7 @@ pub fn renew_secret(
     options: &OpenOptions,
     renewal: SecretRenewal,
     reason: &str,
+    command: Option<CommandKey>,
     now: At,
 ) -> Result<Epoch, Error> {
     connection::refuse_old_sqlite()?;
@@ -53,7 +55,7 @@ pub fn renew_secret(
     }
     let secret = Place::fresh_secret().map_err(cannot)?;
     let connection = connection::writer(&place).map_err(failed)?;
-    let epoch = rewrite(&connection, secret.check_value(), reason, now).map_err(failed)?;
+    let epoch = rewrite(&connection, secret.check_value(), reason, command, now).map_err(failed)?;
     // Last: until the new check value is durable, a secret in this place would be the wrong one.
     place.publish_secret(&secret).map_err(cannot)?;
     Ok(epoch)
@@ -66,10 +68,16 @@ fn set_aside(place: &Place, now: At) -> io::Result<()> {
     place.sync_directory()
 }
 
-fn rewrite(connection: &Connection, check: Digest, reason: &str, now: At) -> rusqlite::Result<Epoch> {
+fn rewrite(
+    connection: &Connection,
+    check: Digest,
+    reason: &str,
+    command: Option<CommandKey>,
+    now: At,
+) -> rusqlite::Result<Epoch> {
     connection.execute_batch("BEGIN IMMEDIATE")?;
     connection.execute("UPDATE meta SET secret_check = ?1", params![check.0])?;
-    let epoch = write_epoch(connection, "secret_renewed", reason, now)?;
+    let epoch = write_epoch(connection, "secret_renewed", reason, command, now)?;
     connection.execute_batch("COMMIT")?;
     Ok(epoch)
 }

@@ -110,10 +110,19 @@ pub fn resident() -> Option<f64> {
     resident_of(std::process::id())
 }
 
-/// The same of another process.
+/// The most that it has ever been.
+pub fn resident_peak() -> Option<f64> {
+    status_of(std::process::id(), "VmHWM:")
+}
+
+/// Resident memory of another process.
 pub fn resident_of(process: u32) -> Option<f64> {
+    status_of(process, "VmRSS:")
+}
+
+fn status_of(process: u32, name: &str) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     line.split_whitespace().next()?.parse::<f64>().ok().map(|kib| kib / 1024.0)
 }
 

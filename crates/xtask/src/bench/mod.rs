@@ -17,6 +17,7 @@ mod upstream;
 mod wire;
 
 mod alone;
+mod audit;
 mod busy;
 mod command;
 mod http;
@@ -45,6 +46,8 @@ const REPETITIONS: usize = 3;
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     pub quick: bool,
+    /// Also what takes ten gigabytes of disk.
+    pub large: bool,
 }
 
 impl Effort {
@@ -64,7 +67,7 @@ struct Bench {
     repetitions: usize,
 }
 
-const BENCHES: [Bench; 11] = [
+const BENCHES: [Bench; 12] = [
     Bench { name: "alone", run: alone::run, repetitions: REPETITIONS },
     Bench { name: "busy", run: busy::run, repetitions: REPETITIONS },
     Bench { name: "slow-disk", run: slow_disk::run, repetitions: REPETITIONS },
@@ -77,6 +80,8 @@ const BENCHES: [Bench; 11] = [
     // Filling takes minutes, and the small ledger is measured again beside each larger one.
     Bench { name: "size", run: size::run, repetitions: 1 },
     Bench { name: "memory", run: memory::run, repetitions: 1 },
+    // It takes its own turns.
+    Bench { name: "audit", run: audit::run, repetitions: 1 },
 ];
 
 struct BenchOptions {
@@ -114,12 +119,17 @@ fn again_in_release(words: &[&str]) -> Result<ExitCode> {
 }
 
 fn parse(words: &[&str]) -> Result<BenchOptions> {
-    let mut options =
-        BenchOptions { effort: Effort { quick: false }, gate: false, json: None, names: Vec::new() };
+    let mut options = BenchOptions {
+        effort: Effort { quick: false, large: false },
+        gate: false,
+        json: None,
+        names: Vec::new(),
+    };
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
             "--quick" => options.effort.quick = true,
+            "--large" => options.effort.large = true,
             "--gate" => options.gate = true,
             "--json" => options.json = Some(words.next().ok_or("--json needs a file")?.to_string()),
             name if name == "peers" || BENCHES.iter().any(|bench| bench.name == name) => {
@@ -183,6 +193,7 @@ pub fn run_child(words: &[&str]) -> Result<ExitCode> {
         }
         "processes" => processes::in_child(directory, rest),
         upstream::PART => upstream::in_child(),
+        audit::PART => audit::in_child(directory),
         "idle" => memory::idle_in_child(directory),
         "waiters" => memory::waiters_in_child(directory, rest),
         other => Err(format!("there is no part `{other}`").into()),

@@ -26,6 +26,7 @@ mod verify;
 mod write;
 
 use crate::args::{ClientChoice, InitArgs};
+use crate::change::Change;
 use crate::context::Context;
 use crate::output::Hinted;
 use crate::terminal_text;
@@ -35,11 +36,12 @@ use decide::Surroundings;
 use guard::FrontWords;
 use outcome::FileOutcome;
 use places::Candidate;
+use semel_core::answer::EffectWord;
 use std::path::Path;
 use std::process::ExitCode;
 use write::FileSnapshot;
 
-pub fn run(context: &Context, args: &InitArgs) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &InitArgs) -> anyhow::Result<Change> {
     let environment = &context.environment;
     let semel = resolve::this_program(&environment.search)?;
     let flags = flags(context);
@@ -61,7 +63,7 @@ pub fn run(context: &Context, args: &InitArgs) -> anyhow::Result<ExitCode> {
     };
     let mut outcomes: Vec<FileOutcome> = found.into_iter().map(look).collect();
     every_server_is_there(&outcomes, args)?;
-    if args.write {
+    if args.writes() {
         outcomes = outcomes.into_iter().map(|outcome| write(outcome, &backups, !args.undo)).collect();
     }
     Ok(report(context, args, &outcomes))
@@ -106,12 +108,20 @@ fn write(outcome: FileOutcome, backups: &Backups, can_be_undone: bool) -> FileOu
     }
 }
 
-fn report(context: &Context, args: &InitArgs, outcomes: &[FileOutcome]) -> ExitCode {
+fn report(context: &Context, args: &InitArgs, outcomes: &[FileOutcome]) -> Change {
     let output = context.output;
+    let changes = outcomes.iter().filter_map(FileOutcome::plan).any(|plan| plan.changes());
+    let is_written = outcomes.iter().any(|outcome| matches!(outcome, FileOutcome::Written(..)));
+    let effect = match (is_written, changes && !args.writes()) {
+        (true, _) => EffectWord::Updated,
+        (false, true) => EffectWord::WouldUpdate,
+        (false, false) => EffectWord::Noop,
+    };
+    let (mut document, mut text) = (serde_json::Value::Null, String::new());
     if output.json {
-        output.document(&report::document(outcomes, context));
+        document = report::document(outcomes, context);
     } else {
-        output.data(report::text(outcomes, args, &flags(context), context));
+        text = report::text(outcomes, args, &flags(context), context);
         let shared = outcomes.iter().filter_map(FileOutcome::plan).filter(|plan| plan.candidate.shared);
         for plan in shared.filter(|plan| plan.changes() && !args.undo) {
             let path = terminal_text::line(&plan.candidate.path.display().to_string());
@@ -123,8 +133,9 @@ fn report(context: &Context, args: &InitArgs, outcomes: &[FileOutcome]) -> ExitC
             output.error(&anyhow::anyhow!("{} {error:#}", path.display()));
         }
     }
-    match outcomes.iter().any(|outcome| outcome.error().is_some()) {
+    let code = match outcomes.iter().any(|outcome| outcome.error().is_some()) {
         true => ExitCode::from(crate::EXIT_FAILED),
         false => ExitCode::SUCCESS,
-    }
+    };
+    Change { code, ..Change::new(effect, document, text) }
 }

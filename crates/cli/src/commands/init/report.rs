@@ -152,7 +152,7 @@ fn next(outcomes: &[FileOutcome], args: &InitArgs, flags: &[String]) -> String {
         () if !backups.is_empty() => {
             format!("Written; restart the clients. Backups:\n{}\nTo take it back: {back}", backups.join("\n"))
         }
-        () if changes && !args.write => {
+        () if changes && !args.writes() => {
             format!("Nothing is written yet. To write it: {}", command(args, flags))
         }
         () if failed => "Nothing is written; see the errors.".to_owned(),

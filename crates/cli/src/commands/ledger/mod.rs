@@ -5,7 +5,7 @@ mod export;
 mod journal;
 mod list;
 mod markdown;
-mod named;
+pub mod named;
 mod prune;
 mod quarantine;
 mod reply;
@@ -48,20 +48,22 @@ pub fn run(context: &Context, args: &LedgerArgs) -> anyhow::Result<ExitCode> {
         Some(LedgerCommand::Show(name)) => show::run(context, name),
         Some(LedgerCommand::Reply(name)) => reply::run(context, name),
         Some(LedgerCommand::Tail(tail)) => tail::run(context, tail),
-        Some(LedgerCommand::Resolve(resolve)) => resolve::run(context, resolve),
-        Some(LedgerCommand::Reopen(because)) => rule::reopen(context, because),
-        Some(LedgerCommand::AllowRepeat(because)) => rule::allow_repeat(context, because),
+        Some(LedgerCommand::Resolve(resolve)) => Ok(resolve::run(context, resolve)?.answer(context)),
+        Some(LedgerCommand::Reopen(because)) => Ok(rule::reopen(context, because)?.answer(context)),
+        Some(LedgerCommand::AllowRepeat(because)) => {
+            Ok(rule::allow_repeat(context, because)?.answer(context))
+        }
         Some(LedgerCommand::Undo(undo)) => undo::run(context, undo),
         Some(LedgerCommand::Export { no_replies }) => export::run(context, !no_replies),
-        Some(LedgerCommand::Prune { replies, clock_is_right }) => {
-            prune::run(context, *replies, *clock_is_right)
-        }
-        Some(LedgerCommand::SameServer { name, operator }) => same_server::run(context, name, operator),
+        Some(LedgerCommand::Prune(prune)) => Ok(prune::run(context, prune)?.answer(context)),
+        Some(LedgerCommand::SameServer(server)) => Ok(same_server::run(context, server)?.answer(context)),
         Some(LedgerCommand::Quarantine) => quarantine::show(context),
-        Some(LedgerCommand::MarkRestored { reason }) => quarantine::begin(context, reason),
-        Some(LedgerCommand::EndQuarantine(operator)) => quarantine::end(context, operator),
-        Some(LedgerCommand::RotateSecret { reason, replace }) => {
-            quarantine::rotate_secret(context, reason, *replace)
+        Some(LedgerCommand::MarkRestored(restored)) => {
+            Ok(quarantine::begin(context, restored)?.answer(context))
+        }
+        Some(LedgerCommand::EndQuarantine(end)) => Ok(quarantine::end(context, end)?.answer(context)),
+        Some(LedgerCommand::RotateSecret(rotate)) => {
+            Ok(quarantine::rotate_secret(context, rotate)?.answer(context))
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::scan::{self, Which};
 use crate::args::EffectName;
+use crate::change::ChangeArgs;
 use crate::context::Context;
 use crate::open::{LocalLedger, TENANT};
 use crate::output::{Hinted, counted, hint};
@@ -42,7 +43,7 @@ pub fn look_up(
 }
 
 /// Finds the one effect that a person decides about. A key that several callers used names none.
-pub fn find(ledger: Option<&LocalLedger>, name: &EffectName, now: At) -> anyhow::Result<(Digest, Effect)> {
+fn find(ledger: Option<&LocalLedger>, name: &EffectName, now: At) -> anyhow::Result<(Digest, Effect)> {
     let Some(key) = &name.key else { return by_id(ledger, name) };
     let parsed = IdempotencyKey::parse(key)?;
     let Some(ledger) = ledger else { return Err(no_such_key(key)) };
@@ -55,6 +56,22 @@ pub fn find(ledger: Option<&LocalLedger>, name: &EffectName, now: At) -> anyhow:
         return Err(Hinted::error(what, "name the effect by its id"));
     }
     found.pop_first().ok_or_else(|| no_such_key(key))
+}
+
+/// Finds the effect that a command changes. Under a key of its own the command names it by id: the key of a call leads
+/// to the newest effect, and that is another one once the command has done its work.
+pub fn find_to_change(
+    ledger: Option<&LocalLedger>,
+    name: &EffectName,
+    change: &ChangeArgs,
+    now: At,
+) -> anyhow::Result<(Digest, Effect)> {
+    if change.idempotency_key.is_some() && name.key.is_some() {
+        let what =
+            "nothing was changed: under an idempotency key the effect is named by its id, not by --key";
+        return Err(Hinted::error(what, "semel ledger list"));
+    }
+    find(ledger, name, now)
 }
 
 fn no_such_key(key: &str) -> anyhow::Error {

@@ -1,101 +1,135 @@
 //! The quarantine of a ledger that may have forgotten claims: how it is seen, begun and ended.
 
-use crate::args::OperatorArgs;
+use crate::args::{EndQuarantineArgs, MarkRestoredArgs, RotateSecretArgs};
+use crate::change::Change;
 use crate::context::Context;
 use crate::open::{self, TENANT};
 use crate::operator::Operator;
 use crate::output::{counted, stderr_is_terminal};
 use crate::terminal_text;
 use anyhow::Context as _;
+use semel_core::answer::EffectWord;
 use semel_core::ids::Reason;
 use semel_core::time::{At, in_words};
 use semel_doors::stats;
 use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::command_key::CommandKey;
 use semel_ledger::small_records::{Epoch, QUARANTINE};
 use semel_ledger::sqlite::{SecretRenewal, renew_secret};
+use serde_json::{Value, json};
 use std::process::ExitCode;
 
 pub fn show(context: &Context) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
-    let epoch = match context.existing_ledger(&clock)? {
-        Some(ledger) => block_on(ledger.epoch())?.1,
-        None => None,
-    };
-    print(context, epoch.as_ref(), clock.now());
-    Ok(ExitCode::SUCCESS)
+    let epoch = standing(context, &clock)?;
+    if context.output.json {
+        context.output.document(&document(epoch.as_ref(), clock.now()));
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(change(EffectWord::None, epoch.as_ref(), clock.now()).answer(context))
 }
 
 /// `semel ledger mark-restored`.
-pub fn begin(context: &Context, reason: &str) -> anyhow::Result<ExitCode> {
+pub fn begin(context: &Context, args: &MarkRestoredArgs) -> anyhow::Result<Change> {
     let clock = SystemClock::start();
-    let (reason, now) = (Reason::parse(reason).context("--reason")?, clock.now());
-    let epoch = block_on(context.ledger(&clock)?.bump_epoch(reason.as_str(), now))?;
-    print(context, Some(&epoch), now);
-    Ok(ExitCode::SUCCESS)
+    let (reason, now) = (Reason::parse(&args.reason).context("--reason")?, clock.now());
+    let key = args.change.key(&[b"mark-restored", reason.as_str().as_bytes()]);
+    if args.change.dry_run {
+        return rehearse(key, standing(context, &clock)?.as_ref(), now);
+    }
+    let (epoch, is_new) = block_on(context.ledger(&clock)?.bump_epoch_once(reason.as_str(), key, now))?;
+    Ok(change(if is_new { EffectWord::Updated } else { EffectWord::Noop }, Some(&epoch), now))
 }
 
 /// `semel ledger end-quarantine`.
-pub fn end(context: &Context, args: &OperatorArgs) -> anyhow::Result<ExitCode> {
-    let operator = Operator::find(context, args.token.as_deref())?;
+pub fn end(context: &Context, args: &EndQuarantineArgs) -> anyhow::Result<Change> {
+    let operator = Operator::unless_dry(context, &args.operator, &args.change)?;
     let clock = SystemClock::start();
+    let now = clock.now();
+    let Some(operator) = operator else {
+        let epoch = standing(context, &clock)?;
+        let is_over = epoch.as_ref().is_none_or(|epoch| epoch.accepted);
+        let effect = if is_over { EffectWord::Noop } else { EffectWord::Updated };
+        return Ok(Change::would(effect, document(epoch.as_ref(), now)));
+    };
     let ledger = context.ledger(&clock)?;
     let what = "End the quarantine? Calls that may be older than the loss run then.";
     let by = operator.confirm(&ledger, TENANT, what)?;
-    let now = clock.now();
-    let epoch = block_on(ledger.accept_epoch(&by, now))?;
-    print(context, Some(&epoch), now);
+    let (epoch, is_new) = block_on(ledger.accept_epoch(&by, now))?;
     let doubts = block_on(stats::in_doubt(&ledger, None, now))?;
-    if doubts > 0 {
+    let hint = (doubts > 0).then(|| {
         let effects = counted(doubts as usize, "effect is", "effects are");
-        context.output.say(format_args!(
-            "{effects} still in doubt. A person settles each:\nhint: semel ledger  # lists them"
-        ));
-    }
-    Ok(ExitCode::SUCCESS)
+        format!("{effects} still in doubt. A person settles each:\nhint: semel ledger  # lists them")
+    });
+    let change = change(if is_new { EffectWord::Updated } else { EffectWord::Noop }, Some(&epoch), now);
+    Ok(Change { hint, ..change })
 }
 
-pub fn rotate_secret(context: &Context, reason: &str, replace: bool) -> anyhow::Result<ExitCode> {
+/// `semel ledger rotate-secret`.
+pub fn rotate_secret(context: &Context, args: &RotateSecretArgs) -> anyhow::Result<Change> {
     let clock = SystemClock::start();
-    let (reason, now) = (Reason::parse(reason).context("--reason")?, clock.now());
+    let (reason, now) = (Reason::parse(&args.reason).context("--reason")?, clock.now());
+    let key = args.change.key(&[b"rotate-secret", reason.as_str().as_bytes(), &[u8::from(args.replace)]]);
+    // A ledger that has lost its secret does not open, and needs a new one.
+    let epoch = standing(context, &clock).unwrap_or_default();
+    if args.change.dry_run {
+        return rehearse(key, epoch.as_ref(), now);
+    }
+    if CommandKey::is_repeat(key, epoch.as_ref().and_then(|epoch| epoch.command))? {
+        return Ok(change(EffectWord::Noop, epoch.as_ref(), now));
+    }
     let file = context.environment.ledger_file(context.global.ledger.as_deref())?;
-    let renewal = if replace { SecretRenewal::Replace } else { SecretRenewal::OnlyIfMissing };
+    let renewal = if args.replace { SecretRenewal::Replace } else { SecretRenewal::OnlyIfMissing };
     let options = open::options(&file, &context.environment, &clock);
-    let epoch = renew_secret(&options, renewal, reason.as_str(), now)?;
+    let epoch = renew_secret(&options, renewal, reason.as_str(), key, now)?;
     context.output.say(
         "The ledger has a new secret and recognises none of its earlier calls. Calls that it has not seen are held \
          until the quarantine ends. Cancel those runs again that must stay cancelled.",
     );
-    print(context, Some(&epoch), now);
-    Ok(ExitCode::SUCCESS)
+    Ok(change(EffectWord::Updated, Some(&epoch), now))
 }
 
-fn print(context: &Context, epoch: Option<&Epoch>, now: At) {
-    let quarantined_until =
-        epoch.filter(|epoch| epoch.forgotten_before(now).is_some()).map(|epoch| epoch.since.plus(QUARANTINE));
-    if context.output.json {
-        context.output.document(&serde_json::json!({
-            "number": epoch.map_or(1, |epoch| epoch.number),
-            "since": epoch.map(|epoch| epoch.since.to_string()),
-            "reason": epoch.map(|epoch| &epoch.reason),
-            "accepted": epoch.is_none_or(|epoch| epoch.accepted),
-            "quarantined_until": quarantined_until.map(|at| at.to_string()),
-        }));
-        return;
-    }
-    let Some(epoch) = epoch else {
-        context.output.data("No quarantine: as far as is known, this ledger has lost nothing.");
-        return;
-    };
-    let Epoch { since, reason, .. } = epoch;
-    let reason = terminal_text::line(reason);
-    context.output.data(match quarantined_until {
-        Some(until) => format!(
-            "Quarantine since {since}: {reason}\nCalls that may be older are held until {until} ({} more).",
+fn standing(context: &Context, clock: &SystemClock) -> anyhow::Result<Option<Epoch>> {
+    let ledger = context.existing_ledger(clock)?;
+    Ok(ledger.map(|ledger| block_on(ledger.epoch())).transpose()?.and_then(|(_, epoch)| epoch))
+}
+
+/// A dry run of a command that begins an epoch.
+fn rehearse(key: Option<CommandKey>, epoch: Option<&Epoch>, now: At) -> anyhow::Result<Change> {
+    let is_repeat = CommandKey::is_repeat(key, epoch.and_then(|epoch| epoch.command))?;
+    let effect = if is_repeat { EffectWord::Noop } else { EffectWord::Updated };
+    Ok(Change::would(effect, document(epoch, now)))
+}
+
+fn quarantined_until(epoch: &Epoch, now: At) -> Option<At> {
+    epoch.forgotten_before(now).map(|_| epoch.since.plus(QUARANTINE))
+}
+
+fn document(epoch: Option<&Epoch>, now: At) -> Value {
+    json!({
+        "number": epoch.map_or(1, |epoch| epoch.number),
+        "since": epoch.map(|epoch| epoch.since.to_string()),
+        "reason": epoch.map(|epoch| &epoch.reason),
+        "accepted": epoch.is_none_or(|epoch| epoch.accepted),
+        "quarantined_until": epoch.and_then(|epoch| quarantined_until(epoch, now)).map(|at| at.to_string()),
+    })
+}
+
+/// The quarantine as it stands after a command.
+fn change(effect: EffectWord, epoch: Option<&Epoch>, now: At) -> Change {
+    let until = epoch.and_then(|epoch| quarantined_until(epoch, now));
+    let text = match (epoch, until) {
+        (None, _) => "No quarantine: as far as is known, this ledger has lost nothing.".to_owned(),
+        (Some(Epoch { since, reason, .. }), Some(until)) => format!(
+            "Quarantine since {since}: {}\nCalls that may be older are held until {until} ({} more).",
+            terminal_text::line(reason),
             in_words(until.since(now))
         ),
-        None => format!("No quarantine. The last one began {since}: {reason}"),
-    });
-    if quarantined_until.is_some() && stderr_is_terminal() {
-        context.output.say("hint: if no older call will be retried: semel ledger end-quarantine");
-    }
+        (Some(Epoch { since, reason, .. }), None) => {
+            format!("No quarantine. The last one began {since}: {}", terminal_text::line(reason))
+        }
+    };
+    let hint = (until.is_some() && stderr_is_terminal())
+        .then(|| "hint: if no older call will be retried: semel ledger end-quarantine".to_owned());
+    Change { hint, ..Change::new(effect, document(epoch, now), text) }
 }

@@ -1,15 +1,18 @@
 //! `semel ledger resolve`: what became of an effect that is in doubt.
 
 use super::named::{self, recognisable};
-use super::rule::{may_still_happen, ruling};
+use super::rule::{document, may_still_happen, rehearse, ruling};
 use crate::args::ResolveArgs;
+use crate::change::Change;
 use crate::context::Context;
 use crate::effect_json;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use anyhow::Context as _;
+use semel_core::answer::EffectWord;
+use semel_core::effect::{Applied, Effect, NotApplied, Reply, State};
 use semel_core::ids::EffectId;
-use semel_core::lifecycle::Illegal;
+use semel_core::lifecycle::{Event, Illegal};
 use semel_doors::reply::{REPLY_BYTES_MAX, encode_supplied};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_gate::counts::Counts;
@@ -18,15 +21,14 @@ use semel_ledger::counts::Day;
 use semel_ledger::rulings::RulingVerdict;
 use std::io::Read;
 use std::path::Path;
-use std::process::ExitCode;
 use std::sync::Arc;
 
-pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<ExitCode> {
-    let operator = Operator::find(context, args.operator.token.as_deref())?;
+pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<Change> {
+    let operator = Operator::unless_dry(context, &args.operator, &args.change)?;
     let clock = SystemClock::start();
     let reply = args.reply.as_deref().map(read_reply).transpose()?;
     let ledger = context.existing_ledger(&clock)?;
-    let (key, effect) = named::find(ledger.as_ref(), &args.name, clock.now())?;
+    let (key, effect) = named::find_to_change(ledger.as_ref(), &args.name, &args.change, clock.now())?;
     let counts = Arc::new(Counts::default());
     let witness: Arc<Counts> = Arc::clone(&counts);
     let ledger = ledger.expect("an effect was found in it").observed_by(witness);
@@ -40,13 +42,28 @@ pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<ExitCode> {
     } else {
         RulingVerdict::NotApplied
     };
+    let happened = if args.verdict.applied { "happened" } else { "did not happen" };
+    if is_ruled(&effect, &verdict, || Ok(effect_json::reply(&ledger, key, &effect)?.1))? {
+        let text = format!("Recorded before: {} {happened}.", effect.id);
+        return Ok(Change::noop(document(&ledger, key, &effect)?, text));
+    }
+    let Some(operator) = operator else {
+        let ruling = ruling(String::new(), &args.reason, clock.now())?;
+        let event = match verdict {
+            RulingVerdict::NotApplied => Event::RuledNotApplied { ruling },
+            RulingVerdict::Applied { .. } => {
+                Event::RuledApplied { ruling, word: EffectWord::Updated, reply: Reply::Unknown }
+            }
+        };
+        rehearse(&effect, &event).map_err(|error| refused(error, effect.id))?;
+        return Ok(Change::would(EffectWord::Updated, document(&ledger, key, &effect)?));
+    };
     if !args.verdict.applied && may_still_happen(&ledger, &effect, clock.now()) {
         context.output.warn(format_args!(
             "warning: a process that may still carry out {} is alive; end it first, or it may happen twice",
             effect.id
         ));
     }
-    let happened = if args.verdict.applied { "happened" } else { "did not happen" };
     let what = format!("Record that {} {happened}?", recognisable(&effect));
     let by = operator.confirm(&ledger, &effect.facts.tenant, what)?;
     let ruling = ruling(by, &args.reason, clock.now())?;
@@ -55,20 +72,32 @@ pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<ExitCode> {
     // The ruling stands, counted or not.
     let _uncounted = block_on(counts.write(&ledger, Day::of(clock.now())));
     let effect = changed.snapshot.effect().expect("it was just ruled on");
-    if context.output.json {
-        context.output.document(&effect_json::read(&ledger, key, effect)?);
-        return Ok(ExitCode::SUCCESS);
-    }
     let id = effect.id;
-    context.output.data(match (args.verdict.applied, args.reply.is_some()) {
+    let text = match (args.verdict.applied, args.reply.is_some()) {
         (true, true) => format!("Recorded: {id} happened. The next equal call gets this reply."),
         (true, false) => {
             format!("Recorded: {id} happened. The next equal call is told so; its reply is not known.")
         }
         (false, _) => format!("Recorded: {id} did not happen. The next equal call runs."),
-    });
-    context.output.say(format_args!("hint: to take it back: semel ledger reopen {id} --reason TEXT"));
-    Ok(ExitCode::SUCCESS)
+    };
+    let hint = format!("hint: to take it back: semel ledger reopen {id} --reason TEXT");
+    let change = Change::new(EffectWord::Updated, document(&ledger, key, effect)?, text);
+    Ok(Change { hint: Some(hint), ..change })
+}
+
+/// Whether somebody has ruled the same. Another reply than the one on record is another ruling.
+fn is_ruled(
+    effect: &Effect,
+    verdict: &RulingVerdict,
+    recorded: impl FnOnce() -> anyhow::Result<Option<Vec<u8>>>,
+) -> anyhow::Result<bool> {
+    Ok(match (&effect.state, verdict) {
+        (State::NotApplied(NotApplied { ruling: Some(_), .. }), RulingVerdict::NotApplied) => true,
+        (State::Applied(Applied { ruling: Some(_), .. }), RulingVerdict::Applied { reply }) => {
+            reply.is_none() || *reply == recorded()?
+        }
+        _ => false,
+    })
 }
 
 /// The lifecycle's refusal, with what can be done instead.

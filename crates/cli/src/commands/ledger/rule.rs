@@ -2,19 +2,22 @@
 
 use super::named::{self, recognisable};
 use crate::args::BecauseArgs;
+use crate::change::Change;
 use crate::context::Context;
 use crate::effect_json;
 use crate::open::LocalLedger;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use anyhow::Context as _;
-use semel_core::effect::{Attempt, Effect, LastSend, Ruling, State};
+use semel_core::answer::EffectWord;
+use semel_core::digest::Digest;
+use semel_core::effect::{Attempt, Doubt, Effect, InDoubt, LastSend, Ruling, State};
 use semel_core::ids::Reason;
-use semel_core::lifecycle::Illegal;
+use semel_core::lifecycle::{self, Event, Illegal};
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::{Error, RecordUpdate};
-use std::process::ExitCode;
+use serde_json::Value;
 
 /// Whether an effect in doubt may yet be carried out: a process that could still send it is alive, or a call waits.
 pub fn may_still_happen(ledger: &LocalLedger, effect: &Effect, now: At) -> bool {
@@ -29,11 +32,13 @@ pub fn may_still_happen(ledger: &LocalLedger, effect: &Effect, now: At) -> bool 
 }
 
 /// A ruling was wrong.
-pub fn reopen(context: &Context, because: &BecauseArgs) -> anyhow::Result<ExitCode> {
+pub fn reopen(context: &Context, because: &BecauseArgs) -> anyhow::Result<Change> {
     rule(
         context,
         because,
         Words {
+            is_done: |effect| matches!(effect.state, State::InDoubt(InDoubt { why: Doubt::Reopened(_), .. })),
+            event: |ruling| Event::Reopened { ruling },
             asks: "Take back the ruling on",
             said: |_| "is in doubt again, and equal calls are held",
             why_not: "no ruling made it so",
@@ -43,12 +48,15 @@ pub fn reopen(context: &Context, because: &BecauseArgs) -> anyhow::Result<ExitCo
 }
 
 /// Somebody wants it once more.
-pub fn allow_repeat(context: &Context, because: &BecauseArgs) -> anyhow::Result<ExitCode> {
+pub fn allow_repeat(context: &Context, because: &BecauseArgs) -> anyhow::Result<Change> {
     let policy = context.policy()?;
     rule(
         context,
         because,
         Words {
+            // Also once the repeat has run: it was allowed once.
+            is_done: |effect| effect.repeat_permitted.is_some(),
+            event: |ruling| Event::RepeatPermitted { ruling },
             asks: "Allow a repeat of",
             said: |effect| match effect.delivered_at {
                 Some(_) => "may happen once more: the next equal call runs",
@@ -69,6 +77,9 @@ pub fn allow_repeat(context: &Context, because: &BecauseArgs) -> anyhow::Result<
 }
 
 struct Words {
+    /// The effect stands so already.
+    is_done: fn(&Effect) -> bool,
+    event: fn(Ruling) -> Event,
     asks: &'static str,
     said: fn(&Effect) -> &'static str,
     why_not: &'static str,
@@ -79,30 +90,46 @@ fn rule(
     because: &BecauseArgs,
     words: Words,
     change: impl FnOnce(&LocalLedger, &Effect, Ruling) -> anyhow::Result<RecordUpdate>,
-) -> anyhow::Result<ExitCode> {
-    let operator = Operator::find(context, because.operator.token.as_deref())?;
+) -> anyhow::Result<Change> {
+    let operator = Operator::unless_dry(context, &because.operator, &because.change)?;
     let clock = SystemClock::start();
     let ledger = context.existing_ledger(&clock)?;
-    let (key, effect) = named::find(ledger.as_ref(), &because.name, clock.now())?;
+    let (key, effect) = named::find_to_change(ledger.as_ref(), &because.name, &because.change, clock.now())?;
     let ledger = ledger.expect("an effect was found in it");
     let id = effect.id;
-    let what = format!("{} {}?", words.asks, recognisable(&effect));
-    let by = operator.confirm(&ledger, &effect.facts.tenant, what)?;
-    let ruling = ruling(by, &because.reason, clock.now())?;
-    let changed = change(&ledger, &effect, ruling).map_err(|error| match error.downcast_ref() {
+    let refused = |error: anyhow::Error| match error.downcast_ref() {
         Some(Error::Illegal(Illegal { state, .. })) => Hinted::error(
             format!("{id} is {state}, and {}", words.why_not),
             format!("semel ledger show {id}"),
         ),
         _ => error,
-    })?;
-    let effect = changed.snapshot.effect().expect("it was just changed");
-    if context.output.json {
-        context.output.document(&effect_json::read(&ledger, key, effect)?);
-    } else {
-        context.output.data(format_args!("{id} {}.", (words.said)(effect)));
+    };
+    if (words.is_done)(&effect) {
+        let text = format!("{id} {} already.", (words.said)(&effect));
+        return Ok(Change::noop(document(&ledger, key, &effect)?, text));
     }
-    Ok(ExitCode::SUCCESS)
+    let Some(operator) = operator else {
+        let event = (words.event)(ruling(String::new(), &because.reason, clock.now())?);
+        rehearse(&effect, &event).map_err(|error| refused(error.into()))?;
+        return Ok(Change::would(EffectWord::Updated, document(&ledger, key, &effect)?));
+    };
+    let what = format!("{} {}?", words.asks, recognisable(&effect));
+    let by = operator.confirm(&ledger, &effect.facts.tenant, what)?;
+    let ruling = ruling(by, &because.reason, clock.now())?;
+    let changed = change(&ledger, &effect, ruling).map_err(refused)?;
+    let effect = changed.snapshot.effect().expect("it was just changed");
+    let text = format!("{id} {}.", (words.said)(effect));
+    Ok(Change::new(EffectWord::Updated, document(&ledger, key, effect)?, text))
+}
+
+/// The effect as it stands, to answer with.
+pub(super) fn document(ledger: &LocalLedger, key: Digest, effect: &Effect) -> anyhow::Result<Value> {
+    Ok(serde_json::to_value(effect_json::read(ledger, key, effect)?)?)
+}
+
+/// Whether the lifecycle would take it.
+pub(super) fn rehearse(effect: &Effect, event: &Event) -> Result<(), Error> {
+    Ok(lifecycle::next(effect, event).map(drop)?)
 }
 
 pub fn ruling(by: String, reason: &str, at: At) -> anyhow::Result<Ruling> {

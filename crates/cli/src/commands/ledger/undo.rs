@@ -32,16 +32,14 @@ struct Document<'a> {
 }
 
 pub fn run(context: &Context, args: &UndoArgs) -> anyhow::Result<ExitCode> {
-    let operator = match args.dry_run {
-        true => None,
-        false => Some(Operator::find(context, args.operator.token.as_deref())?),
-    };
+    // An undo is an effect of its own, whose identity is the effect that it takes back: its key needs no store.
+    let operator = Operator::unless_dry(context, &args.operator, &args.change)?;
     let reason = Reason::parse(&args.reason).context("--reason")?;
     let policy = context.policy()?;
     let (effect, call, by) = {
         let clock = SystemClock::start();
         let ledger = context.existing_ledger(&clock)?;
-        let (_, effect) = named::find(ledger.as_ref(), &args.name, clock.now())?;
+        let (_, effect) = named::find_to_change(ledger.as_ref(), &args.name, &args.change, clock.now())?;
         let call = match &effect.undo {
             Some(Undo::By(call)) => call.to_string(),
             _ => String::new(),
@@ -68,7 +66,7 @@ pub fn run(context: &Context, args: &UndoArgs) -> anyhow::Result<ExitCode> {
         principal: TENANT.to_owned(),
         by,
         reason,
-        dry_run: args.dry_run,
+        dry_run: args.change.dry_run,
         commands: Some(if context.output.json { Show::InAnswer } else { Show::Live }),
     };
     let undoer = Undoer { services: Arc::clone(&services), servers };

@@ -6,14 +6,17 @@ mod postgres;
 mod probe;
 mod usage;
 
+use super::ledger::named::recognisable;
 use super::ledger::rule::{may_still_happen, ruling};
 use crate::args::{OutsideArgs, ReconcileArgs};
+use crate::change::Change;
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::open::{LocalLedger, TENANT};
 use crate::operator::Operator;
 use crate::output::{Hinted, counted};
 use crate::{table, terminal_text};
 use anyhow::bail;
+use semel_core::answer::EffectWord;
 use semel_core::digest::Secret;
 use semel_core::effect::{Effect, State};
 use semel_core::policy::file::ReconcileTable;
@@ -24,14 +27,17 @@ use serde_json::json;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-pub fn run(context: &Context, args: &ReconcileArgs) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &ReconcileArgs) -> anyhow::Result<Change> {
     let args = &described(context, args)?;
     let clock = SystemClock::start();
     let is_of_ledger = args.intended.is_none() && (args.transcript.is_none() || args.outside.probe);
     if args.apply && !is_of_ledger {
         bail!("--apply records rulings on effects of the ledger, and those of a transcript are not in it");
     }
-    let operator = args.apply.then(|| Operator::find(context, args.operator.token.as_deref())).transpose()?;
+    let operator = match args.apply {
+        true => Operator::unless_dry(context, &args.operator, &args.change)?,
+        false => None,
+    };
     let open = || -> anyhow::Result<LocalLedger> {
         let ledger = context.existing_ledger(&clock)?;
         ledger.ok_or_else(|| Hinted::error("there is no ledger yet".to_owned(), "semel doctor"))
@@ -43,9 +49,7 @@ pub fn run(context: &Context, args: &ReconcileArgs) -> anyhow::Result<ExitCode> 
         let ledger = open()?;
         let effects = intended::effects(context, args, &ledger, clock.now())?;
         let found = probe::ask(context, args, &ledger, &effects)?;
-        let code = print(context, &found, "the ledger");
-        apply(context, args, operator.as_ref(), &ledger, &effects, &found)?;
-        return Ok(code);
+        return apply(context, args, operator.as_ref(), &ledger, &effects, &found);
     }
     let pairing = Pairing::parse(args.on.as_deref().unwrap_or_default())?;
     let rows = outside::rows(context, args)?;
@@ -56,19 +60,19 @@ pub fn run(context: &Context, args: &ReconcileArgs) -> anyhow::Result<ExitCode> 
         // Nothing is kept, so any secret serves.
         let secret = Secret::new([0; 32]);
         let intended = intended::of_rows(file, &pairing, &secret)?;
-        return Ok(print(context, &compare(&intended, &rows, &pairing, &secret), "the file"));
+        let found = compare(&intended, &rows, &pairing, &secret);
+        return Ok(answer(EffectWord::Noop, &found, "the file"));
     }
     if let Some(path) = &args.transcript {
         let (intended, secret) = intended::of_transcript(context, args, path, &pairing, clock.now())?;
-        return Ok(print(context, &compare(&intended, &rows, &pairing, &secret), "the transcript"));
+        let found = compare(&intended, &rows, &pairing, &secret);
+        return Ok(answer(EffectWord::Noop, &found, "the transcript"));
     }
     let ledger = open()?;
     let effects = intended::effects(context, args, &ledger, clock.now())?;
     let intended = intended::of_effects(context, &effects, &pairing);
     let found = compare(&intended, &rows, &pairing, ledger.secret());
-    let code = print(context, &found, "the ledger");
-    apply(context, args, operator.as_ref(), &ledger, &effects, &found)?;
-    Ok(code)
+    apply(context, args, operator.as_ref(), &ledger, &effects, &found)
 }
 
 /// The arguments, with those of `[reconcile.NAME]` behind them.
@@ -105,24 +109,19 @@ fn described(context: &Context, args: &ReconcileArgs) -> anyhow::Result<Reconcil
 }
 
 /// `left` names the side of what was intended.
-fn print(context: &Context, found: &[Comparison], left: &str) -> ExitCode {
+fn answer(effect: EffectWord, found: &[Comparison], left: &str) -> Change {
     let is_matched = |comparison: &&Comparison| matches!(comparison, Comparison::Matched { .. });
     let matched = found.iter().filter(is_matched).count();
     let different: Vec<&Comparison> = found.iter().filter(|comparison| !is_matched(comparison)).collect();
-    if context.output.json {
-        context.output.document(&json!({"schema_version": 1, "matched": matched, "items": different}));
-    } else {
-        context.output.data(format_args!(
-            "{} matched, {} differ.",
-            counted(matched, "effect", "effects"),
-            different.len()
-        ));
+    let document = json!({"schema_version": 1, "matched": matched, "items": different});
+    let mut text = format!("{} matched, {} differ.", counted(matched, "effect", "effects"), different.len());
+    if !different.is_empty() {
         let rows = different.iter().map(|comparison| row(comparison, left));
-        if !different.is_empty() {
-            context.output.data(table::plain(&["EFFECT", "RESULT", "OUTSIDE", "ACTION"], rows).join("\n"));
-        }
+        let lines = table::plain(&["EFFECT", "RESULT", "OUTSIDE", "ACTION"], rows);
+        text = format!("{text}\n{}", lines.join("\n"));
     }
-    if different.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) }
+    let code = if different.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) };
+    Change { code, ..Change::new(effect, document, text) }
 }
 
 fn row(comparison: &Comparison, left: &str) -> Vec<String> {
@@ -158,8 +157,10 @@ fn apply(
     ledger: &LocalLedger,
     effects: &[Effect],
     found: &[Comparison],
-) -> anyhow::Result<()> {
-    let Some(operator) = operator else { return Ok(()) };
+) -> anyhow::Result<Change> {
+    if !args.apply {
+        return Ok(answer(EffectWord::Noop, found, "the ledger"));
+    }
     let now = SystemClock::start().now();
     let decided = found.iter().filter_map(|comparison| match comparison {
         Comparison::NowDecidable { id, happened, row, .. } => {
@@ -173,19 +174,27 @@ fn apply(
     let decided: Vec<(&Effect, bool, String)> = decided.collect();
     if decided.is_empty() {
         context.output.say("semel: the outside decides no effect that is in doubt");
-        return Ok(());
+        return Ok(answer(EffectWord::Noop, found, "the ledger"));
     }
-    let what = format!("Record {} as the outside shows?", counted(decided.len(), "ruling", "rulings"));
+    let Some(operator) = operator else {
+        return Ok(answer(EffectWord::Updated.would(), found, "the ledger"));
+    };
+    let shown = decided.iter().map(|(effect, happened, row)| {
+        let word = if *happened { "happened" } else { "did not happen" };
+        format!("{} {word}: {row}\n", recognisable(effect))
+    });
+    let shown: String = shown.collect();
+    let what = format!("{shown}Record {}?", counted(decided.len(), "ruling", "rulings"));
     let by = operator.confirm(ledger, TENANT, what)?;
     let reason = args.reason.as_deref().unwrap_or_default();
     for (effect, happened, row) in decided {
-        let (verdict, found, word) = match happened {
+        let (verdict, seen, word) = match happened {
             true => (RulingVerdict::Applied { reply: None }, "found at", "happened"),
             false => (RulingVerdict::NotApplied, "not found by", "did not happen"),
         };
-        let ruling = ruling(by.clone(), &format!("{reason} ({found} {row})"), now)?;
+        let ruling = ruling(by.clone(), &format!("{reason} ({seen} {row})"), now)?;
         block_on(ledger.resolve(effect.id, verdict, ruling))?;
         context.output.say(format_args!("Recorded: {} {word}.", effect.id));
     }
-    Ok(())
+    Ok(answer(EffectWord::Updated, found, "the ledger"))
 }

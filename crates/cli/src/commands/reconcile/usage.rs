@@ -1,5 +1,6 @@
 //! `--usage`: a model provider's export beside the ledger's model calls.
 
+use crate::change::Change;
 use crate::commands::ledger::scan::{self, Which};
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::open::LocalLedger;
@@ -16,6 +17,7 @@ use semel_gate::clock::block_on;
 use semel_gate::counts::{Counter, DoorKind};
 use semel_ledger::counts::{CountKey, Day, Tally};
 use serde::Serialize;
+use serde_json::json;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::process::ExitCode;
@@ -36,14 +38,7 @@ struct ModelCalls {
     repeated_by_process: u64,
 }
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema_version: u32,
-    model_calls: &'a ModelCalls,
-    items: &'a [UsageLine],
-}
-
-pub fn compare(context: &Context, ledger: &LocalLedger, file: &Path, now: At) -> anyhow::Result<ExitCode> {
+pub fn compare(context: &Context, ledger: &LocalLedger, file: &Path, now: At) -> anyhow::Result<Change> {
     let about = || file.display().to_string();
     let rows = of_file(file).with_context(about)?;
     let export = read_export(&rows).with_context(about)?;
@@ -63,14 +58,15 @@ pub fn compare(context: &Context, ledger: &LocalLedger, file: &Path, now: At) ->
     scan::say_left_out(context.output, damaged);
     count_days(ledger, all, &mut own, &mut calls)?;
     let lines = compare_usage(&export, &own, ledger.secret());
-    print(context, &calls, &lines);
     if !own.mixed_days.is_empty() {
         context.output.say(
             "semel: tokens and cost are compared only for days on which one provider was asked: the ledger adds up all",
         );
     }
     let differs = lines.iter().any(|line| line.layer.is_some());
-    Ok(if differs { ExitCode::from(EXIT_FINDINGS) } else { ExitCode::SUCCESS })
+    let code = if differs { ExitCode::from(EXIT_FINDINGS) } else { ExitCode::SUCCESS };
+    let document = json!({"schema_version": 1, "model_calls": calls, "items": lines});
+    Ok(Change { code, ..Change::noop(document, text(&calls, &lines)) })
 }
 
 fn count_attempts(effect: &Effect, action: &str, all: Span, own: &mut LedgerUsage, calls: &mut ModelCalls) {
@@ -126,26 +122,20 @@ fn add(figures: &mut Figures, tally: &Tally) {
     add(&mut figures.cost_nanos, Counter::Cost);
 }
 
-fn print(context: &Context, calls: &ModelCalls, lines: &[UsageLine]) {
-    if context.output.json {
-        context.output.document(&Document { schema_version: 1, model_calls: calls, items: lines });
-        return;
-    }
-    context.output.data(format_args!(
-        "semel was asked {} times and sent {} requests, {} of them again by itself.",
-        calls.calls, calls.attempts, calls.resends
-    ));
-    context.output.data(format_args!(
-        "repeated by transport {}, SDK {}, agent {}, other process {}",
+fn text(calls: &ModelCalls, lines: &[UsageLine]) -> String {
+    let header = ["FROM", "MODEL", "FIGURE", "PROVIDER", "LEDGER", "PROBABLY"];
+    format!(
+        "semel was asked {} times and sent {} requests, {} of them again by itself.\n\
+         repeated by transport {}, SDK {}, agent {}, other process {}\n{}",
+        calls.calls,
+        calls.attempts,
+        calls.resends,
         calls.repeated_by_transport,
         calls.repeated_by_sdk,
         calls.repeated_by_agent,
-        calls.repeated_by_process
-    ));
-    let header = ["FROM", "MODEL", "FIGURE", "PROVIDER", "LEDGER", "PROBABLY"];
-    for line in table::plain(&header, lines.iter().map(row)) {
-        context.output.data(line);
-    }
+        calls.repeated_by_process,
+        table::plain(&header, lines.iter().map(row)).join("\n")
+    )
 }
 
 fn row(line: &UsageLine) -> Vec<String> {

@@ -4,6 +4,7 @@ use super::Way;
 use super::peers::{NAME, Server, installed, python, script};
 use super::running::Running;
 use crate::home::{Home, Ran};
+use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 
 #[derive(Debug, Clone, Copy)]
@@ -12,10 +13,10 @@ enum Agent {
     Codex,
 }
 
-/// One task of the agent: the scripted model makes it charge a customer, and the session is gone after the effect.
-fn charge(home: &Home, agent: Agent, url: &str) -> Ran {
+/// One task of the agent: the scripted model makes it call a tool that charges a customer.
+fn charge(home: &Home, agent: Agent, url: &str, tool: &str, times: u32) -> Ran {
     let arguments = r#"{"customer":"ada","amount":3}"#;
-    let words = [python(), script("model.py"), "charge_then_404".to_owned(), arguments.to_owned()];
+    let words = [python(), script("model.py"), tool.to_owned(), arguments.to_owned(), times.to_string()];
     let model = Running::start(&mut home.program(&words));
     let address = format!("http://127.0.0.1:{}", model.port());
     let mut command = match agent {
@@ -60,10 +61,11 @@ fn codex(home: &Home, model: &str, url: &str) -> Command {
     command
 }
 
+/// The session is gone after the effect, and the agent sends it again.
 fn charges(agent: Agent, way: Way, effects: usize) {
     let home = Home::new();
     let served = home.http(way, Server::Rogue);
-    let ran = charge(&home, agent, served.url());
+    let ran = charge(&home, agent, served.url(), "charge_then_404", 1);
     let seen = std::fs::read_to_string(home.work().join("seen")).unwrap_or_default();
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert_eq!(home.effects(), effects, "{agent:?}, {way:?}: the model saw {seen}");
@@ -71,11 +73,44 @@ fn charges(agent: Agent, way: Way, effects: usize) {
     assert!(seen.contains(told), "the model saw {seen}");
 }
 
+/// The model charges twice, and the audit reads the session that the agent has written.
+fn audited(agent: Agent, way: Way, effects: usize, counts: Value) {
+    let home = Home::new();
+    let served = home.http(way, Server::Rogue);
+    let ran = charge(&home, agent, served.url(), "charge", 2);
+    assert_eq!((ran.code, home.effects()), (Some(0), effects), "{agent:?}, {way:?}: {ran:?}");
+    let sessions = match agent {
+        Agent::ClaudeCode => "claude/projects",
+        Agent::Codex => "codex/sessions",
+    };
+    let report = home.json(["audit", sessions]);
+    assert_eq!(
+        (&report["counts"], &report["tool_calls"]),
+        (&counts, &2.into()),
+        "{agent:?}, {way:?}: {report:#}"
+    );
+    assert_eq!(report["skipped"]["lines"], 0, "{report:#}");
+}
+
 #[test]
 #[ignore = "needs real agents: cargo xtask test --long"]
 fn claude_code_charges_twice_without_semel_and_once_with_it() {
     charges(Agent::ClaudeCode, Way::Direct, 2);
     charges(Agent::ClaudeCode, Way::Guarded, 1);
+}
+
+#[test]
+#[ignore = "needs real agents: cargo xtask test --long"]
+fn the_audit_finds_the_duplicate_in_a_session_of_claude_code_and_none_with_semel() {
+    audited(Agent::ClaudeCode, Way::Direct, 2, json!({"proven": 1}));
+    audited(Agent::ClaudeCode, Way::Guarded, 1, json!({}));
+}
+
+#[test]
+#[ignore = "needs real agents: cargo xtask test --long"]
+fn the_audit_finds_the_duplicate_in_a_session_of_codex_and_none_with_semel() {
+    audited(Agent::Codex, Way::Direct, 2, json!({"proven": 1}));
+    audited(Agent::Codex, Way::Guarded, 1, json!({}));
 }
 
 #[test]

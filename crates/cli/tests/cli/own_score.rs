@@ -1,0 +1,90 @@
+//! `semel check` on semel itself: every command that changes something does it once under one key.
+
+use crate::home::Home;
+
+/// Makes one thing of each kind that a command can change, in the home that the test has made.
+const SANDBOX: &str = r#"
+semel() { "$SEMEL" "$@"; }
+id() { semel ledger show --key "$1" --json | sed -n 's/.*"effect_id": "\(.*\)".*/\1/p' | head -n 1; }
+case $1 in
+setup)
+    : > world
+    for key in done repeat taken-back; do semel run --quiet --key $key -- sh -c "echo $key" >/dev/null; done
+    for key in doubt ruled; do semel run --quiet --key $key -- sh -c "exit 3" 2>/dev/null; done
+    semel run --quiet --class consequential --action listed -- sh -c "exit 3" INV-1 2>/dev/null
+    semel ledger resolve "$(id ruled)" --applied --reason seen >/dev/null 2>&1
+    semel token create --scope agent --json | sed -n 's/.*"id": "\(.*\)".*/\1/p' > token
+    semel mcp --name shop -- cat </dev/null >/dev/null 2>&1
+    semel mcp --name shop -- tac </dev/null >/dev/null 2>&1
+    printf 'invoice\nINV-1\n' > rows.csv
+    echo '{"mcpServers": {"shop": {"command": "cat", "args": ["-u"]}}}' > .mcp.json
+    true;;
+examples)
+    cat <<END
+run --json -- sh -c 'echo x >> world'
+ledger resolve $(id doubt) --applied --reason seen --json
+ledger reopen $(id ruled) --reason wrong --json
+ledger allow-repeat $(id repeat) --reason wanted --json
+ledger undo $(id taken-back) --reason wrong --json
+ledger prune --replies 1ms --json
+ledger same-server shop --json
+token create --scope agent --name ci --expires 30d --json
+token revoke $(cat token) --json
+cancel nightly --json
+reconcile --outside rows.csv --action listed --on argv[3]=invoice --apply --reason export --json
+init --write --json
+man pages --json
+ledger mark-restored --reason "a backup" --json
+ledger end-quarantine --json
+ledger rotate-secret --replace --reason leak --json
+END
+    ;;
+count)
+    # Lines of the journal, changes that it does not tell, and lines of the world.
+    semel ledger tail --no-follow -n 100000 --json > journal
+    lines=$(grep -cE '"kind": ?"(ruled_applied|reopened|released|token_created|token_revoked|run_cancelled|server_accepted|epoch_bumped|epoch_accepted|secret_renewed)"' journal)
+    pruned=$(semel ledger list --limit 100 --json | grep -c '"reply": "pruned"')
+    echo $((lines + (pruned > 0) + $(cat world undone 2>/dev/null | wc -l) + $(grep -c '"mcp"' .mcp.json) + $(ls pages 2>/dev/null | grep -c '^semel.1$')));;
+teardown) rm -rf world undone pages;;
+esac
+"#;
+
+/// Commands whose names do not say that they change nothing.
+const READS: &str = "mcp,serve,eval,check,ledger reply,ledger export";
+
+#[test]
+fn semel_itself_scores_three() {
+    let home = Home::new();
+    home.file(
+        "semel.toml",
+        "version = 1\n\n[[rule]]\nmatch = \"cli:sh\"\n[rule.undo]\ncmd = [\"sh\", \"-c\", \"echo y >> undone\"]\n",
+    );
+    let sandbox = home.file("sandbox.sh", SANDBOX);
+    let semel = env!("CARGO_BIN_EXE_semel");
+    let mut command = home.command([
+        "check",
+        "--json",
+        "--sandbox",
+        &format!("sh {}", sandbox.display()),
+        "--reads",
+        READS,
+    ]);
+    command.args(["--", semel]).env("SEMEL", semel).env("SEMEL_OPERATOR_TOKEN", home.operator_token());
+    let ran = crate::home::Ran::of(command.output().expect("semel starts"));
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    let report = ran.json();
+    let failed: Vec<_> = report["commands"]
+        .as_array()
+        .expect("commands")
+        .iter()
+        .filter(|check| {
+            let tried = &check["tried"];
+            check["changes_something"] == true
+                && (tried["effects"] != 1
+                    || tried["second_effect_word"] != "noop"
+                    || tried["dry_run_effects"] != 0)
+        })
+        .collect();
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert_eq!((&report["score"], &report["proven"]), (&3.into(), &true.into()), "{:#}", report["advice"]);
+}
