@@ -63,6 +63,9 @@ fn the_audit_fails_a_build_at_its_level_and_writes_every_form() {
     }
     home.file("quiet.jsonl", session().lines().take(2).collect::<Vec<_>>().join("\n").as_str());
     assert_eq!(home.semel(["audit", "quiet.jsonl", "--fail-on", "possible"]).code, Some(0));
+    home.file("odd.json", "{}");
+    let odd = home.semel(["audit", "odd.json", "--fail-on", "possible"]);
+    assert_eq!(odd.code, Some(2), "what could not be read is not clean: {}", odd.stdout);
     let form = |form: &str| home.semel(["audit", "session.jsonl", "--as", form]).stdout;
     let sarif: Value = serde_json::from_str(&form("sarif")).expect("SARIF is JSON");
     let results = sarif["runs"][0]["results"].as_array().expect("results");

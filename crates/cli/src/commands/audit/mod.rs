@@ -50,6 +50,14 @@ pub fn run(context: &Context, args: &AuditArgs) -> anyhow::Result<ExitCode> {
     let report = read_and_audit(files, &judge, &options, |read| bar.show(read));
     bar.end();
     write(context, args, &report)?;
+    // Nothing was found because nothing was read: that must not pass for a clean record.
+    if !args.paths.is_empty() && report.skipped.files == report.files {
+        let what = match report.skipped.named.first() {
+            Some(first) => format!("nothing could be read: {first}"),
+            None => "there is no file to read".to_owned(),
+        };
+        return Err(Hinted::error(what, "semel audit --help names the formats; --map reads other JSON lines"));
+    }
     let is_reached = args.fail_on.is_some_and(|level| report.reaches(level));
     Ok(if is_reached { ExitCode::from(EXIT_FINDINGS) } else { ExitCode::SUCCESS })
 }
