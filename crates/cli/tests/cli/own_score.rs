@@ -1,6 +1,7 @@
 //! `semel check` on semel itself: every command that changes something does it once under one key.
 
-use crate::home::Home;
+use crate::home::{Home, Ran};
+use serde_json::Value;
 
 /// Makes one thing of each kind that a command can change, in the home that the test has made.
 const SANDBOX: &str = r#"
@@ -70,7 +71,7 @@ fn semel_itself_scores_three() {
         READS,
     ]);
     command.args(["--", semel]).env("SEMEL", semel).env("SEMEL_OPERATOR_TOKEN", home.operator_token());
-    let ran = crate::home::Ran::of(command.output().expect("semel starts"));
+    let ran = Ran::of(command.output().expect("semel starts"));
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let report = ran.json();
     let failed: Vec<_> = report["commands"]
@@ -87,4 +88,50 @@ fn semel_itself_scores_three() {
         .collect();
     assert!(failed.is_empty(), "{failed:#?}");
     assert_eq!((&report["score"], &report["proven"]), (&3.into(), &true.into()), "{:#}", report["advice"]);
+}
+
+#[test]
+fn a_key_with_other_arguments_is_refused_and_a_repeat_shows_no_secret() {
+    let home = Home::new();
+    let create =
+        |name: &str| ["token", "create", "--scope", "agent", "--idempotency-key", "k", "--name", name];
+    let made = home.json(create("ci"));
+    let again = home.json(create("ci"));
+    assert_eq!(
+        (&again["effect"], &again["id"], &again["token"]),
+        (&"noop".into(), &made["id"], &Value::Null)
+    );
+    let restored = ["ledger", "mark-restored", "--idempotency-key", "k", "--reason"];
+    home.json(restored.iter().chain(&["a backup"]));
+    for other in [create("other").to_vec(), [&restored[..], &["another backup"]].concat()] {
+        let refused = home.semel(&other);
+        assert_eq!(refused.code, Some(2), "{refused:?}");
+        assert!(refused.stderr.contains("came under this key with other arguments"), "{refused:?}");
+    }
+    assert_eq!(home.json(["token", "list"])["items"].as_array().map(Vec::len), Some(1));
+    assert_eq!(home.json(["ledger", "quarantine"])["number"], 2);
+}
+
+#[test]
+fn a_token_that_never_was_is_not_called_revoked() {
+    let home = Home::new();
+    let id = home.json(["token", "create", "--scope", "agent"])["id"].as_str().expect("an id").to_owned();
+    assert_eq!(home.json(["token", "revoke", &id])["effect"], "deleted");
+    assert_eq!(home.json(["token", "revoke", &id])["effect"], "noop");
+    let mistyped = home.semel(["token", "revoke", "0123456789ab"]);
+    assert_eq!(mistyped.code, Some(2), "{mistyped:?}");
+}
+
+#[test]
+fn a_permission_that_is_spent_is_not_given_again_by_a_retry() {
+    let home = Home::new();
+    let run = || home.json(["run", "--key", "k", "--", "sh", "-c", "echo x >> world"]);
+    let done = run()["effect_id"].as_str().expect("an id").to_owned();
+    let allow = ["ledger", "allow-repeat", &done, "--reason", "wanted", "--idempotency-key", "a"];
+    assert_eq!(home.json(allow)["effect"], "updated");
+    assert_eq!(run()["outcome"], "ran");
+    assert_eq!(home.json(allow)["effect"], "noop");
+    assert_eq!(run()["outcome"], "replayed");
+    let by_key = ["ledger", "allow-repeat", "--key", "k", "--reason", "wanted", "--idempotency-key", "a"];
+    assert_eq!(home.semel(by_key).code, Some(2), "a key leads to the newest effect");
 }

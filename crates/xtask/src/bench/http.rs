@@ -140,7 +140,7 @@ impl HttpStage {
             directory: tempfile::tempdir_in(project::scratch()?)?,
         };
         // Connections are made and pages are touched before anything counts.
-        let warm = Effort { quick: true };
+        let warm = Effort { quick: true, large: false };
         stage.turn(CALLERS, warm)?;
         Ok(stage)
     }
