@@ -9,6 +9,7 @@ pub mod ending;
 pub mod eval;
 pub mod formats;
 pub mod judge;
+pub mod policy_test;
 pub mod reconcile;
 pub mod report;
 pub mod shell;

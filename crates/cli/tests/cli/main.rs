@@ -18,6 +18,7 @@ mod mcp;
 mod operation;
 mod person;
 mod policy;
+mod policy_test;
 mod probes;
 mod proxy;
 mod reference;

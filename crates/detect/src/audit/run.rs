@@ -106,7 +106,7 @@ fn read_file(
 }
 
 /// The format of a file, by its first documents.
-pub(super) fn find_format(path: &Path, options: &AuditOptions) -> std::io::Result<Option<TranscriptFormat>> {
+pub(crate) fn find_format(path: &Path, options: &AuditOptions) -> std::io::Result<Option<TranscriptFormat>> {
     if options.mapping.is_some() {
         return Ok(Some(TranscriptFormat::Mapped));
     }
