@@ -828,7 +828,7 @@ pub struct PolicyTest {
     /// The policy before the change: say what would be treated differently.
     #[arg(long, value_name = "POLICY")]
     pub against: Option<PathBuf>,
-    /// Transcripts of any kind that `semel audit` reads, `semel ledger tail --json`, or pairs of calls (TOML).
+    /// Transcripts that `semel audit` reads, lines of `semel ledger tail --json`, or pairs of calls (TOML).
     pub paths: Vec<PathBuf>,
 }
 

@@ -94,7 +94,12 @@ impl Judge {
             serialize_by: None,
             replay_refusals: false,
         };
-        Intent::of(&ask, rule, &self.secret)
+        if !call.action.starts_with("cli:") {
+            return Intent::of(&ask, rule, &self.secret);
+        }
+        let mut rule = rule.clone();
+        rule.sorting.set_surroundings_aside(&call.arguments, false);
+        Intent::of(&ask, &rule, &self.secret)
     }
 
     pub fn judge(&self, call: &ActionCall) -> Judgement {

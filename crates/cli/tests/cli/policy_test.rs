@@ -46,17 +46,12 @@ fn a_rules_examples_are_tried_and_a_wrong_one_still_loads() {
     let good = home.semel(["policy", "test"]);
     assert_eq!((good.code, good.stdout.as_str()), (Some(0), "1 example, 0 wrong.\n"), "{good:?}");
     for (from, to, at, says) in [
-        (
-            "invoice = 7, memo = \"again\"",
-            "invoice = 9",
-            13,
-            "another intent than the first call: args.invoice",
-        ),
-        ("memo = \"again\"", "amount = 5", 13, "refused as drift"),
-        ("invoice = 8 }", "invoice = 7 }", 14, "the same intent as another call"),
-        ("class = \"consequential\"\nsame", "class = \"act\"\nsame", 13, "its class is consequential"),
-        ("mcp:billing/charge_card", "mcp:billing/refund", 13, "another rule takes it: default"),
-        ("action = \"mcp:billing/charge_card\"\n", "", 12, "`match` does not name one action"),
+        ("7, memo = \"again\"", "9", 12, "another intent than the first call: args.invoice"),
+        ("memo = \"again\"", "amount = 5", 12, "refused as drift"),
+        ("invoice = 8 }", "invoice = 7 }", 13, "the same intent as another call"),
+        ("class = \"consequential\"\nsame", "class = \"act\"\nsame", 12, "its class is consequential"),
+        ("mcp:billing/charge_card", "mcp:billing/refund", 12, "another rule takes it: default"),
+        ("action = \"mcp:billing/charge_card\"\n", "", 11, "`match` does not name one action"),
     ] {
         home.file("semel.toml", &CHARGE.replace(from, to));
         let wrong = home.semel(["policy", "test"]);
@@ -148,6 +143,20 @@ fn recorded_calls_show_what_a_change_of_the_policy_changes() {
     assert_eq!(home.semel(["policy", "test", "missing.jsonl"]).code, Some(2));
     home.file("notes.txt", "nothing here");
     assert!(home.semel(["policy", "test", "notes.txt"]).stdout.contains("no format that semel knows"));
+}
+
+#[test]
+fn the_journal_is_a_record_of_calls_too() {
+    let home = Home::new();
+    for word in ["a", "b"] {
+        assert_eq!(home.semel(["run", "--", "true", word]).code, Some(0));
+    }
+    let journal = home.semel(["ledger", "tail", "--json", "--no-follow", "-n", "100"]).stdout;
+    home.file("journal.jsonl", &journal);
+    home.file("semel.toml", "[[rule]]\nmatch = \"cli:true\"\nclass = \"consequential\"\n");
+    let tested = home.json(["policy", "test", "journal.jsonl"]);
+    let group = &tested["recorded"]["groups"][0];
+    assert_eq!((&group["class"], &group["let_through"]), (&"consequential".into(), &2.into()), "{tested}");
 }
 
 #[test]

@@ -91,6 +91,7 @@ impl Schema {
             _ => false,
         };
         match property {
+            Value::Bool(true) => "anything".into(),
             _ if is("string") => "text".into(),
             _ if is("integer") || is("number") => "number".into(),
             _ if is("boolean") => "boolean".into(),

@@ -70,8 +70,7 @@ struct World {
 }
 
 /// Words that say nothing to a rehearsal.
-const IDLE: [&str; 9] =
-    ["theme", "variant", "out", "world", "done", "converges", "restart", "reply", "expect"];
+const IDLE: [&str; 8] = ["theme", "variant", "out", "world", "done", "converges", "restart", "expect"];
 
 /// The pairs of a file under a policy.
 #[derive(Debug, Default, Serialize)]

@@ -42,6 +42,10 @@ pub fn run(context: &Context, args: &PolicyTest) -> anyhow::Result<ExitCode> {
             transcripts.extend(discover::candidates(&path).with_context(|| shown.to_string())?);
         }
     }
+    if !args.paths.is_empty() && pairs.is_none() && transcripts.is_empty() {
+        let what = "no file there may be a transcript".to_owned();
+        return Err(Hinted::error(what, "name files, such as *.jsonl, or pairs of calls, *.toml"));
+    }
     let mut skipped = SkippedCounts::default();
     let recorded = (!transcripts.is_empty()).then(|| {
         let calls = recorded::read(&transcripts, &mut skipped);
