@@ -92,7 +92,7 @@ pub enum Command {
     /// The world of `semel eval`, as a command or an MCP server.
     #[command(name = EVAL_WORLD, hide = true)]
     EvalWorld(EvalWorldArgs),
-    /// Check and explain the policy.
+    /// Write, test and explain the policy.
     Policy(PolicyArgs),
     /// Explain an error code.
     Explain(ExplainArgs),
@@ -669,21 +669,15 @@ pub enum CheckCommand {
         /// The server's name in the policy.
         #[arg(long, value_name = "NAME", default_value = "server")]
         name: String,
-        /// Print the policy to write for it.
-        #[arg(long)]
-        policy_text: bool,
         /// The server's command.
         #[arg(last = true, required = true, value_name = "COMMAND")]
         words: Vec<String>,
     },
     /// The operations of an HTTP API.
     Http {
-        /// Its OpenAPI document, as JSON.
+        /// Its OpenAPI document, as JSON or YAML.
         #[arg(long, value_name = "FILE")]
         openapi: PathBuf,
-        /// Print the policy to write for it.
-        #[arg(long)]
-        policy_text: bool,
     },
     /// Two callers at once on one resource, in the sandbox.
     Concurrent {
@@ -909,11 +903,15 @@ pub struct PolicyArgs {
 
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
-    /// Validate the policy files.
-    Check {
-        /// Each is checked alone; none means the files that hold here, together.
+    /// Find errors in policy files, and what is probably not meant.
+    Lint {
+        /// Each is looked at alone; none means the files that hold here, together.
         files: Vec<PathBuf>,
     },
+    /// Try the policy on its examples, on pairs of calls and on recorded calls. Nothing is sent.
+    Test(PolicyTest),
+    /// Write a policy for an MCP server or an HTTP API.
+    Init(PolicyInit),
     /// Say which rule, class and key an action has, and why.
     Explain(PolicyExplain),
     /// List the HTTP APIs that are known, and what each does against duplicates by itself.
@@ -923,6 +921,60 @@ pub enum PolicyCommand {
     },
     /// Show the JSON Schema of semel.toml.
     Schema,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel policy test\n  \
+    semel policy test ~/.claude/projects\n  \
+    semel policy test --against before.toml transcript.jsonl")]
+pub struct PolicyTest {
+    /// The policy before the change: say what would be treated differently.
+    #[arg(long, value_name = "POLICY")]
+    pub against: Option<PathBuf>,
+    /// Transcripts that `semel audit` reads, lines of `semel ledger tail --json`, or pairs of calls (TOML).
+    pub paths: Vec<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel policy init mcp --name billing -- npx -y some-server\n  \
+    semel policy init http --name bank --openapi openapi.yaml")]
+pub struct PolicyInit {
+    #[command(subcommand)]
+    pub of: PolicyInitOf,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum PolicyInitOf {
+    /// For the tools of an MCP server.
+    Mcp {
+        /// The server's name in the policy.
+        #[arg(long, value_name = "NAME", default_value = "server")]
+        name: String,
+        /// The file to write, which must not be there yet.
+        #[arg(long, short, value_name = "FILE", default_value = "semel.toml")]
+        output: PathBuf,
+        /// The server's command.
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        words: Vec<String>,
+        #[command(flatten)]
+        change: ChangeArgs,
+    },
+    /// For the operations of an HTTP API.
+    Http {
+        /// The API's name in the policy.
+        #[arg(long, value_name = "NAME", default_value = "api")]
+        name: String,
+        /// Its OpenAPI document, as JSON or YAML.
+        #[arg(long, value_name = "FILE")]
+        openapi: PathBuf,
+        /// The file to write, which must not be there yet.
+        #[arg(long, short, value_name = "FILE", default_value = "semel.toml")]
+        output: PathBuf,
+        #[command(flatten)]
+        change: ChangeArgs,
+    },
 }
 
 #[derive(Debug, Args)]

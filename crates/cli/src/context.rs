@@ -42,7 +42,7 @@ impl Context {
                 }
                 let count = counted(found.len(), "finding", "findings");
                 let what = format!("the policy does not hold together ({count})");
-                Err(Hinted::error(what, "semel policy check"))
+                Err(Hinted::error(what, "semel policy lint"))
             }
         }
     }

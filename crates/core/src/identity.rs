@@ -32,6 +32,18 @@ pub struct Sorting {
     pub normalize: Vec<(Path, Vec<Normaliser>)>,
 }
 
+impl Sorting {
+    /// A command that a key or a rule's fields name needs neither the directory nor the spelling of the program's path
+    /// to be known again: they are then compared no more.
+    pub fn set_surroundings_aside(&mut self, arguments: &Json, has_key: bool) {
+        let by_rule = !self.key.is_empty() && self.key.iter().all(|path| !path.find(arguments).is_empty());
+        if has_key || by_rule {
+            let program = Path::of(vec![PathStep::Member("argv".to_owned()), PathStep::Element(0)]);
+            self.volatile.extend([Path::of(vec![PathStep::Member("cwd".to_owned())]), program]);
+        }
+    }
+}
+
 /// Arguments after sorting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SortedArguments<'a> {

@@ -4,7 +4,8 @@ use crate::transcript::ActionCall;
 use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::identity::Marks;
-use semel_core::intent::{Alike, Ask, AskedBy, Intent, NamedBy};
+use semel_core::ids::Reason;
+use semel_core::intent::{Alike, Ask, AskedBy, Intent, KeyMissing, NamedBy};
 use semel_core::judgement::superseded;
 use semel_core::policy::pack::PACKS;
 use semel_core::policy::rule::RuleOrigin;
@@ -67,15 +68,54 @@ pub struct Judged {
 impl Judge {
     /// Under a policy, with the shipped packs behind it.
     pub fn new(files: Vec<PolicyFile>) -> Result<Judge, Diagnostics> {
-        Ok(Judge { policy: with_packs(files)?, secret: Secret::new(SECRET) })
+        Ok(Judge::of(with_packs(files)?))
+    }
+
+    /// Under this policy alone.
+    pub fn of(policy: Policy) -> Judge {
+        Judge { policy, secret: Secret::new(SECRET) }
     }
 
     pub fn secret(&self) -> &Secret {
         &self.secret
     }
 
+    pub fn rule(&self, call: &ActionCall) -> Arc<Rule> {
+        self.policy.rule_for(&ActionFacts::new(&call.action, &call.arguments))
+    }
+
+    /// The intent that the gate would make of a call. `again` is the reason of a deliberate repeat.
+    pub fn intent(
+        &self,
+        call: &ActionCall,
+        rule: &Rule,
+        again: Option<Reason>,
+    ) -> Result<Intent, KeyMissing> {
+        let ask = Ask {
+            tenant: "audit",
+            principal: "",
+            authority: "",
+            action: &call.action,
+            arguments: &call.arguments,
+            run: None,
+            key: None,
+            again,
+            asked_by: AskedBy::Agent,
+            call_id: None,
+            live_connection: false,
+            serialize_by: None,
+            replay_refusals: false,
+        };
+        if !call.action.starts_with("cli:") {
+            return Intent::of(&ask, rule, &self.secret);
+        }
+        let mut rule = rule.clone();
+        rule.sorting.set_surroundings_aside(&call.arguments, false);
+        Intent::of(&ask, &rule, &self.secret)
+    }
+
     pub fn judge(&self, call: &ActionCall) -> Judgement {
-        let rule = self.policy.rule_for(&ActionFacts::new(&call.action, &call.arguments));
+        let rule = self.rule(call);
         match rule.class {
             Class::Read => Judgement::Read,
             Class::Convergent if superseded::removes(&call.action) => {
@@ -94,28 +134,13 @@ impl Judge {
     }
 
     fn effect(&self, call: &ActionCall, rule: &Rule) -> Option<Judged> {
-        let ask = Ask {
-            tenant: "audit",
-            principal: "",
-            authority: "",
-            action: &call.action,
-            arguments: &call.arguments,
-            run: None,
-            key: None,
-            again: None,
-            asked_by: AskedBy::Agent,
-            call_id: None,
-            live_connection: false,
-            serialize_by: None,
-            replay_refusals: false,
-        };
         // A rule that requires a key refuses the call at the gate; here its arguments are all that is known.
-        let intent = match Intent::of(&ask, rule, &self.secret) {
+        let intent = match self.intent(call, rule, None) {
             Ok(intent) => intent,
             Err(_) => {
                 let mut loose = rule.clone();
                 loose.key_required = false;
-                Intent::of(&ask, &loose, &self.secret).ok()?
+                self.intent(call, &loose, None).ok()?
             }
         };
         let (mut group, mut is_specific, mut removals, mut removal) = (intent.key, false, None, None);

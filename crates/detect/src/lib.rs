@@ -10,6 +10,7 @@ pub mod eval;
 pub mod formats;
 pub mod judge;
 pub mod mcp_server_process;
+pub mod policy_test;
 pub mod reconcile;
 pub mod report;
 pub mod shell;

@@ -10,35 +10,23 @@ use anyhow::{Context as _, anyhow};
 use owo_colors::OwoColorize;
 use semel_core::class::Class;
 use semel_core::policy::Policy;
+use semel_detect::check::openapi;
 use semel_detect::check::surface::{self, OperationCheck};
 use semel_detect::check::tool::{self, Sandbox, ToolReport};
 use semel_detect::judge::with_packs;
 use semel_detect::mcp_server_process::McpServerProcess;
 use serde_json::json;
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 pub fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         None => check_tool(context, &args.tool),
-        Some(CheckCommand::Mcp { name, policy_text, words }) => {
-            let port = McpServerProcess::start(words, &[], None)
-                .with_context(|| format!("cannot ask {}", words.join(" ")))?;
-            let operations = surface::of_tools(name, &port.tools, &policy(context)?);
-            print_surface(context, &operations, *policy_text)
-        }
-        Some(CheckCommand::Http { openapi, policy_text }) => {
-            let text = std::fs::read_to_string(openapi).with_context(|| openapi.display().to_string())?;
-            let document: serde_json::Value = serde_json::from_str(&text).map_err(|error| {
-                Hinted::error(
-                    format!("{} is no JSON: {error}", openapi.display()),
-                    "convert YAML to JSON first",
-                )
-            })?;
-            if !document["paths"].is_object() {
-                return Err(anyhow!("{} is no OpenAPI document: it has no `paths`", openapi.display()));
-            }
-            print_surface(context, &surface::of_openapi(&document, &policy(context)?), *policy_text)
+        Some(CheckCommand::Mcp { name, words }) => print_surface(context, &tools(context, name, words)?),
+        Some(CheckCommand::Http { openapi }) => {
+            let document = read_openapi(context, openapi)?;
+            print_surface(context, &surface::of_openapi(&document, &policy(context)?))
         }
         Some(CheckCommand::Concurrent { sandbox, words }) => {
             let at_once = Sandbox { words: shell_words(sandbox)? }.try_at_once(words)?;
@@ -66,11 +54,25 @@ pub fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<ExitCode> {
     }
 }
 
-fn policy(context: &Context) -> anyhow::Result<Policy> {
+/// The tools of an MCP server, which is started and asked for its listing.
+pub fn tools(context: &Context, name: &str, words: &[String]) -> anyhow::Result<Vec<OperationCheck>> {
+    let port = McpServerProcess::start(words, &[]).with_context(|| format!("cannot ask {}", words.join(" ")))?;
+    Ok(surface::of_tools(name, &port.tools, &policy(context)?))
+}
+
+pub fn read_openapi(context: &Context, path: &Path) -> anyhow::Result<serde_json::Value> {
+    let shown = path.display();
+    let text =
+        std::fs::read_to_string(context.environment.cwd.join(path)).with_context(|| shown.to_string())?;
+    openapi::parse(&text).with_context(|| format!("cannot read {shown}"))
+}
+
+/// The policy that holds here, with every shipped pack behind it.
+pub fn policy(context: &Context) -> anyhow::Result<Policy> {
     let files = policy_files::read(&context.environment, context.global.policy.as_deref())?;
     with_packs(files).map_err(|found| {
         context.output.warn(found.render(stderr_is_terminal()));
-        Hinted::error("the policy does not hold together".to_owned(), "semel policy check")
+        Hinted::error("the policy does not hold together".to_owned(), "semel policy lint")
     })
 }
 
@@ -133,14 +135,8 @@ fn tool_text(report: &ToolReport) -> String {
     text
 }
 
-fn print_surface(
-    context: &Context,
-    operations: &[OperationCheck],
-    policy_text: bool,
-) -> anyhow::Result<ExitCode> {
-    if policy_text {
-        context.output.data(surface::policy_text(operations).trim_end());
-    } else if context.output.json {
+fn print_surface(context: &Context, operations: &[OperationCheck]) -> anyhow::Result<ExitCode> {
+    if context.output.json {
         context.output.document(&json!({"schema_version": 1, "items": operations}));
     } else {
         let twice = operations.iter().filter(|operation| operation.twice() == "it happens twice").count();
@@ -164,7 +160,7 @@ fn print_surface(
             let _ = writeln!(text, "{line}");
         }
         context.output.data(text.trim_end());
-        context.output.say("hint: --policy-text prints a policy for them");
+        context.output.say("hint: semel policy init writes a policy for them");
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -11,6 +11,7 @@ use rustix::fs::Access;
 use semel_core::effect::State;
 use semel_core::ids::EffectId;
 use semel_core::policy::Policy;
+use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::servers::McpEndpoint;
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
@@ -283,7 +284,7 @@ fn owners(checks: &mut Checks, owners: &Path) {
 }
 
 fn policy(context: &Context, checks: &mut Checks) {
-    let check = Some("semel policy check".to_owned());
+    let check = Some("semel policy lint".to_owned());
     let flag = context.global.policy.as_deref();
     let files = match policy_files::read(&context.environment, flag) {
         Ok(files) => files,
@@ -296,10 +297,11 @@ fn policy(context: &Context, checks: &mut Checks) {
     }
     match loaded {
         Ok(_) if names.is_empty() => checks.ok("policy", "no semel.toml from here upward: the defaults hold"),
-        Ok(policy) if policy.warnings.is_empty() => checks.ok("policy", names.join(", ")),
+        Ok(policy) if policy.warnings.count(Severity::Warning) == 0 => checks.ok("policy", names.join(", ")),
         Ok(policy) => {
-            let detail = format!("{}: {} warnings", names.join(", "), policy.warnings.len());
-            checks.warn("policy", detail, "semel policy check");
+            let warnings = policy.warnings.count(Severity::Warning);
+            let detail = format!("{}: {}", names.join(", "), counted(warnings, "warning", "warnings"));
+            checks.warn("policy", detail, "semel policy lint");
         }
         Err(Unusable::File(error)) => checks.fail("policy", format!("{error:#}"), None),
         Err(Unusable::Content(found)) => {

@@ -5,8 +5,8 @@ use crate::context::Context;
 use crate::output::Hinted;
 use anyhow::Context as _;
 use semel_core::identity::{self, IntentDigest};
-use semel_core::json::{self, Json, Object, TEXT_BYTES_MAX};
-use semel_core::policy::ActionFacts;
+use semel_core::json::{self, Json, TEXT_BYTES_MAX};
+use semel_core::policy::{ActionFacts, call_arguments};
 use std::io::Read;
 use std::process::ExitCode;
 
@@ -52,8 +52,7 @@ pub fn action(text: &str) -> anyhow::Result<&str> {
     }
 }
 
-/// Arguments as rules see them: the roots of a command or a request if they are given, else all of it as `args`, and
-/// for a request as its `body`.
+/// Arguments as rules see them, from a text or from standard input.
 pub fn arguments(action: &str, text: &str) -> anyhow::Result<Json> {
     let parsed = if text == "-" {
         let mut bytes = Vec::new();
@@ -67,29 +66,5 @@ pub fn arguments(action: &str, text: &str) -> anyhow::Result<Json> {
         json::parse(text)
     };
     let value = parsed.context("--args is not JSON that can be told apart exactly")?;
-    if action.starts_with("cli:") && value.get("argv").is_some() {
-        return Ok(value);
-    }
-    if let Some(request) = action.strip_prefix("http:") {
-        return Ok(of_request(request, value));
-    }
-    Ok(Json::object([("args", value)]))
-}
-
-/// The HTTP door's reading of `POST api.stripe.com/v1/charges`: all roots are there, be they empty.
-fn of_request(request: &str, value: Json) -> Json {
-    const ROOTS: [&str; 3] = ["body", "query", "headers"];
-    let place = request.split_once(' ').map_or(request, |(_, place)| place);
-    let path = place.find('/').map_or("/", |at| &place[at..]);
-    let given = ROOTS.iter().any(|root| value.get(root).is_some());
-    let root = |name: &str| match given {
-        true => value.get(name).cloned(),
-        false => Some(&value).filter(|_| name == "body").cloned(),
-    };
-    let mut roots: Object = ROOTS
-        .iter()
-        .map(|name| ((*name).to_owned(), root(name).unwrap_or_else(|| Json::Object(Object::new()))))
-        .collect();
-    roots.insert("path", value.get("path").filter(|_| given).cloned().unwrap_or_else(|| Json::str(path)));
-    Json::Object(roots)
+    Ok(call_arguments::rooted(action, value))
 }

@@ -215,9 +215,6 @@ fn an_api_is_checked_by_its_openapi_document() {
     assert_eq!(of("http:GET bank.example/v1/charges")["class"], "read");
     assert_eq!(of("http:POST bank.example/v1/charges")["key"], "Idempotency-Key");
     assert_eq!(of("http:POST bank.example/v1/payouts")["class"], "consequential");
-    let policy = home.semel(["check", "http", "--openapi", "openapi.json", "--policy-text"]).stdout;
-    home.file("semel.toml", &policy);
-    assert_eq!(home.semel(["policy", "check"]).code, Some(0), "{policy}");
     home.file("bad.json", "paths:");
     assert_eq!(home.semel(["check", "http", "--openapi", "bad.json"]).code, Some(2));
 }

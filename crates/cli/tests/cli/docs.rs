@@ -172,8 +172,10 @@ fn every_policy_that_a_document_shows_holds_together() {
         for block in text.split("```toml\n").skip(1) {
             let policy = block.split("```").next().unwrap_or_default();
             scene.home.file("shown.toml", policy);
-            let ran = scene.home.semel(["policy", "check", "shown.toml"]);
+            let ran = scene.home.semel(["policy", "lint", "shown.toml"]);
             assert_eq!(ran.code, Some(0), "{}: {ran:?}", path.display());
+            let examples = scene.home.semel(["--policy", "shown.toml", "policy", "test"]);
+            assert_eq!(examples.code, Some(0), "{}: {examples:?}", path.display());
             count += 1;
         }
     }

@@ -42,7 +42,7 @@ fn a_doctor_names_what_is_wrong_and_what_to_do() {
     home.file("semel.toml", "version = 1\nmode = \"gard\"\n");
     let ran = home.semel(["doctor"]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.stdout.contains("semel policy check"), "{ran:?}");
+    assert!(ran.stdout.contains("semel policy lint"), "{ran:?}");
 }
 
 #[test]

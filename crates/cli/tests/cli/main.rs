@@ -20,6 +20,7 @@ mod operation;
 mod own_score;
 mod person;
 mod policy;
+mod policy_test;
 mod probes;
 mod proxy;
 mod reconcile;

@@ -28,8 +28,12 @@ pub struct Diagnostic {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
+    /// The policy does not load.
     Error,
+    /// It loads, and is probably not meant so.
     Warning,
+    /// A fact to know, which often cannot be helped.
+    Note,
 }
 
 /// Stable names, for tools that read `--json`.
@@ -58,6 +62,8 @@ pub enum DiagnosticCode {
     BadServer,
     ConflictingPaths,
     VolatileKey,
+    ConstantKey,
+    WrongExample,
     Unprobed,
     KeyWithoutEnd,
     Shadowed,
@@ -146,6 +152,17 @@ impl Diagnostics {
         self.add(Severity::Warning, source, span, code, message.into(), help.into());
     }
 
+    pub fn note(
+        &mut self,
+        source: SourceText<'_>,
+        span: Range<usize>,
+        code: DiagnosticCode,
+        message: impl Into<String>,
+        help: impl Into<String>,
+    ) {
+        self.add(Severity::Note, source, span, code, message.into(), help.into());
+    }
+
     fn add(
         &mut self,
         severity: Severity,
@@ -164,11 +181,13 @@ impl Diagnostics {
         self.0.extend(other.0);
     }
 
-    /// By file in the order given, then by place.
+    /// By file in the order given, then by place. Of too many the errors are kept first: a policy with one must not load.
     pub(super) fn sorted(mut self, files: &[&Path]) -> Diagnostics {
         let rank = |file: &Path| files.iter().position(|known| *known == file).unwrap_or(files.len());
-        self.0.sort_by_key(|finding| (rank(&finding.file), finding.line, finding.column));
+        let place = |finding: &Diagnostic| (rank(&finding.file), finding.line, finding.column);
+        self.0.sort_by_key(|finding| (finding.severity, place(finding)));
         self.0.truncate(DIAGNOSTICS_MAX);
+        self.0.sort_by_key(place);
         self
     }
 
@@ -185,7 +204,11 @@ impl Diagnostics {
     }
 
     pub fn has_errors(&self) -> bool {
-        self.0.iter().any(|finding| finding.severity == Severity::Error)
+        self.count(Severity::Error) > 0
+    }
+
+    pub fn count(&self, severity: Severity) -> usize {
+        self.0.iter().filter(|finding| finding.severity == severity).count()
     }
 
     /// All of them as text, one blank line apart. `styled` adds ANSI colours.
@@ -207,6 +230,7 @@ impl Diagnostic {
         let level = match self.severity {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
+            Severity::Note => Level::NOTE,
         };
         let path = self.file.display().to_string();
         let snippet = Snippet::source(self.excerpt.line.as_str())

@@ -432,6 +432,27 @@ pub struct RuleTable {
     pub confirm: Option<Spot<ConfirmTable>>,
     /// How to take it back.
     pub undo: Option<Spot<CallTable>>,
+    /// Calls that show what the rule means. `semel policy test` tries them.
+    #[serde(default)]
+    pub example: Vec<Spot<ExampleTable>>,
+}
+
+/// Calls of this rule, each by its arguments: a table as the tool or the body has it, or the words of a command as a
+/// list. `semel policy test` tries them; loading does not.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table such as { same = [{ id = 1 }, { id = 1 }] }")]
+pub struct ExampleTable {
+    /// The action's full name: `match` unless given, which then must have no wildcard. A command has its program's.
+    pub action: Option<Spot<String>>,
+    /// Calls that are one intent.
+    #[serde(default)]
+    pub same: Vec<Spot<TomlValue>>,
+    /// Calls that are each another intent than all the rest, and are not held.
+    #[serde(default)]
+    pub differ: Vec<Spot<TomlValue>>,
+    /// The class that each of them has.
+    #[schemars(with = "Option<super::schema::ClassWord>")]
+    pub class: Option<Class>,
 }
 
 /// Where the upstream's idempotency key goes: exactly one of `header`, `arg`, `body`, `query`, `directive`, `flag` and

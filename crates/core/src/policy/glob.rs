@@ -85,6 +85,11 @@ impl Pattern {
     }
 }
 
+/// The pattern of this name and no other.
+pub fn literal(name: &str) -> String {
+    globset::escape(name)
+}
+
 /// Whether a pattern speaks of a path with a slash at its end: `http:POST host/charges/`, and not `http:POST host/`.
 fn is_longer_than_root(text: &str) -> bool {
     let place = text.strip_prefix("http:").and_then(|text| text.split_once(' '));

@@ -2,8 +2,10 @@
 //!
 //! Texts come in as arguments; nothing here reads a file. A policy either loads whole or not at all.
 
+pub mod call_arguments;
 pub mod diagnostic;
 pub mod duration;
+pub mod example;
 pub mod explain;
 pub mod expression;
 pub mod file;

@@ -416,7 +416,7 @@ impl RuleCall {
     }
 
     /// The parts that are filled in.
-    fn templates(&self) -> Vec<&Template> {
+    pub fn templates(&self) -> Vec<&Template> {
         match self {
             RuleCall::Mcp { args, .. } => args.iter().map(|(_, template)| template).collect(),
             RuleCall::Http { url, body, .. } => {

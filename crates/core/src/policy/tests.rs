@@ -726,7 +726,100 @@ secret = ["reply.pin"]
         ]
     );
     assert!(policy.warnings.iter().last().unwrap().message.contains("`refused`, `effect` does nothing here"));
-    assert!(policy.warnings.iter().all(|finding| finding.severity == Severity::Warning));
+    let notes = policy.warnings.iter().filter(|finding| finding.severity == Severity::Note);
+    let notes: Vec<_> = notes.map(|finding| finding.code).collect();
+    assert_eq!(
+        notes,
+        [DiagnosticCode::Unprobed, DiagnosticCode::KeyWithoutEnd],
+        "they cannot always be helped"
+    );
+    assert!(!policy.warnings.has_errors());
+}
+
+#[test]
+fn a_path_that_cannot_exist_at_the_rules_door_is_a_warning_that_says_what_to_write() {
+    let rule = |pattern: &str, settings: &str| format!("[[rule]]\nmatch = \"{pattern}\"\n{settings}\n");
+    for (pattern, settings, help) in [
+        ("mcp:mail/send", "key = [\"body.to\"]", "write `args.to`"),
+        ("mcp:mail/send", "content = [\"query.text\"]", "write `args.text`"),
+        ("mcp:mail/send", "volatile = [\"to\"]", "write `args.to`"),
+        ("mcp:mail/send", "secret = [\"headers.authorization\"]", "write `args.authorization`"),
+        ("mcp:mail/send", "when = { \"body.kind\" = \"a\" }", "write `args.kind`"),
+        ("mcp:mail/send", "when = \"has(body.kind)\"", "there are: args"),
+        ("mcp:mail/send", "serialize_by = \"body.to\"", "write `args.to`"),
+        ("mcp:mail/send", "normalize = { \"body.to\" = [\"trim\"] }", "write `args.to`"),
+        (
+            "mcp:mail/send",
+            "probe = { mcp = \"./get\", args = { to = \"{body.to}\" }, found = \"resp.ok\" }",
+            "write `args.to`",
+        ),
+        ("mcp:mail/send", "probe = { mcp = \"./get\", found = \"resp.to == body.to\" }", "there are: args"),
+        ("fn:charge", "key = [\"argv[1]\"]", "did you mean `args`?"),
+        ("http:POST bank/charges", "key = [\"args.invoice\"]", "write `body.invoice`"),
+        ("llm:openai/chat", "key = [\"body.model\"]", "write `args.model`"),
+        ("cli:pay *", "key = [\"body.to\"]", "there are: argv, cwd, stdin"),
+        ("cli:pay *", "key = [\"action\"]", "there are: argv, cwd, stdin"),
+    ] {
+        let policy = loaded(&rule(pattern, settings));
+        let found: Vec<_> = policy.warnings.iter().map(|it| (it.code, it.line, it.help.as_deref())).collect();
+        assert_eq!(found, [(DiagnosticCode::UnknownRoot, 3, Some(help))], "{pattern}: {settings}");
+    }
+    for (pattern, settings) in [
+        (
+            "mcp:mail/send",
+            "key = [\"args.to\"]\nsecret = [\"reply.pin\"]\nwhen = \"action != 'x' && has(args.to)\"",
+        ),
+        ("http:POST bank/charges", "key = [\"path\", \"query.a\", \"body.b\", \"headers.x-tenant\"]"),
+        ("cli:pay *", "key = [\"argv[1]\", \"cwd\", \"stdin\"]"),
+        ("{mcp,http}:*", "key = [\"args.to\", \"body.to\"]"),
+        ("mcp:a/b", "undo = { mcp = \"./c\", args = { id = \"{reply.id}\" } }"),
+    ] {
+        let policy = loaded(&rule(pattern, settings));
+        assert!(policy.warnings.is_empty(), "{pattern}: {}", policy.warnings);
+    }
+}
+
+#[test]
+fn a_key_that_is_the_same_in_every_call_is_a_warning() {
+    let codes = |pattern: &str, settings: &str| -> Vec<DiagnosticCode> {
+        let policy = loaded(&format!("[[rule]]\nmatch = \"{pattern}\"\n{settings}\n"));
+        policy.warnings.iter().map(|finding| finding.code).collect()
+    };
+    for (pattern, settings) in [
+        ("mcp:a/write", "when = { \"args.method\" = \"create\" }\nkey = [\"args.method\"]"),
+        ("http:POST bank/charges", "key = [\"path\"]"),
+        ("cli:kubectl rollout restart *", "key = [\"argv[0]\", \"argv[2]\"]"),
+    ] {
+        assert_eq!(codes(pattern, settings), [DiagnosticCode::ConstantKey], "{pattern}: {settings}");
+    }
+    for (pattern, settings) in [
+        ("mcp:a/write", "when = { \"args.method\" = \"create\" }\nkey = [\"args.method\", \"args.id\"]"),
+        ("http:POST bank/charges/*", "key = [\"path\"]"),
+        ("http:POST bank/charges", "key = [\"path\", \"body\"]"),
+        ("cli:kubectl rollout restart *", "key = [\"argv[3]\"]"),
+        ("cli:kubectl * restart", "key = [\"argv[2]\"]"),
+    ] {
+        assert_eq!(codes(pattern, settings), [], "{pattern}: {settings}");
+    }
+}
+
+#[test]
+fn a_rule_behind_one_with_the_same_condition_never_applies() {
+    let text = |second: &str| {
+        let rule = |when: &str| format!("[[rule]]\nmatch = \"mcp:a/write\"\nwhen = {when}\n");
+        rule("{ \"args.method\" = \"create\" }") + &rule(second)
+    };
+    assert_eq!(codes(&text("{ \"args.method\" = \"create\" }")), [(DiagnosticCode::Shadowed, 5)]);
+    assert_eq!(codes(&text("{ \"args.method\" = \"delete\" }")), []);
+    assert_eq!(codes(&text("\"args.method == 'create'\"")), []);
+}
+
+#[test]
+fn an_error_is_never_lost_behind_many_warnings() {
+    let many = "[[rule]]\nmatch = \"mcp:a/b\"\nkey = [\"args.nonce\"]\n".repeat(40);
+    let found =
+        load(&format!("{many}[[rule]]\nmatch = \"mcp:a/b\"\nwait = \"soon\"\n")).expect_err("an error");
+    assert!(found.has_errors() && found.len() <= 50);
 }
 
 #[test]

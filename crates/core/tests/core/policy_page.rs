@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a table stands in the file, and its definition in the schema.
-const TABLES: [(&str, &str); 15] = [
+const TABLES: [(&str, &str); 16] = [
     ("The file", ""),
     ("[defaults]", "Defaults"),
     ("[[rule]]", "RuleTable"),
@@ -15,6 +15,7 @@ const TABLES: [(&str, &str); 15] = [
     ("[rule.undo]", "CallTable"),
     ("[rule.inject]", "InjectTable"),
     ("[rule.dry_run]", "DryRunTable"),
+    ("[[rule.example]]", "ExampleTable"),
     ("[upstream.NAME]", "UpstreamTable"),
     ("[upstream.NAME.keys]", "KeysTable"),
     ("[mcp.NAME]", "McpTable"),
@@ -90,6 +91,7 @@ impl Schema {
             _ => false,
         };
         match property {
+            Value::Bool(true) => "anything".into(),
             _ if is("string") => "text".into(),
             _ if is("integer") || is("number") => "number".into(),
             _ if is("boolean") => "boolean".into(),

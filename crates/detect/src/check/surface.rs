@@ -1,9 +1,11 @@
 //! Judges the operations of an MCP server or an HTTP API: if an agent does this twice, what breaks?
 
+use super::openapi;
 use semel_core::class::Class;
-use semel_core::json::Json;
+use semel_core::json::{Json, Path};
+use semel_core::judgement::arguments::{ArgumentKind, kind};
 use semel_core::judgement::recognise::Annotations;
-use semel_core::policy::{ActionFacts, Policy};
+use semel_core::policy::{ActionFacts, Policy, glob};
 use serde::Serialize;
 use serde_json::Value;
 use std::fmt::Write as _;
@@ -17,6 +19,8 @@ pub struct OperationCheck {
     pub key: Option<String>,
     /// A read of the same thing, by which a doubt could be looked at.
     pub probe: Option<String>,
+    /// The arguments that may tell two calls apart, as paths.
+    pub arguments: Vec<String>,
 }
 
 impl OperationCheck {
@@ -58,17 +62,18 @@ pub fn of_tools(server: &str, tools: &[Value], policy: &Policy) -> Vec<Operation
             because: rule.class_because.to_string(),
             key: key.cloned(),
             probe: read_of(name, &names, policy, server).map(str::to_owned),
+            arguments: telling_arguments("args", &tool["inputSchema"]),
             action,
         })
     });
     checked.collect()
 }
 
-/// The operations of an OpenAPI document. `host` stands before its paths.
+/// The operations of an OpenAPI document.
 pub fn of_openapi(document: &Value, policy: &Policy) -> Vec<OperationCheck> {
     const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
-    let server = document["servers"][0]["url"].as_str().unwrap_or("api.example.com");
-    let host = server.split_once("://").map_or(server, |(_, rest)| rest).trim_end_matches('/');
+    let address = openapi::address(document).unwrap_or_else(|| "https://api.example.com".to_owned());
+    let host = address.split_once("://").map_or(address.as_str(), |(_, rest)| rest);
     let paths = document["paths"].as_object();
     let mut found = Vec::new();
     for (path, operations) in paths.into_iter().flatten() {
@@ -88,6 +93,10 @@ pub fn of_openapi(document: &Value, policy: &Policy) -> Vec<OperationCheck> {
                 because: rule.class_because.to_string(),
                 key: key.map(str::to_owned),
                 probe,
+                arguments: telling_arguments(
+                    "body",
+                    &operation["requestBody"]["content"]["application/json"]["schema"],
+                ),
                 action,
             });
         }
@@ -113,29 +122,78 @@ fn read_of<'n>(tool: &str, names: &[&'n str], policy: &Policy, server: &str) -> 
     })
 }
 
-/// The rules to write for the operations that would happen twice.
-pub fn policy_text(operations: &[OperationCheck]) -> String {
+/// More arguments than this name no identity.
+const ARGUMENTS_SHOWN_MAX: usize = 6;
+
+/// Arguments of a schema whose names do not say that they change from one attempt to the next.
+fn telling_arguments(root: &str, schema: &Value) -> Vec<String> {
+    let changes = |name: &str| {
+        matches!(kind(name), ArgumentKind::Volatile | ArgumentKind::Stamp | ArgumentKind::Content)
+    };
+    let names = schema["properties"].as_object().into_iter().flatten().map(|(name, _)| name);
+    let telling = names.filter(|name| !changes(name)).take(ARGUMENTS_SHOWN_MAX);
+    telling.map(|name| Path::to_member(root, name).to_string()).collect()
+}
+
+/// An API for the policy to name, besides its rules.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedUpstream<'a> {
+    pub name: &'a str,
+    pub url: &'a str,
+}
+
+/// A policy with a rule for each operation that would happen twice.
+pub fn policy_text(upstream: Option<NamedUpstream<'_>>, operations: &[OperationCheck]) -> String {
     let mut text = "version = 1\n".to_owned();
+    if let Some(NamedUpstream { name, url }) = upstream {
+        let is_bare = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+        let name = if is_bare { name.to_owned() } else { quoted(name) };
+        let _ = write!(text, "\n[upstream.{name}]\nurl = {}\n", quoted(url));
+    }
     for operation in operations.iter().filter(|operation| operation.class == Class::Consequential) {
-        let pattern = without_parameters(&operation.action);
-        let _ = write!(text, "\n[[rule]]\nmatch = {pattern:?}\nclass = \"consequential\"\n");
-        let _ = writeln!(text, "# key = [\"args.…\"]        # the arguments that identify it");
+        let pattern = quoted(&pattern(&operation.action));
+        let _ = write!(text, "\n[[rule]]\nmatch = {pattern}\nclass = \"consequential\"\n");
+        if !operation.arguments.is_empty() {
+            let paths: Vec<String> = operation.arguments.iter().map(|path| quoted(path)).collect();
+            let _ =
+                writeln!(text, "# key = [{}]   # keep those that tell two of them apart", paths.join(", "));
+        }
         if let Some(key) = &operation.key {
             let into = if operation.action.starts_with("http:") { "header" } else { "arg" };
+            let key = quoted(key);
             let _ = writeln!(
                 text,
-                "# inject = {{ {into} = {key:?}, valid_for = \"24h\" }}   # if the server deduplicates by it"
+                "# inject = {{ {into} = {key}, valid_for = \"24h\" }}   # if the server deduplicates by it"
             );
         }
         if let Some(probe) = operation.probe.as_ref().filter(|probe| !probe.starts_with("http:")) {
-            let _ = writeln!(text, "# [rule.probe]\n# mcp = \"./{probe}\"\n# found = \"…\"");
+            let tool = quoted(&format!("./{probe}"));
+            let _ = writeln!(
+                text,
+                "# [rule.probe]   # a read that tells whether it happened\n# mcp = {tool}\n# found = \"…\""
+            );
         }
     }
     text
 }
 
-/// `/charges/{id}/refunds` as a rule writes it: `/charges/*/refunds`.
-fn without_parameters(action: &str) -> String {
-    let segments = action.split('/').map(|segment| if segment.starts_with('{') { "*" } else { segment });
-    segments.collect::<Vec<_>>().join("/")
+/// A text of TOML: its escapes are those of JSON.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string().replace('\u{7f}', "\\u007F")
+}
+
+/// The pattern of exactly this action. A parameter of its path is anything: `/charges/{id}/refunds` is
+/// `/charges/*/refunds`.
+fn pattern(action: &str) -> String {
+    if !action.starts_with("http:") {
+        return glob::literal(action);
+    }
+    let mut pattern = String::new();
+    let mut rest = action;
+    while let Some((before, after)) = rest.split_once('{') {
+        pattern.push_str(&glob::literal(before));
+        pattern.push('*');
+        rest = after.split_once('}').map_or("", |(_, after)| after);
+    }
+    pattern + &glob::literal(rest)
 }

@@ -3,4 +3,5 @@
 mod bad_input;
 mod corpus;
 mod follow;
+mod policy_test;
 mod render;

@@ -61,16 +61,9 @@ impl CommandLine {
         format!("cli:{}", self.program())
     }
 
-    /// A command that a key or a rule's fields name needs neither the directory nor the spelling of the program's
-    /// path to be known again: they are then compared no more.
+    /// See [`Sorting::set_surroundings_aside`].
     pub fn set_surroundings_aside(&self, sorting: &mut Sorting, has_key: bool) {
-        let arguments = self.arguments();
-        let by_rule =
-            !sorting.key.is_empty() && sorting.key.iter().all(|path| !path.find(&arguments).is_empty());
-        if has_key || by_rule {
-            let surroundings = ["cwd", "argv[0]"].map(|path| path.parse().expect("these are paths"));
-            sorting.volatile.extend(surroundings);
-        }
+        sorting.set_surroundings_aside(&self.arguments(), has_key);
     }
 
     /// The arguments `argv`, `cwd` and `stdin` of rules. Input is named by its digest: it can be large, and secret.

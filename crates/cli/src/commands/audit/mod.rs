@@ -29,7 +29,7 @@ pub fn run(context: &Context, args: &AuditArgs) -> anyhow::Result<ExitCode> {
     let policy = policy_files::read(&context.environment, context.global.policy.as_deref())?;
     let judge = Judge::new(policy).map_err(|found| {
         context.output.warn(found.render(stderr_is_terminal()));
-        Hinted::error("the policy does not hold together".to_owned(), "semel policy check")
+        Hinted::error("the policy does not hold together".to_owned(), "semel policy lint")
     })?;
     let since = args.since.or_else(|| args.paths.is_empty().then_some(LATELY));
     let now = SystemClock::start().now();

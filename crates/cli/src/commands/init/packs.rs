@@ -60,7 +60,7 @@ impl Packs {
     }
 }
 
-/// The includes of a policy. One that cannot be read includes nothing; `semel policy check` says why.
+/// The includes of a policy. One that cannot be read includes nothing; `semel policy lint` says why.
 fn included(file: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     let document = text.parse::<toml_edit::DocumentMut>().unwrap_or_default();

@@ -212,7 +212,7 @@ pub fn policy_invalid(context: &Context, unusable: &Unusable) -> u8 {
         what_happened: format!("Nothing was sent: the policy does not hold together ({what})."),
         is_it_safe_to_retry: Code::PolicyInvalid.retry(),
         next_step: "Tell the user that the policy must be mended first.".into(),
-        human_next_step: "semel policy check".into(),
+        human_next_step: "semel policy lint".into(),
         differing: Vec::new(),
     };
     let mut answer = Answer::of_trouble(Tier::Opaque, OutcomeWord::Refused, trouble);

@@ -187,9 +187,9 @@ fn a_secret_that_nobody_could_check_is_refused_at_the_start() {
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(ran.stderr.contains("[serve.webhook]") && ran.stderr.contains(why), "{ran:?}");
     }
-    assert_eq!(home.semel(["policy", "check"]).code, Some(0));
+    assert_eq!(home.semel(["policy", "lint"]).code, Some(0));
     home.file("semel.toml", "[serve.webhook]\nurl = \"https://example.com/hook\"\nsecret = \"x\"\n");
-    let unknown = home.semel(["policy", "check"]);
+    let unknown = home.semel(["policy", "lint"]);
     assert!(unknown.stdout.contains("secret_env"), "{unknown:?}");
 }
 

@@ -26,7 +26,7 @@ use crate::effect_word::EffectWord;
 use crate::identity::Sorting;
 use crate::json::{Json, Path};
 use check::Checker;
-pub use check::{ARGUMENTS, Input};
+pub use check::{ARGUMENTS, Input, json_of};
 pub use prices::prices;
 pub use servers::{mcp_servers, serve};
 use std::borrow::Cow;

@@ -1,16 +1,15 @@
 //! Settings that are allowed and probably not meant.
 
-use super::compile::RuleEntry;
+mod paths;
+
+use super::compile::{RuleCondition, RuleEntry};
 use super::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
 use super::file::{RuleTable, Spot};
 use super::glob::Pattern;
-use super::nearest::nearest;
 use super::rule::{EffectWording, RuleOrigin};
 use super::servers::Serve;
 use super::upstreams::HttpApi;
 use crate::class::Class;
-use crate::json::{Path, PathStep};
-use crate::judgement::arguments::{self, ArgumentKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -24,17 +23,21 @@ pub fn rule(
 ) {
     let matched = table.pattern.as_ref().map_or(0..0, |text| text.span.clone());
     let (rule, pattern) = (&entry.rule, entry.pattern.text());
-    let covered_by = |before: &&RuleEntry| before.when.is_none() && covers(&before.pattern, pattern);
+    let covered_by = |before: &&RuleEntry| match &before.when {
+        None => covers(&before.pattern, pattern),
+        condition => before.pattern.text() == pattern && is_same_condition(condition, &entry.when),
+    };
     if let Some(before) = earlier.iter().find(covered_by) {
         let how = match before.pattern.text() == pattern {
-            true => "has the same `match`",
-            false => "matches all of it",
+            true if before.when.is_some() => "has the same `match` and `when`",
+            true => "has the same `match` and no `when`",
+            false => "matches all of it and has no `when`",
         };
         found.warning(
             source,
             matched.clone(),
             DiagnosticCode::Shadowed,
-            format!("this rule never applies: an earlier one {how} and has no `when`"),
+            format!("this rule never applies: an earlier one {how}"),
             match &before.rule.origin {
                 RuleOrigin::File { path, line } => format!("it stands at {}:{line}", path.display()),
                 RuleOrigin::Pack { name, line } => format!("it stands in pack:{name}, line {line}"),
@@ -42,22 +45,7 @@ pub fn rule(
             },
         );
     }
-    for text in &table.key {
-        if let Some(name) = last_name(text).filter(|name| looks_volatile(name)) {
-            found.warning(
-                source,
-                text.span.clone(),
-                DiagnosticCode::VolatileKey,
-                format!("`{name}` looks different on every call, so no two calls would be the same intent"),
-                "list it under `volatile`, unless it really names the thing",
-            );
-        }
-    }
-    // A part of an answer can be a secret too.
-    let secret = table.secret.iter().filter(|text| !text.value.starts_with("reply"));
-    for text in [&table.key, &table.content, &table.volatile].into_iter().flatten().chain(secret) {
-        root(source, text, pattern, found);
-    }
+    paths::check(source, table, entry, found);
     if let Some((path, name)) = pattern.strip_prefix("cli:").and_then(program_by_path) {
         found.warning(
             source,
@@ -68,7 +56,7 @@ pub fn rule(
         );
     }
     if entry.class == Some(Class::Consequential) && rule.probe.is_none() && rule.inject.is_none() {
-        found.warning(
+        found.note(
             source,
             matched.clone(),
             DiagnosticCode::Unprobed,
@@ -90,7 +78,7 @@ pub fn rule(
     if let (Some(inject), Some(table)) = (&rule.inject, &table.inject)
         && inject.valid_for.is_none()
     {
-        found.warning(
+        found.note(
             source,
             table.span.clone(),
             DiagnosticCode::KeyWithoutEnd,
@@ -210,21 +198,6 @@ fn beginning(api: &HttpApi) -> String {
     format!("{}{}", api.service, api.base())
 }
 
-fn last_name(text: &Spot<String>) -> Option<String> {
-    let path = Path::parse(&text.value).ok()?;
-    path.steps().iter().rev().find_map(|step| match step {
-        PathStep::Member(name) => Some(name.clone()),
-        _ => None,
-    })
-}
-
-/// Names that in practice carry a clock or a random number.
-fn looks_volatile(name: &str) -> bool {
-    const MORE: [&str; 7] = ["time", "now", "call_id", "random", "seed", "attempt", "retry_count"];
-    matches!(arguments::kind(name), ArgumentKind::Volatile | ArgumentKind::Stamp)
-        || MORE.iter().any(|more| arguments::is_spelling_of(name, more))
-}
-
 /// Whether a pattern matches whatever another one does, as far as that is plain to see: one that begins like it and
 /// then lets anything follow.
 fn covers(pattern: &Pattern, other: &str) -> bool {
@@ -235,36 +208,19 @@ fn covers(pattern: &Pattern, other: &str) -> bool {
     begins_it || pattern.text() == other
 }
 
+fn is_same_condition(one: &Option<RuleCondition>, other: &Option<RuleCondition>) -> bool {
+    match (one, other) {
+        (Some(RuleCondition::Equal(one)), Some(RuleCondition::Equal(other))) => one == other,
+        (Some(RuleCondition::Expression(one)), Some(RuleCondition::Expression(other))) => {
+            one.source() == other.source()
+        }
+        _ => false,
+    }
+}
+
 /// The path and the last name of a program that a pattern writes with a path.
 fn program_by_path(command: &str) -> Option<(&str, &str)> {
     let program = command.split(' ').next().unwrap_or_default();
     let (_, name) = program.rsplit_once('/')?;
     (!name.is_empty() && !program.contains(['*', '?', '[', '{'])).then_some((program, name))
-}
-
-/// The parts of a command.
-const OF_A_COMMAND: [&str; 4] = ["argv", "cwd", "stdin", "action"];
-
-/// A first name that no door uses, or not the door of this rule, is most likely misspelt; an error would forbid doors
-/// to come.
-fn root(source: SourceText<'_>, text: &Spot<String>, pattern: &str, found: &mut Diagnostics) {
-    let (who, known) = match pattern.starts_with("cli:") {
-        true => ("command", &OF_A_COMMAND[..]),
-        false => ("call", super::compile::ARGUMENTS),
-    };
-    let Ok(path) = Path::parse(&text.value) else { return };
-    let Some(PathStep::Member(root)) = path.steps().first() else { return };
-    if known.contains(&root.as_str()) {
-        return;
-    }
-    let help = match nearest(root, known.iter().copied()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if who == "command" => format!("there are: {}", known.join(", ")),
-        None if pattern.starts_with("http:") => {
-            format!("for a field of a request's body write `body.{path}`")
-        }
-        None => format!("for an argument of a tool write `args.{path}`"),
-    };
-    let message = format!("no {who} has `{root}`, so this path finds nothing");
-    found.warning(source, text.span.clone(), DiagnosticCode::UnknownRoot, message, help);
 }
