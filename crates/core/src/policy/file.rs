@@ -451,7 +451,7 @@ pub struct ExampleTable {
     #[serde(default)]
     pub differ: Vec<Spot<TomlValue>>,
     /// The class that each of them has.
-    #[schemars(with = "Option<super::schema::ClassWord>")]
+    #[schemars(with = "Option<ClassWord>")]
     pub class: Option<Class>,
 }
 

@@ -98,7 +98,7 @@ pub fn of_transcript(
     let policy = policy_files::read(&context.environment, context.global.policy.as_deref())?;
     let judge = Judge::new(policy).map_err(|found| {
         context.output.warn(found.render(stderr_is_terminal()));
-        Hinted::error("the policy does not hold together".to_owned(), "semel policy check")
+        Hinted::error("the policy does not hold together".to_owned(), "semel policy lint")
     })?;
     let (files, options) = transcript_files(args, path, now)?;
     let calls =
