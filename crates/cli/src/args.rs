@@ -791,7 +791,7 @@ pub const EVAL_WORLD: &str = "eval-world";
     semel eval --http http://127.0.0.1:9000/world --world 127.0.0.1:9001\n  \
     semel eval --door mcp --model NAME --endpoint http://127.0.0.1:8000/v1\n\n\
     Five numbers: what ran twice, what was lost, which repeats were wrongly suppressed, how often the agent was told the \
-    truth, and how often something was looked at before it was sent again. All traffic stays on this machine.")]
+    truth, and how often something was looked at before it was sent again. All traffic but that with a model stays on this machine.")]
 pub struct EvalArgs {
     /// Only these doors; all three unless given.
     #[arg(long, value_name = "DOOR", value_delimiter = ',', value_parser = eval_door())]
