@@ -176,7 +176,7 @@ impl World {
         let answer = ToolAnswer {
             id: Cow::Borrowed(""),
             is_error: Some(is_error),
-            text: Cow::Borrowed(text),
+            text: text.into(),
             interrupted: false,
         };
         Ending::of(Some(&answer), &action.action, rule.class)
