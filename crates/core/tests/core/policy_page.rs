@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a table stands in the file, and its definition in the schema.
-const TABLES: [(&str, &str); 15] = [
+const TABLES: [(&str, &str); 16] = [
     ("The file", ""),
     ("[defaults]", "Defaults"),
     ("[[rule]]", "RuleTable"),
@@ -21,6 +21,7 @@ const TABLES: [(&str, &str); 15] = [
     ("[serve]", "ServeTable"),
     ("[serve.webhook]", "WebhookTable"),
     ("[prices.\"MODEL\"]", "PriceTable"),
+    ("[reconcile.NAME]", "ReconcileTable"),
     ("[retention]", "RetentionTable"),
 ];
 
