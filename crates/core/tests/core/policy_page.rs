@@ -22,6 +22,7 @@ const TABLES: [(&str, &str); 16] = [
     ("[serve]", "ServeTable"),
     ("[serve.webhook]", "WebhookTable"),
     ("[prices.\"MODEL\"]", "PriceTable"),
+    ("[reconcile.NAME]", "ReconcileTable"),
     ("[retention]", "RetentionTable"),
 ];
 
