@@ -93,8 +93,9 @@ fn semel_itself_scores_three() {
 #[test]
 fn a_key_with_other_arguments_is_refused_and_a_repeat_shows_no_secret() {
     let home = Home::new();
-    let create =
-        |name: &str| ["token", "create", "--scope", "agent", "--idempotency-key", "k", "--name", name];
+    fn create(name: &str) -> [&str; 8] {
+        ["token", "create", "--scope", "agent", "--idempotency-key", "k", "--name", name]
+    }
     let made = home.json(create("ci"));
     let again = home.json(create("ci"));
     assert_eq!(
