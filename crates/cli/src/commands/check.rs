@@ -56,7 +56,8 @@ pub fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<ExitCode> {
 
 /// The tools of an MCP server, which is started and asked for its listing.
 pub fn tools(context: &Context, name: &str, words: &[String]) -> anyhow::Result<Vec<OperationCheck>> {
-    let port = McpServerProcess::start(words, &[], None).with_context(|| format!("cannot ask {}", words.join(" ")))?;
+    let port = McpServerProcess::start(words, &[], None)
+        .with_context(|| format!("cannot ask {}", words.join(" ")))?;
     Ok(surface::of_tools(name, &port.tools, &policy(context)?))
 }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a table stands in the file, and its definition in the schema.
-const TABLES: [(&str, &str); 16] = [
+const TABLES: [(&str, &str); 17] = [
     ("The file", ""),
     ("[defaults]", "Defaults"),
     ("[[rule]]", "RuleTable"),

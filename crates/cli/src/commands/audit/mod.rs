@@ -56,7 +56,10 @@ pub fn run(context: &Context, args: &AuditArgs) -> anyhow::Result<ExitCode> {
             Some(first) => format!("nothing could be read: {first}"),
             None => "there is no file to read".to_owned(),
         };
-        return Err(Hinted::error(what, "semel audit --help names the formats; --map reads other JSON lines"));
+        return Err(Hinted::error(
+            what,
+            "semel audit --help names the formats; --map reads other JSON lines",
+        ));
     }
     let is_reached = args.fail_on.is_some_and(|level| report.reaches(level));
     Ok(if is_reached { ExitCode::from(EXIT_FINDINGS) } else { ExitCode::SUCCESS })
