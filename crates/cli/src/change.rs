@@ -125,8 +125,8 @@ mod tests {
             let longs = command.get_arguments().flat_map(|arg| arg.get_long_and_visible_aliases());
             let longs: Vec<&str> = longs.flatten().collect();
             let takes_both = ["idempotency-key", "dry-run"].iter().all(|long| longs.contains(long));
-            let is_read = |read: &&str| name == **read || name.starts_with(&format!("{read} "));
-            assert_ne!(takes_both, READS.iter().any(|read| is_read(&read)), "semel {name}");
+            let is_read = |read: &&str| name == *read || name.starts_with(&format!("{read} "));
+            assert_ne!(takes_both, READS.iter().any(is_read), "semel {name}");
         }
     }
 }

@@ -188,6 +188,9 @@ fn a_tool_is_scored_by_its_help_and_by_what_it_does() {
     let text = home.semel(["check", "--", "sh", &tool]);
     assert!(text.stdout.starts_with("Score 0 of 3, at most, as its help says"), "{}", text.stdout);
     assert!(!home.work().join("box").exists(), "nothing was run, and the sandbox is gone");
+    let reads = |name: &str| home.semel(["check", "--reads", name, "--", "sh", &tool]);
+    assert!(reads("charge").stdout.starts_with("Score 3 of 3"), "nothing is left that changes something");
+    assert_eq!(reads("refund").code, Some(2), "there is no such command");
 
     let home = Home::new();
     let (tool, sandbox) = self::tool(&home, true);
