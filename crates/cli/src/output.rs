@@ -193,7 +193,9 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
         Error::Damaged { .. } => RESTORE.into(),
         Error::TooNew { .. } => "use the newer semel that wrote it".into(),
         Error::TooOld { .. } => {
-            "use the semel that wrote it; or move ledger.db, -wal and -shm away and leave ledger.secret: what was in it is then held as in doubt for a day".into()
+            "keep what it says with the semel that wrote it: semel ledger export > ledger.ndjson; then move ledger.db, \
+             -wal and -shm away and leave ledger.secret: calls that it may have known are in doubt for a day"
+                .into()
         }
         Error::NotWritten { .. } => "is the disk full or the directory read-only? semel doctor".into(),
         Error::Open { .. } => "semel doctor".into(),

@@ -69,7 +69,7 @@ impl fmt::Display for AttemptNo {
     }
 }
 
-/// Names one commit, so that one whose answer was lost can be recognised when it is read back.
+/// Names one commit, so that one whose answer was lost can be recognised when it is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Nonce(pub u128);
 

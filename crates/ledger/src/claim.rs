@@ -3,14 +3,11 @@
 use crate::duplicate_reply::duplicate_reply;
 use crate::entropy::{Entropy, effect_id, nonce};
 use crate::holders::Holders;
-use crate::ledger::{
-    ChangeResult, Late, Ledger, RACES_MAX, RecordChange, RecordSnapshot, RecordUpdate, undetermined,
-};
+use crate::ledger::{ChangeResult, Late, Ledger, RACES_MAX, RecordChange, RecordSnapshot, RecordUpdate};
 use crate::record::{StoredEffect, index_after, index_of_first};
 use crate::small_records::{Alias, KeyTarget, QUARANTINE, Turn, TurnHolder};
 use crate::store::{
-    Commit, Committed, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, SeenAlike,
-    Store,
+    Commit, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, SeenAlike, Store,
 };
 use crate::{Error, journal};
 use semel_core::class::Class;
@@ -135,30 +132,23 @@ pub enum ClaimResult {
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub async fn claim(&self, request: &ClaimRequest<'_>) -> Result<ClaimResult, Error> {
         let PreparedClaim { commit, claim } = self.ask(request)?;
-        let nonce = commit.nonce;
-        match self.store.commit(commit).await? {
-            Committed::Done => Ok(ClaimResult::Won(claim)),
-            Committed::Conflict(conflict) => Ok(match conflict {
-                Conflict::Family(other) => ClaimResult::Family(other),
-                Conflict::Record | Conflict::Cell(_) | Conflict::Alike => ClaimResult::Moved,
-            }),
-            // Rule 15: "held by me" is won.
-            Committed::Unknown => {
-                let snapshot = self.find(request.snapshot.key).await.map_err(undetermined)?;
-                let mine = snapshot.effect().and_then(Effect::open_attempt).is_some_and(|a| a.nonce == nonce);
-                Ok(if mine { ClaimResult::Won(Claim { snapshot, ..claim }) } else { ClaimResult::Moved })
-            }
-        }
+        Ok(match self.commit(commit).await? {
+            Ok(()) => ClaimResult::Won(claim),
+            Err(Conflict::Family(other)) => ClaimResult::Family(other),
+            Err(Conflict::Record | Conflict::Cell(_) | Conflict::Alike) => ClaimResult::Moved,
+        })
     }
 
     /// Everything about a claim but its commit.
     fn ask(&self, request: &ClaimRequest<'_>) -> Result<PreparedClaim, Error> {
-        let (owner, nonce) = match request.sender {
-            AttemptSender::Here => (self.holders.me()?, nonce(&self.entropy)),
-            AttemptSender::Away(nonce) => (OwnerId::AWAY, nonce),
+        let nonce = nonce(&self.entropy);
+        let (owner, attempt_nonce) = match request.sender {
+            AttemptSender::Here => (self.holders.me()?, nonce),
+            // A client may use its nonce twice, and no two commits may share one.
+            AttemptSender::Away(theirs) => (OwnerId::AWAY, theirs),
         };
         let new = NewAttempt {
-            nonce,
+            nonce: attempt_nonce,
             owner,
             at: request.now,
             deadline: request.deadline,
@@ -307,7 +297,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             journal: vec![line],
             ..Commit::of(nonce(&self.entropy), vec![put])
         };
-        Ok(matches!(self.store.commit(commit).await?, Committed::Done))
+        Ok(self.commit(commit).await?.is_ok())
     }
 
     /// Records the answer of an attempt, whatever has happened to its effect meanwhile. Spends the claim;

@@ -56,7 +56,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             add(&mut total, more);
             let puts = vec![Put::cell(key, revision, &tally), Put::cell(total_key, total_revision, &total)];
             let commit = Commit { durability: Durability::Lazy, ..Commit::of(nonce(&self.entropy), puts) };
-            match self.store.commit(commit).await? {
+            match self.store.commit(commit.into()).await? {
                 // Nobody knows whether it landed; to add it again could count it twice, which is the worse mistake.
                 Committed::Done | Committed::Unknown => return Ok(()),
                 Committed::Conflict(_) => {}

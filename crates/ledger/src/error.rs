@@ -31,7 +31,7 @@ pub enum Error {
     NotWritten { what: String },
     #[error("the ledger cannot be read: {what}")]
     NotRead { what: String },
-    #[error("a commit may or may not have landed, and the ledger cannot be read back: {what}")]
+    #[error("a commit may or may not have landed, and the ledger cannot say: {what}")]
     Undetermined { what: String },
     #[error(transparent)]
     Illegal(#[from] semel_core::lifecycle::Illegal),

@@ -6,7 +6,7 @@ use crate::holders::Holders;
 use crate::record::{StoredEffect, decode, encode, index_after, run_digest};
 use crate::small_records::{Epoch, Fence, fence_key};
 use crate::store::{
-    ALIKE_MAX, By, Commit, Committed, Cursor, Durability, EPOCH_CELL, Index, JournalLine, Latest,
+    ALIKE_MAX, By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Index, JournalLine, Latest,
     PAGE_ROWS_MAX, Page, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
 };
 use crate::{Error, journal};
@@ -101,6 +101,9 @@ pub enum Late {
 
 /// Somebody else may win a race for one record this often in a row; more means that something spins.
 pub(crate) const RACES_MAX: usize = 64;
+
+/// A store that so often in a row cannot say what it did is as good as gone.
+const COMMITS_AGAIN_MAX: usize = 4;
 
 impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub fn new(store: S, holders: H, entropy: E, secret: Secret) -> Self {
@@ -209,25 +212,28 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             }
         };
         let (commit, changed) = self.change(snapshot, change)?;
-        match self.store.commit(commit).await? {
-            Committed::Done => {
+        match self.commit(commit).await? {
+            Ok(()) => {
                 tell(&changed);
                 Ok(ChangeResult::Done(changed))
             }
-            Committed::Conflict(_) => Ok(ChangeResult::Moved),
-            Committed::Unknown => {
-                let current = self.find(snapshot.key).await.map_err(undetermined)?;
-                let landed = current.revision == changed.snapshot.revision
-                    && current.effect() == changed.snapshot.effect();
-                match landed {
-                    true => {
-                        tell(&changed);
-                        Ok(ChangeResult::Done(RecordUpdate { snapshot: current, ..changed }))
-                    }
-                    false => Ok(ChangeResult::Moved),
-                }
+            Err(_) => Ok(ChangeResult::Moved),
+        }
+    }
+
+    /// Commits. One of which nobody knows whether it landed is committed again: the store knows its nonce (rule 15).
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<Result<(), Conflict>, Error> {
+        let commit = Arc::new(commit);
+        for again in 0..=COMMITS_AGAIN_MAX {
+            match self.store.commit(Arc::clone(&commit)).await {
+                Ok(Committed::Done) => return Ok(Ok(())),
+                Ok(Committed::Conflict(conflict)) => return Ok(Err(conflict)),
+                Ok(Committed::Unknown) => {}
+                Err(error) if again == 0 => return Err(error),
+                Err(error) => return Err(Error::Undetermined { what: error.to_string() }),
             }
         }
+        Err(Error::Undetermined { what: "the store does not answer".into() })
     }
 
     /// The commit of a change, and the record as it is once that has landed.
@@ -274,19 +280,13 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         self.noted(vec![line], durability).await
     }
 
-    /// Evidence may rest on a line alone, so one that may not have landed is written again: it may then stand twice.
+    /// Lines alone leave no nonce behind, so those that may not have landed may come to stand twice: evidence may rest
+    /// on them.
     pub(crate) async fn noted(&self, journal: Vec<JournalLine>, durability: Durability) -> Result<(), Error> {
-        for _ in 0..RACES_MAX {
-            let commit = Commit {
-                journal: journal.clone(),
-                durability,
-                ..Commit::of(nonce(&self.entropy), Vec::new())
-            };
-            if self.store.commit(commit).await? == Committed::Done {
-                return Ok(());
-            }
-        }
-        Err(Error::Undetermined { what: "a line of the journal".into() })
+        let commit = Commit { journal, durability, ..Commit::of(nonce(&self.entropy), Vec::new()) };
+        let written = self.commit(commit).await?;
+        written.expect("a commit that puts and requires nothing meets no conflict");
+        Ok(())
     }
 
     pub async fn by_id(&self, id: EffectId) -> Result<(Digest, StoredEffect), Error> {
@@ -453,17 +453,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         durability: Durability,
     ) -> Result<bool, Error> {
         let put = Put::cell(key, expected, value);
-        let Put::Cell { body, .. } = &put else { unreachable!("a cell is put") };
-        let body = body.clone();
         let commit = Commit { journal: lines, durability, ..Commit::of(nonce(&self.entropy), vec![put]) };
-        match self.store.commit(commit).await? {
-            Committed::Done => Ok(true),
-            Committed::Conflict(_) => Ok(false),
-            Committed::Unknown => {
-                let cell = self.store.cell(key).await.map_err(undetermined)?;
-                Ok(cell.is_some_and(|cell| cell.revision == expected.next() && cell.body == body))
-            }
-        }
+        Ok(self.commit(commit).await?.is_ok())
     }
 
     pub(crate) fn run_of(&self, effect: &Effect) -> Option<Digest> {
@@ -525,8 +516,4 @@ fn lapse_of(attempt: &Attempt, is_alive: bool, now: At) -> Option<Lapse> {
 /// Only these are looked up: most effects have no undo.
 pub(crate) fn has_undo_call(effect: &Effect) -> bool {
     matches!((&effect.state, &effect.undo), (State::Applied(_), Some(Undo::By(_))))
-}
-
-pub(crate) fn undetermined(error: Error) -> Error {
-    Error::Undetermined { what: error.to_string() }
 }

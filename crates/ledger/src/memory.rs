@@ -1,10 +1,11 @@
 //! The engine of tests and simulations: the same semantics as every other one, in memory, with faults on demand.
 
 use crate::Error;
-use crate::precondition::{Finding, RowHead, View, examine, moved};
+use crate::precondition::{Finding, LastWrite, RowHead, View, examine, moved};
 use crate::store::{
     ALIKE_MAX, By, Cell, Commit, Committed, Cursor, Durability, EPOCH_CELL, Hint, Index, JOURNAL_PAGE_MAX,
-    JournalLine, Latest, PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, SeenAlike, Store, Versioned,
+    JournalLine, Latest, Nonce, PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, SeenAlike, Store,
+    Versioned,
 };
 use semel_core::digest::Digest;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -25,6 +26,8 @@ pub trait Sleeper: Send + Sync {
 pub enum InjectedFault {
     /// The commit lands, and its caller hears that nobody knows.
     LandsUnanswered,
+    /// The commit lands, its answer is lost on the way, and the store's client sends it a second time by itself.
+    LandsThenConflicts,
     /// The commit does not land, and its caller hears that nobody knows.
     VanishesUnanswered,
     /// The commit is refused for good.
@@ -63,6 +66,9 @@ struct MemoryWaiter {
 #[derive(Debug, Clone, Default)]
 struct Tables {
     rows: BTreeMap<u64, Row>,
+    /// The last commit of each row and cell.
+    row_nonces: HashMap<u64, Nonce>,
+    cell_nonces: HashMap<Digest, Nonce>,
     /// The rows of each record, in order of insertion.
     records: HashMap<Digest, Vec<u64>>,
     cells: HashMap<Digest, Cell>,
@@ -134,20 +140,23 @@ impl MemoryState {
             Some(InjectedFault::VanishesUnanswered) => return Ok(Committed::Unknown),
             _ => {}
         }
-        let finding = match examine(&mut self.tables, commit) {
-            Ok(finding) => finding,
-            Err(never) => match never {},
-        };
+        let answer = self.try_commit(commit);
+        match (fault, &answer) {
+            (Some(InjectedFault::LandsThenConflicts), _) => self.try_commit(commit),
+            (Some(InjectedFault::LandsUnanswered), Ok(Committed::Done)) => Ok(Committed::Unknown),
+            _ => answer,
+        }
+    }
+
+    fn try_commit(&mut self, commit: &Commit) -> Result<Committed, Error> {
+        let Ok(finding) = examine(&mut self.tables, commit);
         match finding {
             Finding::Clear(found) => self.land(commit, found),
+            Finding::Landed => {}
             Finding::Conflict(conflict) => return Ok(Committed::Conflict(conflict)),
             Finding::Absurd(what) => return Err(Error::NotWritten { what }),
         }
-        if fault == Some(InjectedFault::LandsUnanswered) {
-            Ok(Committed::Unknown)
-        } else {
-            Ok(Committed::Done)
-        }
+        Ok(Committed::Done)
     }
 
     fn land(&mut self, commit: &Commit, found: Vec<Option<RowHead>>) {
@@ -157,7 +166,7 @@ impl MemoryState {
             Durability::Lazy => {}
         }
         for (put, head) in commit.puts.iter().zip(found) {
-            self.tables.put(put, head);
+            self.tables.put(commit.nonce, put, head);
         }
         self.tables.journal.extend(commit.journal.iter().cloned());
         self.durable_commits += u64::from(commit.durability == Durability::Durable);
@@ -179,7 +188,7 @@ impl MemoryState {
 }
 
 impl Tables {
-    fn put(&mut self, put: &Put, head: Option<RowHead>) {
+    fn put(&mut self, nonce: Nonce, put: &Put, head: Option<RowHead>) {
         match put {
             Put::Record { key, ordinal, expected, index, body, reply } => {
                 let id = head.map_or(self.last + 1, |head| head.id);
@@ -192,6 +201,7 @@ impl Tables {
                 let (index, body) = (Index::clone(index), body.clone());
                 let row = Row { key: *key, ordinal: *ordinal, revision: expected.next(), index, body, reply };
                 self.rows.insert(id, row);
+                self.row_nonces.insert(id, nonce);
                 if id > self.last {
                     self.last = id;
                     self.records.entry(*key).or_default().push(id);
@@ -200,6 +210,7 @@ impl Tables {
             Put::Forget { key, .. } => {
                 let id = head.expect("a row to forget was found by the check").id;
                 self.rows.remove(&id);
+                self.row_nonces.remove(&id);
                 if let Some(ids) = self.records.get_mut(key) {
                     ids.retain(|other| *other != id);
                 }
@@ -212,6 +223,7 @@ impl Tables {
             }
             Put::Cell { key, expected, body } => {
                 self.cells.insert(*key, Cell { revision: expected.next(), body: body.clone() });
+                self.cell_nonces.insert(*key, nonce);
             }
         }
     }
@@ -222,8 +234,8 @@ impl Tables {
 
     fn head(&self, id: u64) -> RowHead {
         let row = &self.rows[&id];
-        let index = row.index.clone();
-        RowHead { id, ordinal: row.ordinal, revision: row.revision, index, reply_apart: false }
+        let last_write = LastWrite { revision: row.revision, nonce: self.row_nonces[&id] };
+        RowHead { id, ordinal: row.ordinal, last_write, index: row.index.clone(), reply_apart: false }
     }
 
     fn revision(&self, key: Digest) -> Revision {
@@ -248,8 +260,9 @@ impl View for Tables {
         Ok(self.find(key, ordinal).map(|(id, _)| self.head(id)))
     }
 
-    fn cell(&mut self, key: Digest) -> Result<Revision, Infallible> {
-        Ok(self.cells.get(&key).map_or(Revision::ABSENT, |cell| cell.revision))
+    fn cell(&mut self, key: Digest) -> Result<LastWrite, Infallible> {
+        let last = |cell: &Cell| LastWrite { revision: cell.revision, nonce: self.cell_nonces[&key] };
+        Ok(self.cells.get(&key).map_or(LastWrite::NONE, last))
     }
 
     fn open_relative(
@@ -288,7 +301,7 @@ impl Store for MemoryStore {
         Ok(self.readable()?.tables.cells.get(&key).cloned())
     }
 
-    async fn commit(&self, commit: Commit) -> Result<Committed, Error> {
+    async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
         let (answer, woken) = {
             let mut state = self.state();
             let answer = state.commit(&commit);

@@ -1,6 +1,6 @@
 //! The conditions for a commit to land. Every engine asks this one function, so that none can differ.
 
-use crate::store::{Commit, Conflict, Index, Put, Revision, SeenAlike};
+use crate::store::{Commit, Conflict, Index, Nonce, Put, Revision, SeenAlike};
 use semel_core::digest::Digest;
 
 /// The parts of a row that matter to a commit that overwrites it.
@@ -9,10 +9,27 @@ pub(crate) struct RowHead {
     /// The engine's own number of the row, in order of insertion.
     pub(crate) id: u64,
     pub(crate) ordinal: u32,
-    pub(crate) revision: Revision,
+    pub(crate) last_write: LastWrite,
     pub(crate) index: Index,
     /// The engine keeps its reply apart from the row.
     pub(crate) reply_apart: bool,
+}
+
+/// The last write of a row or cell, and the commit that it came with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct LastWrite {
+    pub(crate) revision: Revision,
+    pub(crate) nonce: Nonce,
+}
+
+impl LastWrite {
+    /// Of something that is not there.
+    pub(crate) const NONE: LastWrite = LastWrite { revision: Revision::ABSENT, nonce: Nonce(0) };
+
+    /// The write of a commit that found this revision.
+    pub(crate) fn after(expected: Revision, nonce: Nonce) -> LastWrite {
+        LastWrite { revision: expected.next(), nonce }
+    }
 }
 
 /// An engine's state, as of the transaction in which the commit would land.
@@ -23,7 +40,7 @@ pub(crate) trait View {
 
     fn row(&mut self, key: Digest, ordinal: u32) -> Result<Option<RowHead>, Self::Error>;
 
-    fn cell(&mut self, key: Digest) -> Result<Revision, Self::Error>;
+    fn cell(&mut self, key: Digest) -> Result<LastWrite, Self::Error>;
 
     /// The intent key of an open row of this family, other than `except`.
     fn open_relative(
@@ -40,6 +57,8 @@ pub(crate) trait View {
 pub(crate) enum Finding {
     /// It may land. For each put, the row that it overwrites or deletes; `None` inserts.
     Clear(Vec<Option<RowHead>>),
+    /// It has landed before. Its sender did not hear so, and sent it again.
+    Landed,
     Conflict(Conflict),
     /// No state of the store could ever satisfy it: a mistake of the caller, which a retry would not mend.
     Absurd(String),
@@ -51,13 +70,26 @@ pub(crate) fn examine<V: View>(view: &mut V, commit: &Commit) -> Result<Finding,
     if let Some(what) = absurd(commit) {
         return Ok(Finding::Absurd(what));
     }
+    match examine_puts(view, commit)? {
+        // Asked only now: a commit that has landed finds its own writes in its way.
+        Finding::Conflict(_) if has_landed(view, commit)? => Ok(Finding::Landed),
+        Finding::Clear(found) => Ok(match unmet(view, commit)? {
+            Some(conflict) => Finding::Conflict(conflict),
+            None => Finding::Clear(found),
+        }),
+        other => Ok(other),
+    }
+}
+
+fn examine_puts<V: View>(view: &mut V, commit: &Commit) -> Result<Finding, V::Error> {
     let mut found = Vec::with_capacity(commit.puts.len());
     for put in &commit.puts {
         match put {
             Put::Record { key, ordinal, expected, .. } => {
                 let newest = view.newest(*key)?;
-                let (at, last) =
-                    newest.as_ref().map_or((Revision::ABSENT, 0), |head| (head.revision, head.ordinal));
+                let (at, last) = newest
+                    .as_ref()
+                    .map_or((Revision::ABSENT, 0), |head| (head.last_write.revision, head.ordinal));
                 if at != *expected {
                     return Ok(Finding::Conflict(Conflict::Record));
                 }
@@ -68,10 +100,10 @@ pub(crate) fn examine<V: View>(view: &mut V, commit: &Commit) -> Result<Finding,
                 found.push(newest.filter(|head| head.ordinal == *ordinal));
             }
             Put::Forget { key, ordinal, expected } => match view.row(*key, *ordinal)? {
-                Some(head) if head.revision == *expected && head.index.open => {
+                Some(head) if head.last_write.revision == *expected && head.index.open => {
                     return Ok(Finding::Absurd("an open effect is never forgotten".to_owned()));
                 }
-                Some(head) if head.revision == *expected => found.push(Some(head)),
+                Some(head) if head.last_write.revision == *expected => found.push(Some(head)),
                 _ => return Ok(Finding::Conflict(Conflict::Record)),
             },
             Put::DropReply { key, ordinal } => match view.row(*key, *ordinal)? {
@@ -82,29 +114,53 @@ pub(crate) fn examine<V: View>(view: &mut V, commit: &Commit) -> Result<Finding,
                 None => return Ok(Finding::Conflict(Conflict::Record)),
             },
             Put::Cell { key, expected, .. } => {
-                if view.cell(*key)? != *expected {
+                if view.cell(*key)?.revision != *expected {
                     return Ok(Finding::Conflict(Conflict::Cell(*key)));
                 }
                 found.push(None);
             }
         }
     }
+    Ok(Finding::Clear(found))
+}
+
+/// Whether every put is the last write of its row or cell. One of several is not enough: two commits of a caller that
+/// uses a nonce twice would else be taken for one.
+fn has_landed<V: View>(view: &mut V, commit: &Commit) -> Result<bool, V::Error> {
+    for put in &commit.puts {
+        let (last, expected) = match put {
+            Put::Record { key, expected, .. } => {
+                (view.newest(*key)?.map_or(LastWrite::NONE, |head| head.last_write), expected)
+            }
+            Put::Cell { key, expected, .. } => (view.cell(*key)?, expected),
+            // They leave nothing behind that could tell.
+            Put::Forget { .. } | Put::DropReply { .. } => return Ok(false),
+        };
+        if last != LastWrite::after(*expected, commit.nonce) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// What the commit requires and does not find.
+fn unmet<V: View>(view: &mut V, commit: &Commit) -> Result<Option<Conflict>, V::Error> {
     for (key, required) in &commit.require.cells {
-        if view.cell(*key)? != *required {
-            return Ok(Finding::Conflict(Conflict::Cell(*key)));
+        if view.cell(*key)?.revision != *required {
+            return Ok(Some(Conflict::Cell(*key)));
         }
     }
     if let Some(family) = commit.require.family_quiet
         && let Some(other) = view.open_relative(family, record_of(commit))?
     {
-        return Ok(Finding::Conflict(Conflict::Family(other)));
+        return Ok(Some(Conflict::Family(other)));
     }
     if let Some((alike, seen)) = commit.require.alike
         && view.alike(alike)? != seen
     {
-        return Ok(Finding::Conflict(Conflict::Alike));
+        return Ok(Some(Conflict::Alike));
     }
-    Ok(Finding::Clear(found))
+    Ok(None)
 }
 
 /// Two puts of one commit are checked against the same state, so they must not be about the same thing.

@@ -10,7 +10,7 @@ use crate::holders::Holders;
 use crate::ledger::Ledger;
 use crate::record::{StoredEffect, decode};
 use crate::small_records::{RetentionProgress, pruned_key};
-use crate::store::{By, Commit, Committed, Cursor, Durability, PAGE_ROWS_MAX, Put, Store};
+use crate::store::{By, Commit, Cursor, Durability, PAGE_ROWS_MAX, Put, Store};
 use semel_core::effect::{Reply, State};
 use semel_core::policy::Retention;
 use semel_core::time::{At, Uptime};
@@ -171,7 +171,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     async fn prune_commit(&self, puts: Vec<Put>) -> Result<bool, Error> {
         let commit = Commit { durability: Durability::Lazy, ..Commit::of(nonce(&self.entropy), puts) };
-        Ok(matches!(self.store.commit(commit).await?, Committed::Done))
+        Ok(self.commit(commit).await?.is_ok())
     }
 }
 

@@ -9,6 +9,7 @@ pub use semel_core::ids::{Nonce, OwnerId};
 use semel_core::time::At;
 use serde::{Deserialize, Serialize};
 use std::future::Future;
+use std::sync::Arc;
 
 /// Counts the writes of one row; 0 means that there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -160,6 +161,8 @@ pub struct JournalLine {
 /// The one write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
+    /// Names this write, and no other. Every row and cell keeps the nonce of its last write, so that a commit whose
+    /// answer was lost can be sent again: one that has landed is [`Committed::Done`], and is not written twice.
     pub nonce: Nonce,
     /// At most three: a record, a turn and a second answer; or a day's counts and their total.
     pub puts: Vec<Put>,
@@ -189,7 +192,7 @@ pub enum Committed {
     Done,
     /// Nothing was written.
     Conflict(Conflict),
-    /// It may or may not have landed: read back by nonce.
+    /// It may or may not have landed. The same commit again tells, and lands if it has not.
     Unknown,
 }
 
@@ -264,7 +267,7 @@ pub trait Store: Send + Sync + 'static {
 
     fn cell(&self, key: Digest) -> impl Future<Output = Result<Option<Cell>, Error>> + Send;
 
-    fn commit(&self, commit: Commit) -> impl Future<Output = Result<Committed, Error>> + Send;
+    fn commit(&self, commit: Arc<Commit>) -> impl Future<Output = Result<Committed, Error>> + Send;
 
     /// Rows without their replies, `limit` at most (itself at most [`PAGE_ROWS_MAX`]), after the cursor.
     fn scan(

@@ -2,9 +2,10 @@
 
 use semel_core::digest::Digest;
 use semel_core::time::At;
+use semel_ledger::entropy::{OsEntropy, nonce};
 use semel_ledger::store::{
     ALIKE_MAX, By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Hint, Index, JournalLine,
-    Latest, Nonce, OwnerId, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
+    Latest, OwnerId, Put, ReplyChange, Revision, Row, SeenAlike, Store,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,6 +44,8 @@ pub fn exercise<S: Store, G>(make: impl Fn() -> (S, G)) {
         a_record_and_a_turn_land_together_or_not_at_all,
         a_reply_grows_shrinks_and_goes_as_it_is_told,
         one_commit_cannot_write_a_row_twice,
+        a_commit_that_has_landed_is_done_when_it_is_sent_again,
+        a_nonce_alone_proves_nothing,
         a_family_with_an_open_relative_is_not_quiet,
         a_row_that_looks_alike_and_was_not_seen_is_a_conflict,
         a_settled_relative_leaves_the_family_quiet,
@@ -86,13 +89,7 @@ pub fn index(effect: u128, open: bool) -> Index {
 
 /// A durable commit of one put.
 pub fn one(put: Put) -> Commit {
-    Commit {
-        nonce: Nonce(1),
-        puts: vec![put],
-        require: Require::default(),
-        journal: Vec::new(),
-        durability: Durability::Durable,
-    }
+    Commit::of(nonce(&OsEntropy), vec![put])
 }
 
 /// The first claim of a record.
@@ -132,11 +129,11 @@ fn line(kind: &str) -> JournalLine {
 }
 
 async fn done<S: Store>(store: &S, commit: Commit) {
-    assert_eq!(store.commit(commit).await.expect("the commit is answered"), Committed::Done);
+    assert_eq!(store.commit(commit.into()).await.expect("the commit is answered"), Committed::Done);
 }
 
 async fn conflict<S: Store>(store: &S, commit: Commit) -> Conflict {
-    match store.commit(commit).await.expect("the commit is answered") {
+    match store.commit(commit.into()).await.expect("the commit is answered") {
         Committed::Conflict(conflict) => conflict,
         other => panic!("expected a conflict, got {other:?}"),
     }
@@ -198,10 +195,10 @@ async fn an_overwrite_needs_the_newest_revision<S: Store>(store: Arc<S>) {
 async fn an_ordinal_that_skips_one_is_refused_for_good<S: Store>(store: Arc<S>) {
     let key = named("k");
     for ordinal in [0, 2] {
-        assert!(store.commit(one(record(key, ordinal, 0, index(1, true)))).await.is_err());
+        assert!(store.commit(one(record(key, ordinal, 0, index(1, true))).into()).await.is_err());
     }
     done(&*store, claim(key, index(1, false))).await;
-    assert!(store.commit(one(record(key, 3, 1, index(2, true)))).await.is_err());
+    assert!(store.commit(one(record(key, 3, 1, index(2, true))).into()).await.is_err());
     assert_eq!(effects(&*store, By::All).await, [1]);
 }
 
@@ -311,8 +308,42 @@ async fn a_reply_grows_shrinks_and_goes_as_it_is_told<S: Store>(store: Arc<S>) {
 async fn one_commit_cannot_write_a_row_twice<S: Store>(store: Arc<S>) {
     let mut commit = claim(named("k"), index(1, true));
     commit.puts.push(record(named("k"), 2, 1, index(2, true)));
-    assert!(store.commit(commit).await.is_err());
+    assert!(store.commit(commit.into()).await.is_err());
     assert!(effects(&*store, By::All).await.is_empty());
+}
+
+async fn a_commit_that_has_landed_is_done_when_it_is_sent_again<S: Store>(store: Arc<S>) {
+    let (key, turn, fence) = (named("k"), named("turn"), named("fence"));
+    let mut commit = claim(key, index(1, true));
+    commit.puts.push(cell(turn, 0, "held"));
+    commit.journal = vec![line("claimed")];
+    commit.require.cells = vec![(fence, Revision::ABSENT)];
+    assert_eq!(wins(&store, std::iter::repeat_n(commit.clone(), 64)).await, 64);
+    // It has landed, so what it required then matters no more.
+    done(&*store, one(cell(fence, 0, "cancelled"))).await;
+    done(&*store, commit.clone()).await;
+    assert_eq!(newest(&*store, key).await.revision, Revision(1));
+    assert_eq!(store.cell(turn).await.expect("readable").expect("a cell").revision, Revision(1));
+    assert_eq!(store.journal(None, 9).await.expect("readable").items.len(), 1, "it was written once");
+    done(&*store, one(record(key, 1, 1, index(1, false)))).await;
+    assert_eq!(conflict(&*store, commit).await, Conflict::Record, "others have written since");
+}
+
+async fn a_nonce_alone_proves_nothing<S: Store>(store: Arc<S>) {
+    let turn = named("turn");
+    let mut first = claim(named("a"), index(1, true));
+    first.puts.push(cell(turn, 0, "held by a"));
+    let mut second = claim(named("b"), index(2, true));
+    second.puts.push(cell(turn, 0, "held by b"));
+    second.nonce = first.nonce;
+    let other = Commit { nonce: nonce(&OsEntropy), ..first.clone() };
+    done(&*store, first).await;
+    assert_eq!(conflict(&*store, other).await, Conflict::Record);
+    assert_eq!(conflict(&*store, second.clone()).await, Conflict::Cell(turn));
+    assert_eq!(store.read(named("b")).await.expect("readable").row, None);
+    second.puts[1] = cell(turn, 1, "held by b");
+    done(&*store, second).await;
+    assert_eq!(newest(&*store, named("b")).await.index.effect, 2);
 }
 
 async fn a_family_with_an_open_relative_is_not_quiet<S: Store>(store: Arc<S>) {
@@ -411,7 +442,7 @@ async fn a_forgotten_row_is_gone_with_its_reply<S: Store>(store: Arc<S>) {
 async fn an_open_row_cannot_be_forgotten<S: Store>(store: Arc<S>) {
     let key = named("k");
     done(&*store, claim(key, index(1, true))).await;
-    assert!(store.commit(one(Put::Forget { key, ordinal: 1, expected: Revision(1) })).await.is_err());
+    assert!(store.commit(one(Put::Forget { key, ordinal: 1, expected: Revision(1) }).into()).await.is_err());
     assert_eq!(effects(&*store, By::Open).await, [1]);
 }
 
@@ -573,7 +604,7 @@ async fn a_waiter_without_news_hears_that_its_time_is_up<S: Store>(store: Arc<S>
 async fn wins<S: Store>(store: &Arc<S>, commits: impl Iterator<Item = Commit>) -> usize {
     let racing = commits.map(|commit| {
         let store = Arc::clone(store);
-        tokio::spawn(async move { store.commit(commit).await.expect("answered") })
+        tokio::spawn(async move { store.commit(commit.into()).await.expect("answered") })
     });
     let mut wins = 0;
     for racer in racing.collect::<Vec<_>>() {

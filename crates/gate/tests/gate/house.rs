@@ -555,7 +555,7 @@ impl Store for HookedStore {
         self.inner.cell(key).await
     }
 
-    async fn commit(&self, commit: Commit) -> Result<Committed, LedgerError> {
+    async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, LedgerError> {
         *self.begun.lock().unwrap() += usize::from(commit.require.room);
         let done = self.inner.commit(commit).await;
         let hook = self.after_commit.lock().unwrap().take();

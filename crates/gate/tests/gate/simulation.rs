@@ -70,6 +70,7 @@ const MUST_BE_SEEN: &[(&str, u64)] = &[
     ("cancel", 200),
     ("drained", 100),
     ("commit landed unanswered", 100),
+    ("commit landed and was sent again", 100),
     ("commit vanished unanswered", 100),
     ("commit refused", 100),
     ("read failed", 100),

@@ -1,11 +1,11 @@
 //! One commit inside a write transaction: the checks, then the writes.
 
-use super::columns::{digest, index_from, micros, prefix, tag};
+use super::columns::{digest, index_from, last_write, micros, prefix, tag};
 use super::head_cache::HeadCache;
 use super::statements::{Sql, Statements};
-use crate::precondition::{Finding, RowHead, View, examine};
+use crate::precondition::{Finding, LastWrite, RowHead, View, examine};
 use crate::store::{
-    ALIKE_MAX, Commit, Cursor, Index, JournalLine, PAGE_ROWS_MAX, Put, ReplyChange, Revision, SeenAlike,
+    ALIKE_MAX, Commit, Cursor, Index, JournalLine, Nonce, PAGE_ROWS_MAX, Put, ReplyChange, SeenAlike,
 };
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -38,7 +38,7 @@ impl<'c> Batch<'c> {
         let finding = examine(self, commit)?;
         if let Finding::Clear(found) = &finding {
             for (put, head) in commit.puts.iter().zip(found) {
-                self.put(put, head.as_ref())?;
+                self.put(commit.nonce, put, head.as_ref())?;
             }
             for line in &commit.journal {
                 self.write_down(line)?;
@@ -47,10 +47,10 @@ impl<'c> Batch<'c> {
         Ok(finding)
     }
 
-    fn put(&mut self, put: &Put, head: Option<&RowHead>) -> rusqlite::Result<()> {
+    fn put(&mut self, nonce: Nonce, put: &Put, head: Option<&RowHead>) -> rusqlite::Result<()> {
         match put {
             Put::Record { key, ordinal, expected, index, body, reply } => {
-                let revision = expected.next();
+                let write = LastWrite::after(*expected, nonce);
                 let apart = match reply {
                     ReplyChange::Set(body) => {
                         self.heads.reply_bytes = body.len().min(REPLY_IN_ROW_MAX);
@@ -60,9 +60,9 @@ impl<'c> Batch<'c> {
                     ReplyChange::Drop => false,
                 };
                 let id = match head {
-                    None => self.insert(*key, *ordinal, revision, index, body, reply)?,
+                    None => self.insert(*key, *ordinal, write, index, body, reply)?,
                     Some(head) => {
-                        self.overwrite(head, revision, index, body, reply)?;
+                        self.overwrite(head, write, index, body, reply)?;
                         head.id as i64
                     }
                 };
@@ -77,7 +77,7 @@ impl<'c> Batch<'c> {
                 }
                 let index = Index::clone(index);
                 let (id, ordinal, reply_apart) = (id as u64, *ordinal, apart);
-                self.heads.row(*key, RowHead { id, ordinal, revision, index, reply_apart });
+                self.heads.keep_newest(*key, RowHead { id, ordinal, last_write: write, index, reply_apart });
                 Ok(())
             }
             Put::Forget { key, .. } => {
@@ -95,9 +95,10 @@ impl<'c> Batch<'c> {
                 Ok(())
             }
             Put::Cell { key, expected, body } => {
-                let revision = expected.next();
-                self.statements.get(Sql::PutCell)?.execute(params![key.0, revision.0 as i64, body])?;
-                self.heads.cell(*key, revision);
+                let write = LastWrite::after(*expected, nonce);
+                let (revision, nonce) = (write.revision.0 as i64, nonce.0.to_be_bytes());
+                self.statements.get(Sql::PutCell)?.execute(params![key.0, revision, nonce, body])?;
+                self.heads.keep_cell(*key, write);
                 Ok(())
             }
         }
@@ -107,7 +108,7 @@ impl<'c> Batch<'c> {
         &mut self,
         key: Digest,
         ordinal: u32,
-        revision: Revision,
+        write: LastWrite,
         index: &Index,
         body: &[u8],
         reply: &ReplyChange,
@@ -115,7 +116,7 @@ impl<'c> Batch<'c> {
         let id = self.statements.get(Sql::Insert)?.insert(params![
             key.0,
             ordinal,
-            revision.0 as i64,
+            write.revision.0 as i64,
             index.effect.to_be_bytes(),
             index.run.as_ref().map(|run| run.0),
             index.family.0,
@@ -124,6 +125,7 @@ impl<'c> Batch<'c> {
             index.owner.map(|owner| owner.0.to_be_bytes()),
             micros(index.opened_at),
             micros(index.changed_at),
+            write.nonce.0.to_be_bytes(),
             body,
             in_row(reply, index.open, self.heads.reply_bytes)
         ])?;
@@ -136,7 +138,7 @@ impl<'c> Batch<'c> {
     fn overwrite(
         &mut self,
         head: &RowHead,
-        revision: Revision,
+        write: LastWrite,
         index: &Index,
         body: &[u8],
         reply: &ReplyChange,
@@ -144,15 +146,16 @@ impl<'c> Batch<'c> {
         let id = head.id as i64;
         let old = &head.index;
         let owner = index.owner.map(|owner| owner.0.to_be_bytes());
-        let (revision, at) = (revision.0 as i64, micros(index.changed_at));
+        let (revision, at) = (write.revision.0 as i64, micros(index.changed_at));
+        let nonce = write.nonce.0.to_be_bytes();
         match reply {
             ReplyChange::Keep => {
-                let values = params![id, revision, index.open, owner, at, body];
+                let values = params![id, revision, index.open, owner, at, nonce, body];
                 self.statements.get(Sql::Overwrite)?.execute(values)?
             }
             reply => {
                 let reply = in_row(reply, index.open, self.heads.reply_bytes);
-                let values = params![id, revision, index.open, owner, at, body, reply];
+                let values = params![id, revision, index.open, owner, at, nonce, body, reply];
                 self.statements.get(Sql::OverwriteWithReply)?.execute(values)?
             }
         };
@@ -214,15 +217,15 @@ impl View for Batch<'_> {
         statement.query_row(params![prefix(&key), key.0, ordinal], head_from).optional()
     }
 
-    fn cell(&mut self, key: Digest) -> rusqlite::Result<Revision> {
-        if let Some(revision) = self.heads.revision(key) {
-            return Ok(revision);
+    fn cell(&mut self, key: Digest) -> rusqlite::Result<LastWrite> {
+        if let Some(last) = self.heads.cell(key) {
+            return Ok(last);
         }
-        let statement = self.statements.get(Sql::CellRevision)?;
-        let found = statement.query_row([key.0], |row| row.get::<_, i64>(0)).optional()?;
-        let revision = Revision(found.unwrap_or(0) as u64);
-        self.heads.cell(key, revision);
-        Ok(revision)
+        let statement = self.statements.get(Sql::CellHead)?;
+        let found = statement.query_row([key.0], |row| last_write(row, 0)).optional()?;
+        let last = found.unwrap_or(LastWrite::NONE);
+        self.heads.keep_cell(key, last);
+        Ok(last)
     }
 
     fn open_relative(&mut self, family: Digest, except: Option<Digest>) -> rusqlite::Result<Option<Digest>> {
@@ -260,8 +263,8 @@ fn head_from(row: &Row<'_>) -> rusqlite::Result<RowHead> {
     Ok(RowHead {
         id: row.get::<_, i64>(0)? as u64,
         ordinal: row.get(1)?,
-        revision: Revision(row.get::<_, i64>(2)? as u64),
-        reply_apart: row.get(3)?,
-        index: index_from(row, 4)?,
+        last_write: last_write(row, 2)?,
+        reply_apart: row.get(4)?,
+        index: index_from(row, 5)?,
     })
 }

@@ -1,6 +1,7 @@
 //! Values of the ledger as columns of a row, and back.
 
-use crate::store::{Index, OwnerId};
+use crate::precondition::LastWrite;
+use crate::store::{Index, Nonce, OwnerId, Revision};
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use semel_core::digest::Digest;
@@ -39,6 +40,12 @@ pub(super) fn index_from(row: &Row<'_>, first: usize) -> rusqlite::Result<Index>
         opened_at: At(row.get::<_, i64>(first + 6)? as u64),
         changed_at: At(row.get::<_, i64>(first + 7)? as u64),
     })
+}
+
+/// The revision, and the nonce after it.
+pub(super) fn last_write(row: &Row<'_>, first: usize) -> rusqlite::Result<LastWrite> {
+    let revision = Revision(row.get::<_, i64>(first)? as u64);
+    Ok(LastWrite { revision, nonce: Nonce(u128::from_be_bytes(row.get(first + 1)?)) })
 }
 
 pub(super) fn digest(row: &Row<'_>, column: usize) -> rusqlite::Result<Digest> {

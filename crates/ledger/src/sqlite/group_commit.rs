@@ -67,12 +67,9 @@ struct CommitQueue {
 
 #[derive(Debug)]
 struct QueuedCommit {
-    commit: Commit,
-    answer: oneshot::Sender<FinishedCommit>,
+    commit: Arc<Commit>,
+    answer: oneshot::Sender<CommitResult>,
 }
-
-/// The commit goes back to where it was made: memory is freed the cheapest by the thread that soon needs it again.
-type FinishedCommit = (CommitResult, Commit);
 
 impl CommitQueue {
     fn len(&self) -> usize {
@@ -141,7 +138,7 @@ impl GroupCommit {
     }
 
     /// Dropping the future does not take the commit back.
-    pub(super) async fn commit(self: &Arc<Self>, commit: Commit) -> CommitResult {
+    pub(super) async fn commit(self: &Arc<Self>, commit: Arc<Commit>) -> CommitResult {
         let (answer, mut answered) = oneshot::channel();
         let hurries = !is_in_no_hurry(&commit);
         let job = QueuedCommit { commit, answer };
@@ -156,12 +153,12 @@ impl GroupCommit {
             }
             if let Some(mut writer) = if hurries { self.writer_soon() } else { self.try_writer() } {
                 // Somebody may have committed it meanwhile.
-                if let Ok((answer, _)) = answered.try_recv() {
+                if let Ok(answer) = answered.try_recv() {
                     return answer;
                 }
                 // An executor's thread never waits for another process.
                 self.lead(&mut writer, Patience::None);
-                if let Ok((answer, _)) = answered.try_recv() {
+                if let Ok(answer) = answered.try_recv() {
                     return answer;
                 }
             }
@@ -171,17 +168,17 @@ impl GroupCommit {
                 false => self.call_thread(None)?,
             }
         }
-        answered.await.map_or(Ok(Committed::Unknown), |(answer, _)| answer)
+        answered.await.unwrap_or(Ok(Committed::Unknown))
     }
 
     /// The same without ever waiting in the executor: the caller that gets the writer commits for all who queued.
-    pub(super) fn commit_blocking(&self, commit: Commit) -> CommitResult {
+    pub(super) fn commit_blocking(&self, commit: Arc<Commit>) -> CommitResult {
         let (answer, mut answered) = oneshot::channel();
         self.queue().push(QueuedCommit { commit, answer })?;
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             match answered.try_recv() {
-                Ok((answer, _)) => return answer,
+                Ok(answer) => return answer,
                 Err(oneshot::error::TryRecvError::Closed) => return Ok(Committed::Unknown),
                 Err(oneshot::error::TryRecvError::Empty) => self.lead(&mut writer, Patience::Waits),
             };
@@ -264,8 +261,10 @@ impl GroupCommit {
             if matches!(answer, Ok(Committed::Done | Committed::Unknown)) && self.waiters.any() {
                 moved(&commit).for_each(|(key, revision)| self.waiters.moved(key, revision));
             }
+            // First: memory is freed the cheapest by the caller, who has it too and soon needs it again.
+            drop(commit);
             // The caller may have gone; its commit stands.
-            let _ = to.send((answer, commit));
+            let _ = to.send(answer);
         }
         writer.tidy();
         released
@@ -281,8 +280,8 @@ impl GroupCommit {
     fn drain(
         &self,
         durability: Durability,
-        answers_to: &mut Vec<oneshot::Sender<FinishedCommit>>,
-    ) -> Vec<Commit> {
+        answers_to: &mut Vec<oneshot::Sender<CommitResult>>,
+    ) -> Vec<Arc<Commit>> {
         let jobs = self.queue().take(durability).into_iter();
         jobs.map(|job| {
             answers_to.push(job.answer);
@@ -441,7 +440,7 @@ mod tests {
         let require = Require { room: claim, ..Require::default() };
         let (puts, journal) = (Vec::new(), Vec::new());
         let commit = Commit { nonce: Nonce(number), puts, require, journal, durability };
-        QueuedCommit { commit, answer: oneshot::channel().0 }
+        QueuedCommit { commit: commit.into(), answer: oneshot::channel().0 }
     }
 
     fn numbers(batch: &[QueuedCommit]) -> Vec<u128> {

@@ -5,8 +5,7 @@
 //! since (`PRAGMA data_version`); one that has makes everything forgotten.
 
 use super::read;
-use crate::precondition::RowHead;
-use crate::store::Revision;
+use crate::precondition::{LastWrite, RowHead};
 use rusqlite::Connection;
 use semel_core::digest::Digest;
 use std::collections::HashMap;
@@ -21,7 +20,7 @@ pub(super) struct HeadCache {
     version: Option<i64>,
     /// The newest row of a record.
     rows: HashMap<Digest, RowHead>,
-    cells: HashMap<Digest, Revision>,
+    cells: HashMap<Digest, LastWrite>,
     /// The size of the last reply in its row; the next one will take about as much. Never forgotten, being no fact.
     pub(super) reply_bytes: usize,
 }
@@ -52,7 +51,7 @@ impl HeadCache {
         self.rows.get(&key)
     }
 
-    pub(super) fn row(&mut self, key: Digest, head: RowHead) {
+    pub(super) fn keep_newest(&mut self, key: Digest, head: RowHead) {
         self.rows.insert(key, head);
     }
 
@@ -60,11 +59,11 @@ impl HeadCache {
         self.rows.remove(&key);
     }
 
-    pub(super) fn revision(&self, cell: Digest) -> Option<Revision> {
-        self.cells.get(&cell).copied()
+    pub(super) fn cell(&self, key: Digest) -> Option<LastWrite> {
+        self.cells.get(&key).copied()
     }
 
-    pub(super) fn cell(&mut self, key: Digest, revision: Revision) {
-        self.cells.insert(key, revision);
+    pub(super) fn keep_cell(&mut self, key: Digest, last: LastWrite) {
+        self.cells.insert(key, last);
     }
 }

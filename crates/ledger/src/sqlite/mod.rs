@@ -120,7 +120,7 @@ impl SqliteStore {
                     "effects have columns that cannot be read",
                     "SELECT count(*) FROM effect WHERE length(key) <> 32 OR length(effect) <> 16 \
                      OR length(family) <> 32 OR length(ifnull(alike, key)) <> 32 OR length(ifnull(run, key)) <> 32 \
-                     OR length(ifnull(owner, effect)) <> 16",
+                     OR length(ifnull(owner, effect)) <> 16 OR length(nonce) <> 16",
                 ),
                 (
                     "replies lie apart from an effect that has none, or another",
@@ -192,7 +192,7 @@ impl Store for SqliteStore {
         self.with_reader(|connection| read::cell(connection, key))
     }
 
-    async fn commit(&self, commit: Commit) -> Result<Committed, Error> {
+    async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
         self.same_process().map_err(|what| Error::NotWritten { what })?;
         let Some(lane) = &self.lane else {
             return Err(Error::NotWritten { what: "it was opened for reading only".to_owned() });

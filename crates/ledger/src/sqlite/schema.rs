@@ -20,7 +20,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use semel_core::digest::Digest;
 
 /// The stored form that this code writes.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 const TABLES: &str = "
 CREATE TABLE meta(
@@ -29,7 +29,7 @@ CREATE TABLE meta(
 CREATE TABLE effect(
   id INTEGER PRIMARY KEY, ordinal INTEGER NOT NULL, revision INTEGER NOT NULL, open INTEGER NOT NULL,
   opened_at INTEGER NOT NULL, changed_at INTEGER NOT NULL, key BLOB NOT NULL, effect BLOB NOT NULL, run BLOB,
-  family BLOB NOT NULL, alike BLOB, owner BLOB, body BLOB NOT NULL, reply ANY) STRICT;
+  family BLOB NOT NULL, alike BLOB, owner BLOB, nonce BLOB NOT NULL, body BLOB NOT NULL, reply ANY) STRICT;
 CREATE INDEX effect_key ON effect(substr(key, 1, 8));
 CREATE UNIQUE INDEX effect_id ON effect(effect);
 CREATE INDEX effect_run ON effect(substr(run, 1, 8)) WHERE run IS NOT NULL;
@@ -41,7 +41,7 @@ CREATE TABLE reply(id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE journal(
   id INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, effect BLOB, run BLOB, data TEXT NOT NULL) STRICT;
 CREATE TABLE cell(
-  key BLOB PRIMARY KEY, revision INTEGER NOT NULL, body BLOB NOT NULL) STRICT, WITHOUT ROWID;
+  key BLOB PRIMARY KEY, revision INTEGER NOT NULL, nonce BLOB NOT NULL, body BLOB NOT NULL) STRICT, WITHOUT ROWID;
 ";
 
 /// The caller's use of the ledger; a newer one may allow reading and forbid writing.
@@ -128,7 +128,7 @@ pub(super) fn found(connection: &Connection, epoch: Option<&[u8]>) -> rusqlite::
         )?;
         if let Some(body) = epoch {
             connection.execute(
-                "INSERT INTO cell(key, revision, body) VALUES(?1, 1, ?2)",
+                "INSERT INTO cell(key, revision, nonce, body) VALUES(?1, 1, zeroblob(16), ?2)",
                 params![crate::store::EPOCH_CELL.0, body],
             )?;
         }

@@ -14,7 +14,7 @@ macro_rules! reply_is_apart {
 pub(super) enum Sql {
     Newest,
     OneRow,
-    CellRevision,
+    CellHead,
     OpenRelative,
     NewestAlike,
     OpenAlike,
@@ -38,20 +38,20 @@ impl Sql {
     fn text(self) -> &'static str {
         match self {
             Sql::Newest => concat!(
-                "SELECT id, ordinal, revision, ",
+                "SELECT id, ordinal, revision, nonce, ",
                 reply_is_apart!(),
                 ", ",
                 index_columns!(),
                 " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 ORDER BY id DESC LIMIT 1"
             ),
             Sql::OneRow => concat!(
-                "SELECT id, ordinal, revision, ",
+                "SELECT id, ordinal, revision, nonce, ",
                 reply_is_apart!(),
                 ", ",
                 index_columns!(),
                 " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 AND ordinal = ?3"
             ),
-            Sql::CellRevision => "SELECT revision FROM cell WHERE key = ?1",
+            Sql::CellHead => "SELECT revision, nonce FROM cell WHERE key = ?1",
             Sql::OpenRelative => {
                 "SELECT effect.key FROM open CROSS JOIN effect ON effect.id = open.id \
                  WHERE open.family = ?1 AND effect.open AND effect.family = ?2 AND effect.key IS NOT ?3 LIMIT 1"
@@ -66,15 +66,16 @@ impl Sql {
             }
             Sql::Insert => {
                 "INSERT INTO effect(key, ordinal, revision, effect, run, family, alike, open, owner, \
-                 opened_at, changed_at, body, reply) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)"
+                 opened_at, changed_at, nonce, body, reply) \
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
             }
             Sql::Overwrite => {
-                "UPDATE effect SET revision = ?2, open = ?3, owner = ?4, changed_at = ?5, body = ?6, \
+                "UPDATE effect SET revision = ?2, open = ?3, owner = ?4, changed_at = ?5, nonce = ?6, body = ?7, \
                  reply = CASE typeof(reply) WHEN 'text' THEN NULL ELSE reply END WHERE id = ?1"
             }
             Sql::OverwriteWithReply => {
-                "UPDATE effect SET revision = ?2, open = ?3, owner = ?4, changed_at = ?5, body = ?6, reply = ?7 \
-                 WHERE id = ?1"
+                "UPDATE effect SET revision = ?2, open = ?3, owner = ?4, changed_at = ?5, nonce = ?6, body = ?7, \
+                 reply = ?8 WHERE id = ?1"
             }
             Sql::Rehome => {
                 "UPDATE effect SET effect = ?2, run = ?3, family = ?4, alike = ?5, opened_at = ?6 \
@@ -86,7 +87,7 @@ impl Sql {
             Sql::StoreApart => "INSERT OR REPLACE INTO reply(id, body) VALUES(?1, ?2)",
             Sql::DropApart => "DELETE FROM reply WHERE id = ?1",
             Sql::DropReply => "UPDATE effect SET reply = NULL WHERE id = ?1",
-            Sql::PutCell => "INSERT OR REPLACE INTO cell(key, revision, body) VALUES(?1, ?2, ?3)",
+            Sql::PutCell => "INSERT OR REPLACE INTO cell(key, revision, nonce, body) VALUES(?1, ?2, ?3, ?4)",
             Sql::Journal => "INSERT INTO journal(at, kind, effect, run, data) VALUES(?1, ?2, ?3, ?4, ?5)",
         }
     }

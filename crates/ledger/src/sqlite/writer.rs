@@ -151,8 +151,8 @@ impl Writer {
         &mut self,
         durability: Durability,
         patience: Patience,
-        drain: impl FnOnce() -> Vec<Commit>,
-    ) -> Option<(Vec<Commit>, Vec<CommitResult>, BatchCost)> {
+        drain: impl FnOnce() -> Vec<Arc<Commit>>,
+    ) -> Option<(Vec<Arc<Commit>>, Vec<CommitResult>, BatchCost)> {
         let begun = self.begin_anew(durability, patience);
         if patience == Patience::None && matches!(&begun, Err(stop) if stop.fault == SqliteFault::Busy) {
             self.turn.end_turn();
@@ -274,7 +274,7 @@ impl Writer {
         Ok(())
     }
 
-    fn finish(&mut self, commits: &[Commit], durability: Durability) -> (Vec<CommitResult>, BatchCost) {
+    fn finish(&mut self, commits: &[Arc<Commit>], durability: Durability) -> (Vec<CommitResult>, BatchCost) {
         match self.apply(commits) {
             Ok((findings, last_line)) => self.commit(findings, last_line, durability),
             Err(stop) if stop.fault == SqliteFault::Behind => {
@@ -286,7 +286,7 @@ impl Writer {
             Err(stop) if stop.fault.concerns_one_commit() && commits.len() > 1 => {
                 self.roll_back();
                 let mut cost = BatchCost::Unsynced;
-                let alone = |commit: &Commit| {
+                let alone = |commit: &Arc<Commit>| {
                     let one = std::slice::from_ref(commit);
                     let (mut answers, this) = match self.begin(durability, Patience::Waits) {
                         Ok(()) => self.finish(one, durability),
@@ -303,7 +303,7 @@ impl Writer {
         }
     }
 
-    fn apply(&mut self, commits: &[Commit]) -> Result<(Vec<Finding>, Option<i64>), BatchStop> {
+    fn apply(&mut self, commits: &[Arc<Commit>]) -> Result<(Vec<Finding>, Option<i64>), BatchStop> {
         let connection = self.connection.as_ref().expect("begun on it");
         // Where nobody else has written, the last line is our own, and the mark with it.
         if self.heads.check(connection)? == LastToWrite::PerhapsOthers
@@ -405,7 +405,7 @@ impl Writer {
 
     /// The ledger was found to have less than it had, while it was open. It begins the epoch that it would begin if it
     /// were opened now; what was read before that is read again, since every change requires its epoch.
-    fn begin_epoch(&mut self, commits: &[Commit]) -> Result<(), BatchStop> {
+    fn begin_epoch(&mut self, commits: &[Arc<Commit>]) -> Result<(), BatchStop> {
         self.roll_back();
         self.renew()?;
         let connection = self.connection.as_ref().expect("renewed above");
@@ -440,7 +440,8 @@ fn synchronise(connection: &Connection, durability: Durability) -> rusqlite::Res
 
 fn answer(finding: Finding, landed: Committed) -> CommitResult {
     match finding {
-        Finding::Clear(_) => Ok(landed),
+        // One that landed before it was sent again may have done so in this very batch.
+        Finding::Clear(_) | Finding::Landed => Ok(landed),
         Finding::Conflict(conflict) => Ok(Committed::Conflict(conflict)),
         Finding::Absurd(what) => Err(Error::NotWritten { what }),
     }
@@ -490,7 +491,7 @@ mod tests {
             // Durable and lazy, first with the tidying after each batch and then without.
             for (number, kind) in "DLDLLDLLLDD DLDLLDLLLDD".chars().enumerate().filter(|(_, c)| *c != ' ') {
                 let durability = if kind == 'D' { Durability::Durable } else { Durability::Lazy };
-                let batch = vec![commit(number as u128, durability)];
+                let batch = vec![commit(number as u128, durability).into()];
                 let (_, answers, cost) = writer.write(durability, Patience::Waits, || batch).unwrap();
                 assert!(matches!(answers[0], Ok(Committed::Done)));
                 let synchronous: i64 = writer

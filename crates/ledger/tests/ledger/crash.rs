@@ -24,7 +24,7 @@ fn child() {
     let store = scene::open_blocking(&Place::at(ledger)).expect("it opens").store;
     failpoint::install(&std::env::var(FAILPOINTS).unwrap_or_default()).expect("a specification");
     for n in 0..10u128 {
-        let heard = now(store.commit(claim(named(&n.to_string()), index(n, true))));
+        let heard = now(store.commit(claim(named(&n.to_string()), index(n, true)).into()));
         println!(
             "\nclaim {n} {}",
             heard.map_or_else(|_| "NotWritten".to_owned(), |heard| format!("{heard:?}"))

@@ -12,7 +12,7 @@ fn written(place: &Place) {
     let store = scene::open_blocking(place).expect("it opens").store;
     for n in 0..300u128 {
         let commit = claim(named(&n.to_string()), index(n, true));
-        assert_eq!(now(store.commit(commit)).expect("answered"), Committed::Done);
+        assert_eq!(now(store.commit(commit.into())).expect("answered"), Committed::Done);
     }
     drop(store);
     let connection = rusqlite::Connection::open(place.database()).expect("it opens");
@@ -102,7 +102,7 @@ fn a_newer_format_is_refused_as_far_as_it_asks_for() {
     let read_only = OpenOptions { read_only: true, ..OpenOptions::at(place.clone(), At(1_000_000)) };
     let store = SqliteStore::open(read_only.clone()).expect("it may be read").store;
     assert!(matches!(
-        scene::runtime().block_on(store.commit(claim(named("x"), index(999, true)))),
+        scene::runtime().block_on(store.commit(claim(named("x"), index(999, true)).into())),
         Err(Error::NotWritten { .. })
     ));
     meddle(&place, "UPDATE meta SET min_reader = 9");
@@ -126,7 +126,7 @@ fn claims_are_not_written_to_a_file_that_was_moved_away() {
     let store = scene::open_blocking(&place).expect("it opens").store;
     let aside = directory.path().join("aside.db");
     fs::rename(place.database(), &aside).expect("movable");
-    let commit = || now(store.commit(claim(named("k"), index(1, true))));
+    let commit = || now(store.commit(claim(named("k"), index(1, true)).into()));
     assert!(matches!(commit(), Err(Error::NotWritten { .. })));
     fs::rename(&aside, place.database()).expect("movable");
     assert_eq!(commit().expect("answered"), Committed::Done);
@@ -137,7 +137,7 @@ fn claims_are_not_written_to_a_wal_that_was_taken_away() {
     let directory = scene::directory();
     let place = scene::place(&directory);
     let store = scene::open_blocking(&place).expect("it opens").store;
-    let commit = |name: &str, id| now(store.commit(claim(named(name), index(id, true))));
+    let commit = |name: &str, id| now(store.commit(claim(named(name), index(id, true)).into()));
     assert_eq!(commit("first", 1).expect("answered"), Committed::Done);
     let aside = directory.path().join("aside.wal");
     fs::rename(place.wal(), &aside).expect("movable");
@@ -155,7 +155,7 @@ fn claims_are_not_written_by_the_index_of_a_wal_that_others_no_longer_share() {
     let directory = scene::directory();
     let place = scene::place(&directory);
     let store = scene::open_blocking(&place).expect("it opens").store;
-    let commit = |name: &str, id| now(store.commit(claim(named(name), index(id, true))));
+    let commit = |name: &str, id| now(store.commit(claim(named(name), index(id, true)).into()));
     assert_eq!(commit("first", 1).expect("answered"), Committed::Done);
     fs::remove_file(place.shm()).expect("removable");
     assert!(matches!(commit("second", 2), Err(Error::NotWritten { .. })));
@@ -165,6 +165,9 @@ fn claims_are_not_written_by_the_index_of_a_wal_that_others_no_longer_share() {
     drop(store);
     let store = scene::open_blocking(&place).expect("it opens").store;
     assert!(now(store.read(named("first"))).expect("readable").row.is_some());
-    assert_eq!(now(store.commit(claim(named("second"), index(2, true)))).expect("answered"), Committed::Done);
+    assert_eq!(
+        now(store.commit(claim(named("second"), index(2, true)).into())).expect("answered"),
+        Committed::Done
+    );
     assert_eq!(store.integrity_check().expect("checkable"), Vec::<String>::new());
 }

@@ -48,7 +48,7 @@ fn a_full_disk_refuses_claims_loses_none_and_recovers() {
         if let Put::Record { reply, .. } = &mut commit.puts[0] {
             *reply = ReplyChange::Set(vec![b'r'; 3_000]);
         }
-        match now(store.commit(commit)) {
+        match now(store.commit(commit.into())) {
             Ok(Committed::Done) => landed.push(n),
             Err(Error::NotWritten { .. }) => refused += 1,
             other => panic!("a full disk gives neither doubt nor success: {other:?}"),
@@ -66,7 +66,7 @@ fn a_full_disk_refuses_claims_loses_none_and_recovers() {
 
     fs::remove_file(&ballast).expect("removable");
     assert_eq!(
-        now(store.commit(claim(named("after"), index(9_999, true)))).expect("answered"),
+        now(store.commit(claim(named("after"), index(9_999, true)).into())).expect("answered"),
         Committed::Done
     );
     drop(store);
@@ -90,7 +90,7 @@ fn opened_read_only_and_written(tries_before: bool) {
     let place = Place::at(directory.path().join("ledger.db"));
     let store = scene::open(&place).expect("it opens").store;
     let commit = |store: &semel_ledger::sqlite::SqliteStore, n: u128| {
-        runtime.block_on(store.commit(claim(named(&n.to_string()), index(n, true))))
+        runtime.block_on(store.commit(claim(named(&n.to_string()), index(n, true)).into()))
     };
     assert_eq!(commit(&store, 1).expect("answered"), Committed::Done);
     drop(store);

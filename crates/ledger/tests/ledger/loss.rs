@@ -24,7 +24,7 @@ fn claim_in(epoch: Revision, name: &str, id: u128) -> Commit {
 }
 
 fn commit(store: &SqliteStore, commit: Commit) -> Committed {
-    now(store.commit(commit)).expect("answered")
+    now(store.commit(commit.into())).expect("answered")
 }
 
 fn epoch(store: &SqliteStore) -> Option<(Revision, Epoch)> {

@@ -41,7 +41,7 @@ fn overload_is_refused_before_the_claim_and_what_was_sent_is_settled_first() {
         .map(|number| {
             let (store, landed, refused) = (Arc::clone(&store), Arc::clone(&landed), Arc::clone(&refused));
             runtime.spawn(async move {
-                match store.commit(claim(number as u128 + 1)).await {
+                match store.commit(claim(number as u128 + 1).into()).await {
                     Ok(Committed::Done) => landed.fetch_add(1, Ordering::SeqCst),
                     Err(Error::Overloaded) => refused.fetch_add(1, Ordering::SeqCst),
                     other => panic!("{other:?}"),
@@ -55,7 +55,7 @@ fn overload_is_refused_before_the_claim_and_what_was_sent_is_settled_first() {
     }
     let (settling, settled_after) = (Arc::clone(&store), Arc::clone(&landed));
     let settled = runtime.spawn(async move {
-        let done = settling.commit(settlement()).await.expect("a settlement is never refused");
+        let done = settling.commit(settlement().into()).await.expect("a settlement is never refused");
         assert_eq!(done, Committed::Done);
         settled_after.load(Ordering::SeqCst)
     });

@@ -20,7 +20,7 @@ fn four_writers_racing_for_the_same_keys_win_each_exactly_once() {
                 let store = scene::open_blocking(place).expect("it opens").store;
                 for n in 0..KEYS {
                     let commit = claim(named(&n.to_string()), index(racer * KEYS + n, true));
-                    let won = now(store.commit(commit)).expect("answered") == Committed::Done;
+                    let won = now(store.commit(commit.into())).expect("answered") == Committed::Done;
                     wins.fetch_add(usize::from(won), Ordering::Relaxed);
                 }
             });
@@ -43,7 +43,7 @@ fn what_one_handle_commits_the_other_reads() {
             if n % 2 == 0 { (&one, &two) } else { (&two, &one) };
         let key = named(&n.to_string());
         assert!(now(reads.read(key)).expect("readable").row.is_none());
-        assert_eq!(now(writes.commit(claim(key, index(n, true)))).expect("answered"), Committed::Done);
+        assert_eq!(now(writes.commit(claim(key, index(n, true)).into())).expect("answered"), Committed::Done);
         assert!(now(reads.read(key)).expect("readable").row.is_some());
     }
 }
@@ -55,7 +55,9 @@ fn what_a_writer_remembers_ends_with_the_commit_of_another() {
     let ours = scene::open_blocking(&place).expect("it opens").store;
     let theirs = scene::open_blocking(&place).expect("it opens").store;
     let settle = |revision| one(record(named("k"), 1, revision, index(1, false)));
-    let commit = |store: &SqliteStore, commit| now(store.commit(commit)).expect("answered");
+    let commit = |store: &SqliteStore, commit: semel_ledger::store::Commit| {
+        now(store.commit(commit.into())).expect("answered")
+    };
     assert_eq!(commit(&ours, claim(named("k"), index(1, true))), Committed::Done);
     assert_eq!(commit(&theirs, settle(1)), Committed::Done);
     assert_eq!(commit(&ours, settle(1)), Committed::Conflict(Conflict::Record), "it has moved to 2");
@@ -80,14 +82,14 @@ fn a_process_that_was_stopped_with_its_turn_does_not_stop_the_others() {
     // The first of each waits two seconds in vain, the others do not wait at all.
     for n in 0..5u128 {
         let commit = |who: &str, effect| claim(named(&format!("{who} {n}")), index(effect, true));
-        assert_eq!(now(command.commit(commit("command", n))).expect("answered"), Committed::Done);
-        let answer = runtime.block_on(server.commit(commit("server", 100 + n)));
+        assert_eq!(now(command.commit(commit("command", n).into())).expect("answered"), Committed::Done);
+        let answer = runtime.block_on(server.commit(commit("server", 100 + n).into()));
         assert_eq!(answer.expect("answered"), Committed::Done);
     }
     stopped.unlock().expect("ours");
     for n in 5..10u128 {
-        let answer =
-            runtime.block_on(server.commit(claim(named(&format!("server {n}")), index(100 + n, true))));
+        let answer = runtime
+            .block_on(server.commit(claim(named(&format!("server {n}")), index(100 + n, true)).into()));
         assert_eq!(answer.expect("answered"), Committed::Done);
     }
     drop(server);
@@ -103,7 +105,7 @@ fn a_dropped_commit_still_lands() {
         let racing = (0..200u128).map(|n| {
             let store = std::sync::Arc::clone(&store);
             tokio::spawn(async move {
-                let commit = store.commit(claim(named(&n.to_string()), index(n, true)));
+                let commit = store.commit(claim(named(&n.to_string()), index(n, true)).into());
                 let _ = tokio::time::timeout(Duration::from_micros(1), commit).await;
             })
         });

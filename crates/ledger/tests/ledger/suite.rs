@@ -38,7 +38,8 @@ fn the_blocking_sqlite_store_passes_the_suite() {
 #[test]
 fn the_memory_store_fails_on_demand_and_forgets_at_a_failover() {
     let store = MemoryStore::new(Arc::new(TokioTime));
-    let commit = |word: &str, effect| scene::now(store.commit(claim(named(word), index(effect, true))));
+    let commit =
+        |word: &str, effect| scene::now(store.commit(claim(named(word), index(effect, true)).into()));
     let revision = |word: &str| scene::now(store.read(named(word))).map(|found| found.revision);
     store.inject(InjectedFault::LandsUnanswered);
     store.inject(InjectedFault::VanishesUnanswered);

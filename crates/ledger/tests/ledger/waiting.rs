@@ -13,7 +13,10 @@ fn a_commit_of_another_process_wakes_ten_thousand_waiters() {
     let place = scene::place(&directory);
     let ours = Arc::new(scene::open(&place).expect("it opens").store);
     let theirs = scene::open_blocking(&place).expect("it opens").store;
-    assert_eq!(now(theirs.commit(claim(named("k"), index(1, true)))).expect("answered"), Committed::Done);
+    assert_eq!(
+        now(theirs.commit(claim(named("k"), index(1, true)).into())).expect("answered"),
+        Committed::Done
+    );
     scene::runtime().block_on(async {
         let wait = |_| {
             let ours = Arc::clone(&ours);
@@ -25,7 +28,7 @@ fn a_commit_of_another_process_wakes_ten_thousand_waiters() {
             async move { ours.changed(named("other"), Revision::ABSENT, Duration::from_millis(300)).await }
         });
         tokio::time::sleep(Duration::from_millis(30)).await;
-        let settled = theirs.commit(one(record(named("k"), 1, 1, index(1, false)))).await;
+        let settled = theirs.commit(one(record(named("k"), 1, 1, index(1, false))).into()).await;
         assert_eq!(settled.expect("answered"), Committed::Done);
         for waiter in waiters {
             assert_eq!(waiter.await.expect("no panic"), Hint::Changed);
@@ -42,7 +45,10 @@ fn a_blocking_waiter_sees_the_commit_of_another_process() {
     let theirs = scene::open_blocking(&place).expect("it opens").store;
     std::thread::scope(|scope| {
         let waiter = scope.spawn(|| now(ours.changed(named("k"), Revision::ABSENT, LONG)));
-        assert_eq!(now(theirs.commit(claim(named("k"), index(1, true)))).expect("answered"), Committed::Done);
+        assert_eq!(
+            now(theirs.commit(claim(named("k"), index(1, true)).into())).expect("answered"),
+            Committed::Done
+        );
         assert_eq!(waiter.join().expect("no panic"), Hint::Changed);
     });
     assert_eq!(now(ours.changed(named("k"), Revision(1), Duration::from_millis(5))), Hint::TimedOut);
@@ -69,14 +75,14 @@ fn reads_lazy_commits_and_conflicts_make_no_durable_commit() {
     let directory = scene::directory();
     let store = scene::open_blocking(&scene::place(&directory)).expect("it opens").store;
     let key = named("k");
-    assert_eq!(now(store.commit(claim(key, index(1, true)))).expect("answered"), Committed::Done);
+    assert_eq!(now(store.commit(claim(key, index(1, true)).into())).expect("answered"), Committed::Done);
     assert_eq!(store.durable_commits(), 1);
     for n in 1..20 {
         now(store.read(key)).expect("readable");
         let mut lazy = one(record(key, 1, n, index(1, false)));
         lazy.durability = Durability::Lazy;
-        assert_eq!(now(store.commit(lazy)).expect("answered"), Committed::Done);
-        assert!(matches!(now(store.commit(claim(key, index(2, true)))), Ok(Committed::Conflict(_))));
+        assert_eq!(now(store.commit(lazy.into())).expect("answered"), Committed::Done);
+        assert!(matches!(now(store.commit(claim(key, index(2, true)).into())), Ok(Committed::Conflict(_))));
     }
     assert_eq!(store.durable_commits(), 1);
 }
@@ -93,7 +99,7 @@ fn lazy_commits_alone_do_not_let_the_log_grow_for_ever() {
     for n in 0..3_000_u64 {
         let mut lazy = claim(named(&format!("k{n}")), index(u128::from(n) + 1, false));
         lazy.durability = Durability::Lazy;
-        assert_eq!(now(store.commit(lazy)).expect("answered"), Committed::Done);
+        assert_eq!(now(store.commit(lazy.into())).expect("answered"), Committed::Done);
         largest = largest.max(std::fs::metadata(&log).map_or(0, |log| log.len()));
     }
     assert!(largest < 32 << 20, "{largest} bytes");
@@ -108,14 +114,14 @@ fn nobody_reads_behind_callers_who_wait_for_another_process() {
     let store = Arc::new(scene::open(&place).expect("it opens").store);
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.worker_threads(1).enable_all().build().expect("a runtime");
-    let first = runtime.block_on(store.commit(claim(named("a"), index(1, true))));
+    let first = runtime.block_on(store.commit(claim(named("a"), index(1, true)).into()));
     assert_eq!(first.expect("writable"), Committed::Done);
     let other = rusqlite::Connection::open(place.database()).expect("it opens");
     other.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");
     let commits: Vec<_> = (0..8_u128)
         .map(|n| {
             let (store, commit) = (Arc::clone(&store), claim(named(&n.to_string()), index(10 + n, true)));
-            runtime.spawn(async move { store.commit(commit).await })
+            runtime.spawn(async move { store.commit(commit.into()).await })
         })
         .collect();
     let reader = Arc::clone(&store);
@@ -139,7 +145,7 @@ fn a_commit_whose_caller_has_gone_lands_all_the_same() {
         // What is in no hurry steps aside each time.
         let mut commit = claim(named("a"), index(1, true));
         commit.durability = Durability::Lazy;
-        let mut commit = Box::pin(store.commit(commit));
+        let mut commit = Box::pin(store.commit(commit.into()));
         let mut context = Context::from_waker(Waker::noop());
         assert!(commit.as_mut().poll(&mut context).is_pending(), "it has stepped aside");
     }

@@ -23,7 +23,7 @@ fn commands_that_only_write_lazily_keep_the_log_short_too() {
             journal: Vec::new(),
             durability: Durability::Lazy,
         };
-        now(store.commit(commit)).expect("it is written");
+        now(store.commit(commit.into())).expect("it is written");
     }
     let log = directory.path().join("ledger.db-wal");
     let bytes = log.metadata().map_or(0, |found| found.len());
@@ -37,7 +37,8 @@ fn bytes(place: &Place) -> u64 {
 }
 
 fn claims(store: &SqliteStore, name: &str, id: u128) {
-    let done = runtime().block_on(store.commit(claim(named(name), index(id, true)))).expect("answered");
+    let done =
+        runtime().block_on(store.commit(claim(named(name), index(id, true)).into())).expect("answered");
     assert_eq!(done, Committed::Done);
 }
 

@@ -82,8 +82,9 @@ impl ShakyStore {
     }
 }
 
-const COMMIT_FAULTS: [(InjectedFault, &str); 3] = [
+const COMMIT_FAULTS: [(InjectedFault, &str); 4] = [
     (InjectedFault::LandsUnanswered, "commit landed unanswered"),
+    (InjectedFault::LandsThenConflicts, "commit landed and was sent again"),
     (InjectedFault::VanishesUnanswered, "commit vanished unanswered"),
     (InjectedFault::NotWritten, "commit refused"),
 ];
@@ -99,8 +100,9 @@ impl Store for ShakyStore {
         self.inner.cell(key).await
     }
 
-    async fn commit(&self, mut commit: Commit) -> Result<Committed, Error> {
+    async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
         let fault = self.meet(&COMMIT_FAULTS).await;
+        let mut commit = Arc::unwrap_or_clone(commit);
         if self.broken == Some(Sabotage::FenceIgnored) {
             commit.require.cells.clear();
         }
@@ -113,7 +115,7 @@ impl Store for ShakyStore {
         if let Some(fault) = fault {
             self.inner.inject(fault);
         }
-        let done = self.inner.commit(commit).await;
+        let done = self.inner.commit(commit.into()).await;
         // The answer too takes its time.
         if self.random.percent(30) {
             step_aside().await;
@@ -173,7 +175,7 @@ impl Store for SharedStore {
         self.0.cell(key).await
     }
 
-    async fn commit(&self, commit: Commit) -> Result<Committed, Error> {
+    async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
         self.0.commit(commit).await
     }
 
