@@ -20,7 +20,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use semel_core::digest::Digest;
 
 /// The stored form that this code writes.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 const TABLES: &str = "
 CREATE TABLE meta(
