@@ -411,6 +411,9 @@ pub enum Doubt {
     /// A newer semel wrote a state that this one does not know.
     #[n(6)]
     WrittenByNewer,
+    /// Its record cannot be read. Nothing is known of it but that it was claimed.
+    #[n(7)]
+    Damaged,
 }
 
 /// The part of an upstream's answer that the ledger keeps.
@@ -488,6 +491,46 @@ impl Effect {
         let failed = |verdict| matches!(verdict, Verdict::NotApplied | Verdict::Reported);
         let meant = self.attempts.iter().filter(move |attempt| !failed(attempt.verdict));
         meant.filter_map(|attempt| attempt.call_id.as_deref())
+    }
+
+    /// An effect whose record is damaged: claimed at some time, by nobody knows whom.
+    pub fn unreadable(id: EffectId, number: u32, since: At) -> Effect {
+        let nothing = Digest([0; 32]);
+        let facts = Facts {
+            action: "(unreadable)".into(),
+            class: Class::Consequential,
+            tier: Tier::Opaque,
+            tenant: String::new(),
+            run: None,
+            digest: IntentDigest(nothing),
+            caller_key: true,
+            by_joining_key: false,
+            subject: "its record is damaged".into(),
+            rule: "default".into(),
+            undoes: None,
+            principal: 0,
+            upstream_key: 0,
+            authority: 0,
+        };
+        Effect {
+            id,
+            occurrence: Occurrence { number, ..Occurrence::first(None) },
+            facts: Arc::new(facts),
+            marks: Arc::new(Marks::unknown()),
+            attempts: Vec::new(),
+            state: State::InDoubt(InDoubt { since, why: Doubt::Damaged }),
+            opened_at: since,
+            epoch: 0,
+            delivered_at: None,
+            undo: None,
+            undone: None,
+            repeat_permitted: None,
+            refusals: 0,
+        }
+    }
+
+    pub fn is_damaged(&self) -> bool {
+        matches!(&self.state, State::InDoubt(doubt) if doubt.why == Doubt::Damaged)
     }
 
     pub fn is_open(&self) -> bool {

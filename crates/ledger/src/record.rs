@@ -1,11 +1,12 @@
 //! An effect as bytes (`spec/record.cddl`), and back. The numbers of the fields stand on the types in core. A record of
 //! a newer semel reads as in doubt and is never overwritten.
 
-use crate::Error;
+use crate::checksum;
 use crate::store::{Index, Row};
 use minicbor::{Decoder, Encoder};
-use semel_core::digest::Secret;
+use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Doubt, Effect, InDoubt, State};
+use semel_core::ids::EffectId;
 use semel_core::intent::{Intent, run_key};
 
 /// An effect with what the store keeps around it.
@@ -30,26 +31,46 @@ const BYTES_USUAL: usize = 512;
 
 const TO_MEMORY: &str = "memory takes all that is written to it";
 
-pub fn encode(effect: &Effect) -> Vec<u8> {
+pub fn encode(key: Digest, index: &Index, effect: &Effect) -> Vec<u8> {
+    checksum::seal(&[&key.0, &columns(index)], unsealed(effect))
+}
+
+fn unsealed(effect: &Effect) -> Vec<u8> {
     let mut body = Vec::with_capacity(BYTES_USUAL);
     body.push(FORMAT);
     minicbor::encode(effect, &mut body).expect(TO_MEMORY);
     body
 }
 
-pub fn decode(row: Row) -> Result<StoredEffect, Error> {
-    let damaged = || Error::NotRead {
-        what: format!("the record of effect {} is damaged", semel_core::ids::EffectId(row.index.effect)),
-    };
-    let (format, body) = row.body.split_first().ok_or_else(damaged)?;
-    if *format == FORMAT
-        && let Ok(effect) = minicbor::decode(body)
-    {
-        return Ok(StoredEffect { effect, index: row.index, newer: false });
+/// The rest of a row, for the checksum.
+fn columns(index: &Index) -> Vec<u8> {
+    let Index { effect, run, family, alike, open, owner, opened_at, changed_at } = index;
+    let columns = (effect, run, family, alike, open, owner, opened_at, changed_at);
+    minicbor::to_vec(columns).expect(TO_MEMORY)
+}
+
+/// Reads a record. A damaged one is in doubt, for whatever it said may have happened.
+pub fn decode(row: Row) -> StoredEffect {
+    let Row { key, ordinal, index, body, .. } = row;
+    let known = checksum::open(&[&key.0, &columns(&index)], &body).and_then(|body| {
+        let (format, body) = body.split_first()?;
+        match minicbor::decode::<Effect>(body) {
+            Ok(effect) if *format == FORMAT => Some((effect, false)),
+            _ => {
+                let doubt = InDoubt { since: index.changed_at, why: Doubt::WrittenByNewer };
+                Some((decode_newer(body, &State::InDoubt(doubt)).ok()?, true))
+            }
+        }
+    });
+    match known.filter(|(effect, _)| effect.occurrence.number == ordinal) {
+        Some((effect, newer)) => StoredEffect { effect, index, newer },
+        None => {
+            // One of the two may be what is damaged, and earlier than it was.
+            let since = index.opened_at.max(index.changed_at);
+            let effect = Effect::unreadable(EffectId(index.effect), ordinal, since);
+            StoredEffect { effect, index, newer: false }
+        }
     }
-    let doubt = State::InDoubt(InDoubt { since: row.index.changed_at, why: Doubt::WrittenByNewer });
-    let effect = decode_newer(body, &doubt).map_err(|_| damaged())?;
-    Ok(StoredEffect { effect, index: row.index, newer: true })
 }
 
 /// Reads the record of a newer semel, as far as this one can.
@@ -158,14 +179,21 @@ mod tests {
         };
         let effect = Effect::claimed(intent.seed(EffectId(7), occurrence, &rule), &new);
         let index = index_of_first(&intent, &effect);
-        let (body, key) = (encode(&effect), Digest([1; 32]));
+        let key = Digest([1; 32]);
+        let body = encode(key, &index, &effect);
         (effect, Row { key, ordinal: 1, revision: Revision(1), index, body, reply: None })
     }
 
     /// The record with one of its parts written anew.
     fn changed(number: u64, bytes: &[u8]) -> Row {
         let (_, row) = row();
-        Row { body: [&[FORMAT], &*with_part(&row.body[1..], number, bytes)].concat(), ..row }
+        sealed(row, FORMAT, |body| with_part(body, number, bytes))
+    }
+
+    fn sealed(row: Row, format: u8, change: impl Fn(&[u8]) -> Vec<u8>) -> Row {
+        let place = [&row.key.0[..], &columns(&row.index)];
+        let body = checksum::open(&place, &row.body).expect("a sound row");
+        Row { body: checksum::seal(&place, [&[format], &*change(&body[1..])].concat()), ..row }
     }
 
     /// A list with one of its elements written anew.
@@ -195,7 +223,7 @@ mod tests {
     #[test]
     fn a_record_reads_back() {
         let (effect, row) = row();
-        let known = decode(row).expect("it reads back");
+        let known = decode(row);
         assert_eq!((known.effect, known.newer), (effect, false));
     }
 
@@ -211,9 +239,9 @@ mod tests {
         let text = include_str!("../../../spec/vectors/record.json");
         let vectors: Vec<Vector> = serde_json::from_str(text).expect("the vectors are JSON");
         for Vector { name, effect, body } in vectors {
-            let hexadecimal: String = encode(&effect).iter().map(|byte| format!("{byte:02x}")).collect();
+            let hexadecimal: String = unsealed(&effect).iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(hexadecimal, body, "{name}");
-            let read: Effect = minicbor::decode(&encode(&effect)[1..]).expect("it reads back");
+            let read: Effect = minicbor::decode(&unsealed(&effect)[1..]).expect("it reads back");
             assert_eq!(read, effect, "{name}");
         }
     }
@@ -278,8 +306,9 @@ mod tests {
             effect.attempts[0].run = Some(Run::named("run-1").expect("a run"));
             effect.attempts[0].gone_at = Some(At(8));
             effect.attempts[0].last_send = LastSend::WhileAlive;
-            row.body = encode(&effect);
-            let known = decode(row).expect("it reads back");
+            row.ordinal = 3;
+            row.body = encode(row.key, &row.index, &effect);
+            let known = decode(row);
             assert_eq!((known.effect, known.newer), (effect, false));
         }
     }
@@ -315,15 +344,15 @@ mod tests {
                 ..Facts::clone(&effect.facts)
             });
             effect.refusals = 2;
-            row.body = encode(&effect);
-            let known = decode(row).expect("it reads back");
+            row.body = encode(row.key, &row.index, &effect);
+            let known = decode(row);
             assert_eq!((known.effect, known.newer), (effect, false));
         }
     }
 
     #[test]
     fn parts_that_only_a_newer_semel_knows_are_passed_over() {
-        let known = decode(changed(20, b"\x64blue")).expect("it reads");
+        let known = decode(changed(20, b"\x64blue"));
         assert!(!known.newer);
         assert_eq!(known.effect, row().0);
     }
@@ -334,20 +363,27 @@ mod tests {
         let verdict = 6;
         let attempt = minicbor::to_vec(&effect.attempts[0]).expect(TO_MEMORY);
         let attempts = [b"\x81", &*with_part(&attempt, verdict, &[24, 99])].concat();
-        let format = Row { body: [&[FORMAT + 1], &sound.body[1..]].concat(), ..sound };
+        let format = sealed(sound, FORMAT + 1, <[u8]>::to_vec);
         for row in [changed(STATE, b"\x82\x18\x63\x07"), changed(ATTEMPTS, &attempts), format] {
-            let known = decode(row).expect("it reads");
+            let known = decode(row);
             assert!(is_newer(&known), "{known:?}");
             assert_eq!(known.effect.facts, effect.facts);
         }
     }
 
     #[test]
-    fn what_is_no_record_is_damaged_and_not_in_doubt() {
-        let (_, whole) = row();
-        for length in 0..whole.body.len() {
-            let cut = Row { body: whole.body[..length].to_vec(), ..whole.clone() };
-            assert!(matches!(decode(cut), Err(Error::NotRead { .. })), "{length}");
+    fn a_record_that_was_cut_or_lies_in_another_place_reads_as_damaged_and_in_doubt() {
+        let (effect, sound) = row();
+        let is_damaged = |row: Row| {
+            let known = decode(row);
+            known.effect.is_damaged() && known.effect.id == effect.id && !known.newer
+        };
+        for length in 0..sound.body.len() {
+            assert!(is_damaged(Row { body: sound.body[..length].to_vec(), ..sound.clone() }), "{length}");
         }
+        assert!(is_damaged(Row { key: Digest([2; 32]), ..sound.clone() }));
+        assert!(is_damaged(Row { ordinal: 2, ..sound.clone() }));
+        assert!(is_damaged(Row { index: Index { open: false, ..sound.index.clone() }, ..sound.clone() }));
+        assert!(!is_damaged(sound));
     }
 }

@@ -20,6 +20,8 @@ const ARGUMENTS: &str = "arguments";
 const CONTENT: &str = "content";
 /// The name of a difference when one key came with two actions.
 const ACTION: &str = "action";
+/// The fingerprint of a record that cannot be read. No digest of anything is all zeros.
+const UNKNOWN: Digest = Digest([0; 32]);
 /// The root that holds a request's path.
 const REQUEST_PATH: &str = "path";
 
@@ -69,6 +71,17 @@ impl Marks {
             content_paths: content_paths.marked(),
             volatile: sorted.volatile.as_ref().map(|volatile| whole("volatile", volatile).short()),
         }
+    }
+
+    /// The marks of a record that cannot be read.
+    pub fn unknown() -> Marks {
+        let (paths, content_paths) = (Vec::new(), Vec::new());
+        Marks { action: 0, fingerprint: UNKNOWN, content: None, paths, content_paths, volatile: None }
+    }
+
+    /// Whether a call with the marks `other` is known to say something else.
+    pub fn drifted(&self, other: &Marks) -> bool {
+        self.fingerprint != other.fingerprint && self.fingerprint != UNKNOWN
     }
 
     /// The cause of drift: `action` if that differs, and the paths that differ, added and removed ones too. Content
