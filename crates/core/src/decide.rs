@@ -283,10 +283,11 @@ fn decide_as_new(
         return decision;
     }
     let drift = || Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) });
-    let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
+    let drifted = effect.marks.drifted(&intent.marks);
     match &effect.state {
         State::InFlight { .. } | State::InDoubt(_) if drifted => drift(),
         State::InFlight { attempt } => Decision::Join(*attempt),
+        State::InDoubt(_) if effect.is_damaged() => Decision::Look,
         // Rule 9: a failover may have lost a later claim of it, or of the next effect.
         State::InDoubt(_) if situation.forgotten_before.is_some() => Decision::Unremembered,
         State::InDoubt(_) => in_doubt(effect, intent, rule, situation),
@@ -317,7 +318,7 @@ fn key_stands_for_another(
     situation: &Situation<'_>,
 ) -> Option<Decision> {
     let effect = newest.filter(|_| situation.reached_by_key)?;
-    let drifted = effect.marks.fingerprint != intent.marks.fingerprint
+    let drifted = effect.marks.drifted(&intent.marks)
         && situation.stands_for.is_none_or(|number| number == effect.occurrence.number);
     drifted.then(|| Decision::Refuse(Refusal::Drift { paths: effect.marks.differing(&intent.marks) }))
 }
@@ -326,7 +327,7 @@ fn key_stands_for_another(
 /// reason is known by its reason, and a person may have allowed one more, for the next caller.
 fn stands_for(effect: &Effect, intent: &Intent, situation: &Situation<'_>) -> Option<Decision> {
     let number = situation.stands_for?;
-    let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
+    let drifted = effect.marks.drifted(&intent.marks);
     // The permission is for the call that it was given for.
     let by_permission = effect.repeat_permitted.is_some() && !drifted;
     if intent.again.is_some() || by_permission {
@@ -372,7 +373,7 @@ fn wants_something_else(
         return Some(Decision::ReplayEarlier(known, replay));
     }
     let (State::NotApplied(_), Some(before)) = (&effect.state, before) else { return None };
-    let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
+    let drifted = effect.marks.drifted(&intent.marks);
     // A permission that came to nothing is not spent: it holds for its own call, and for nothing else.
     let may_try = if *by_permission { !drifted } else { reason.is_none() };
     match &intent.again {

@@ -1,13 +1,15 @@
 //! Digests and their framing. Parts are length-prefixed, never separated, so that no two lists of parts share bytes.
 
 use hmac::{Hmac, KeyInit, Mac};
+use minicbor::{Decode, Encode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
 /// 32 bytes of SHA-256 or HMAC-SHA-256, written as lower-case hexadecimal.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest(pub [u8; 32]);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct Digest(#[cbor(n(0), with = "minicbor::bytes")] pub [u8; 32]);
 
 impl Digest {
     /// SHA-256 over the parts, each prefixed with its length as eight big-endian bytes.

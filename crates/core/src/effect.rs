@@ -9,40 +9,54 @@ use crate::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
 use crate::time::{At, Uptime};
 use crate::undo::{Undo, UndoCall, Undoes, Undone};
 use crate::word_table;
+use minicbor::{Decode, Encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Effect {
+    #[n(0)]
     pub id: EffectId,
+    #[n(1)]
     pub occurrence: Occurrence,
     /// Shared, like the marks: they stay what they are while states change, and every change copies an effect.
+    #[cbor(n(2), with = "crate::shared")]
     pub facts: Arc<Facts>,
+    #[cbor(n(3), with = "crate::shared")]
     pub marks: Arc<Marks>,
     /// Newest last. Attempts proven not applied are dropped from the front beyond [`ATTEMPTS_KEPT`].
+    #[n(4)]
     pub attempts: Vec<Attempt>,
+    #[n(5)]
     pub state: State,
+    #[n(6)]
     pub opened_at: At,
     /// The epoch of the store in which it was claimed last, or in which it was recorded that a claim may be lost.
     #[serde(default, skip_serializing_if = "is_zero")]
+    #[n(7)]
     pub epoch: u64,
     /// The first time its answer reached a caller. Missing means undelivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(8)]
     pub delivered_at: Option<At>,
     /// How it can be taken back, since it was known to have happened; `None` where its rule does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(9)]
     pub undo: Option<Undo>,
     /// It was taken back. It happened all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(10)]
     pub undone: Option<Undone>,
     /// Somebody lets it happen once more, where its rule leaves that to a person.
     #[serde(rename = "released", default, skip_serializing_if = "Option::is_none")]
+    #[n(11)]
     pub repeat_permitted: Option<Ruling>,
     /// How often an upstream has refused it for certain. It may remember a refusal under its key, so that a caller who
     /// tries again needs another one.
     #[serde(default, skip_serializing_if = "is_zero")]
+    #[n(12)]
     pub refusals: u64,
 }
 
@@ -58,24 +72,30 @@ pub const ATTEMPTS_KEPT: usize = 16;
 pub const STORM: Duration = Duration::from_secs(60);
 
 /// Which effect of its record this is, and why it was wanted again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Occurrence {
     /// From 1.
+    #[n(0)]
     pub number: u32,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(1)]
     pub reason: Option<Reason>,
     /// Reasons of earlier deliberate repeats of this record, so that a retried one finds its own occurrence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[n(2)]
     pub earlier: Vec<(u32, Reason)>,
     /// The calls that earlier effects of this record were made for, oldest first, so that a transport that repeats one
     /// finds its own effect too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[n(3)]
     pub calls: Vec<(u32, CallMark)>,
     /// The success that this one follows; of the first effect there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(4)]
     pub before: Option<PreviousSuccess>,
     /// A person let the success before it happen once more, and this is what became of that.
     #[serde(rename = "by_leave", default, skip_serializing_if = "std::ops::Not::not")]
+    #[n(5)]
     pub by_permission: bool,
 }
 
@@ -89,20 +109,24 @@ impl Occurrence {
 
 /// Facts about a success that count once the record has gone on, because the next effect may never happen, and then
 /// the success still answers its repeats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct PreviousSuccess {
+    #[n(0)]
     pub number: u32,
+    #[n(1)]
     pub delivered_at: At,
     /// When it was claimed: [`Attempt::uptime`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(2)]
     pub uptime: Option<Uptime>,
 }
 
 /// A call by the model's id for it and by what it said: the same again is a transport that repeats itself. It need not
 /// be unique beyond its record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(transparent)]
-pub struct CallMark(pub u64);
+#[cbor(transparent)]
+pub struct CallMark(#[n(0)] pub u64);
 
 impl CallMark {
     pub fn of(call_id: &str, marks: &Marks) -> CallMark {
@@ -117,39 +141,53 @@ pub const EARLIER_CALLS_KEPT: usize = 32;
 pub const EARLIER_REASONS_KEPT: usize = 200;
 
 /// Facts that do not change while the effect lives.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Facts {
+    #[n(0)]
     pub action: String,
+    #[n(1)]
     pub class: Class,
+    #[n(2)]
     pub tier: Tier,
+    #[n(3)]
     pub tenant: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(4)]
     pub run: Option<Run>,
+    #[n(5)]
     pub digest: IntentDigest,
     /// A caller named it with a key of its own: it answers for ever and its fact is never pruned.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[n(6)]
     pub caller_key: bool,
     /// A caller came to it with a key that only joins (`caller_key = "joins"`): that key means it for ever, so its fact
     /// is never pruned either.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[n(7)]
     pub by_joining_key: bool,
     /// One redacted line for tables.
+    #[n(8)]
     pub subject: String,
     /// Where the rule stands, as `semel.toml:12`, or `default`.
+    #[n(9)]
     pub rule: String,
     /// It takes another effect back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(10)]
     pub undoes: Option<Undoes>,
     /// Whose call it was: [`principal_mark`](crate::intent::principal_mark). 0 in records from before it was kept.
     #[serde(default, skip_serializing_if = "is_zero")]
+    #[n(11)]
     pub principal: u64,
     /// Which key its upstream knows it by: [`Intent::upstream_key`](crate::intent::Intent::upstream_key). 0 in records
     /// from before it was kept.
     #[serde(default, skip_serializing_if = "is_zero")]
+    #[n(12)]
     pub upstream_key: u64,
     /// The server behind its action: [`authority_mark`](crate::intent::authority_mark). 0 where nothing tells two
     /// of one name apart, and in records from before it was kept.
     #[serde(default, skip_serializing_if = "is_zero")]
+    #[n(13)]
     pub authority: u64,
 }
 
@@ -160,113 +198,164 @@ impl Facts {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Attempt {
+    #[n(0)]
     pub number: AttemptNo,
+    #[n(1)]
     pub nonce: Nonce,
+    #[n(2)]
     pub owner: OwnerId,
+    #[n(3)]
     pub claimed_at: At,
     /// When an unanswered attempt stops being merely slow.
+    #[n(4)]
     pub deadline: At,
+    #[n(5)]
     pub last_send: LastSend,
+    #[n(6)]
     pub verdict: Verdict,
     /// semel itself sent it again, after a doubt.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    #[n(7)]
     pub resend: bool,
     /// The model's id of the call. Never identity; the same id again means that a transport repeated itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(8)]
     pub call_id: Option<String>,
     /// Whose call it was: a fence stops the attempts of its run, whichever run the effect began in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(9)]
     pub run: Option<Run>,
     /// The epoch of the store in which it was claimed.
     #[serde(default, skip_serializing_if = "is_zero")]
+    #[n(10)]
     pub epoch: u64,
     /// When its sender was proven unable to send any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(11)]
     pub gone_at: Option<At>,
     /// The caller's trace, so that a repeat can point to it. `None`: the effect's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(12)]
     pub trace: Option<u128>,
     /// When it was claimed, by the clock that nobody can set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(13)]
     pub uptime: Option<Uptime>,
 }
 
 /// Until when the holder of an attempt may still send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
+#[cbor(flat)]
 pub enum LastSend {
     /// It checks this instant at the last moment before sending.
-    By(At),
+    #[n(1)]
+    By(#[n(0)] At),
     /// As long as it lives: a child process may act at any time.
+    #[n(2)]
     WhileAlive,
 }
 
 /// The verdict on one attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
+#[cbor(index_only)]
 pub enum Verdict {
     /// Not answered yet.
+    #[n(1)]
     Open,
     /// Its answer was lost or ambiguous: it may have been carried out.
+    #[n(2)]
     Unproven,
+    #[n(3)]
     Applied,
+    #[n(4)]
     NotApplied,
     /// The tool said that it failed, and its word was taken.
+    #[n(5)]
     Reported,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(tag = "is", rename_all = "snake_case")]
+#[cbor(flat)]
 pub enum State {
-    InFlight { attempt: AttemptNo },
-    Applied(Applied),
-    NotApplied(NotApplied),
-    InDoubt(InDoubt),
+    #[n(1)]
+    InFlight {
+        #[n(0)]
+        attempt: AttemptNo,
+    },
+    #[n(2)]
+    Applied(#[n(0)] Applied),
+    #[n(3)]
+    NotApplied(#[n(0)] NotApplied),
+    #[n(4)]
+    InDoubt(#[n(0)] InDoubt),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Applied {
+    #[n(0)]
     pub at: At,
+    #[n(1)]
     pub evidence: Evidence,
     /// The attempt that did it; unknown when a probe or a person said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(2)]
     pub by: Option<AttemptNo>,
+    #[n(3)]
     pub word: EffectWord,
+    #[n(4)]
     pub reply: Reply,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(5)]
     pub ruling: Option<Ruling>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct NotApplied {
+    #[n(0)]
     pub at: At,
+    #[n(1)]
     pub why: NotAppliedWhy,
+    #[n(2)]
     pub reply: Reply,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(3)]
     pub ruling: Option<Ruling>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct InDoubt {
+    #[n(0)]
     pub since: At,
+    #[n(1)]
     pub why: Doubt,
 }
 
 /// How well we know that it happened, weakest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, Encode, Decode,
+)]
 #[serde(rename_all = "snake_case")]
+#[cbor(index_only)]
 pub enum Evidence {
     /// The upstream took it and has not done it yet.
+    #[n(1)]
     Accepted,
     /// The upstream said that it did it.
+    #[n(2)]
     Reported,
     /// A person or an agent decided so.
+    #[n(3)]
     Ruled,
     /// A probe found it.
+    #[n(4)]
     Probed,
     /// A probe after a reported success agreed.
+    #[n(5)]
     Confirmed,
 }
 
@@ -274,57 +363,83 @@ word_table!(Evidence {
     Accepted = "accepted", Reported = "reported", Ruled = "ruled", Probed = "probed", Confirmed = "confirmed",
 });
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
+#[cbor(flat)]
 pub enum NotAppliedWhy {
     /// The upstream refused, in the words given.
-    Refused(String),
+    #[n(1)]
+    Refused(#[n(0)] String),
     /// The upstream said that it failed, in the words given. Whether it changed anything is not known; its word is taken
     /// where nothing says that the effect must happen only once.
-    Reported(String),
+    #[n(2)]
+    Reported(#[n(0)] String),
     /// Zero bytes left, or a protocol-level refusal.
-    NeverSent(String),
+    #[n(3)]
+    NeverSent(#[n(0)] String),
+    #[n(4)]
     AwaitingInput,
+    #[n(5)]
     Cancelled,
     /// A probe, believed under rule 5, did not find it.
+    #[n(6)]
     Probed,
+    #[n(7)]
     Ruled,
     /// A success that a confirm disproved. Never re-run automatically.
-    Refuted(String),
+    #[n(8)]
+    Refuted(#[n(0)] String),
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
+#[cbor(flat)]
 pub enum Doubt {
     /// The process that held the attempt is gone.
+    #[n(1)]
     HolderDied,
+    #[n(2)]
     DeadlinePassed,
     /// The answer does not tell, for this reason.
-    Ambiguous(String),
+    #[n(3)]
+    Ambiguous(#[n(0)] String),
     /// The store may have forgotten a claim of this intent.
+    #[n(4)]
     Epoch,
-    Reopened(Reason),
+    #[n(5)]
+    Reopened(#[n(0)] Reason),
     /// A newer semel wrote a state that this one does not know.
+    #[n(6)]
     WrittenByNewer,
+    /// Its record cannot be read. Nothing is known of it but that it was claimed.
+    #[n(7)]
+    Damaged,
 }
 
 /// The part of an upstream's answer that the ledger keeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
+#[cbor(flat)]
 pub enum Reply {
     /// It was recorded. That retention has dropped it since is seen by its absence, so pruning rewrites no fact.
+    #[n(1)]
     Kept,
     /// Nobody knows it: a probe or a person answered.
+    #[n(2)]
     Unknown,
     /// Larger than the cap, so only the fact is kept.
-    TooLarge(u64),
+    #[n(3)]
+    TooLarge(#[n(0)] u64),
 }
 
 /// The decision of a person or an agent about a doubt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Ruling {
+    #[n(0)]
     pub by: String,
+    #[n(1)]
     pub reason: Reason,
+    #[n(2)]
     pub at: At,
 }
 
@@ -376,6 +491,46 @@ impl Effect {
         let failed = |verdict| matches!(verdict, Verdict::NotApplied | Verdict::Reported);
         let meant = self.attempts.iter().filter(move |attempt| !failed(attempt.verdict));
         meant.filter_map(|attempt| attempt.call_id.as_deref())
+    }
+
+    /// An effect whose record is damaged: claimed at some time, by nobody knows whom.
+    pub fn unreadable(id: EffectId, number: u32, since: At) -> Effect {
+        let nothing = Digest([0; 32]);
+        let facts = Facts {
+            action: "(unreadable)".into(),
+            class: Class::Consequential,
+            tier: Tier::Opaque,
+            tenant: String::new(),
+            run: None,
+            digest: IntentDigest(nothing),
+            caller_key: true,
+            by_joining_key: false,
+            subject: "its record is damaged".into(),
+            rule: "default".into(),
+            undoes: None,
+            principal: 0,
+            upstream_key: 0,
+            authority: 0,
+        };
+        Effect {
+            id,
+            occurrence: Occurrence { number, ..Occurrence::first(None) },
+            facts: Arc::new(facts),
+            marks: Arc::new(Marks::unknown()),
+            attempts: Vec::new(),
+            state: State::InDoubt(InDoubt { since, why: Doubt::Damaged }),
+            opened_at: since,
+            epoch: 0,
+            delivered_at: None,
+            undo: None,
+            undone: None,
+            repeat_permitted: None,
+            refusals: 0,
+        }
+    }
+
+    pub fn is_damaged(&self) -> bool {
+        matches!(&self.state, State::InDoubt(doubt) if doubt.why == Doubt::Damaged)
     }
 
     pub fn is_open(&self) -> bool {

@@ -1,24 +1,38 @@
 //! The words for the change that an effect makes.
 
+use minicbor::{Decode, Encode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// The change in the world, in one word. `unknown` means in doubt and nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, Encode, Decode)]
 #[serde(rename_all = "snake_case")]
+#[cbor(index_only)]
 pub enum EffectWord {
+    #[n(1)]
     Created,
+    #[n(2)]
     Updated,
+    #[n(3)]
     Deleted,
+    #[n(4)]
     Sent,
+    #[n(5)]
     Noop,
+    #[n(6)]
     None,
+    #[n(7)]
     Unknown,
+    #[n(8)]
     WouldCreate,
+    #[n(9)]
     WouldUpdate,
+    #[n(10)]
     WouldDelete,
+    #[n(11)]
     WouldSend,
+    #[n(12)]
     WouldNoop,
 }
 

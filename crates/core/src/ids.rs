@@ -1,11 +1,13 @@
 //! Names of things, each its own type.
 
+use minicbor::{Decode, Encode};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 /// Names one effect, for people and for ever: `ef_` and a UUIDv7 in Crockford's base 32, so that ids sort by time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct EffectId(pub u128);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct EffectId(#[n(0)] pub u128);
 
 const CROCKFORD: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 /// 26 digits of 5 bits hold 128 bits.
@@ -59,9 +61,12 @@ impl<'de> Deserialize<'de> for EffectId {
 }
 
 /// One claim-to-settlement try of an effect, from 1. The number fences late writers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 #[serde(transparent)]
-pub struct AttemptNo(pub u32);
+#[cbor(transparent)]
+pub struct AttemptNo(#[n(0)] pub u32);
 
 impl fmt::Display for AttemptNo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,12 +75,14 @@ impl fmt::Display for AttemptNo {
 }
 
 /// Names one commit, so that one whose answer was lost can be recognised when it is sent again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Nonce(pub u128);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct Nonce(#[n(0)] pub u128);
 
 /// Names one live process that holds attempts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OwnerId(pub u128);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
+#[cbor(transparent)]
+pub struct OwnerId(#[n(0)] pub u128);
 
 impl OwnerId {
     /// Holds what a client sends by itself, having taken the claim from a server. Nobody sees such a client die, so
@@ -148,10 +155,12 @@ impl IdempotencyKey {
 pub const RUN_CHARS_MAX: usize = 255;
 
 /// One task of an agent, as named by its orchestrator, or as inferred from the agent's own session.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, Encode, Decode)]
 pub struct Run {
+    #[n(0)]
     pub id: String,
     /// A run that was only inferred labels the effect and does not narrow the scope.
+    #[n(1)]
     pub named: bool,
 }
 
@@ -177,9 +186,10 @@ impl Run {
 pub const REASON_CHARS_MAX: usize = 500;
 
 /// Why somebody repeats or rules. The same reason again is the same occurrence.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, Encode, Decode)]
 #[serde(transparent)]
-pub struct Reason(String);
+#[cbor(transparent)]
+pub struct Reason(#[n(0)] String);
 
 impl Reason {
     pub fn parse(text: &str) -> Result<Self, BadName> {
@@ -190,12 +200,6 @@ impl Reason {
             return Err(BadName::Reason);
         }
         Ok(Reason(text.to_owned()))
-    }
-
-    /// One that a record holds. Former versions wrote some that they could not read: the rest of such a record is as
-    /// good as any.
-    pub fn recorded(text: &str) -> Reason {
-        Reason::parse(text).unwrap_or_else(|_| Reason("(none)".to_owned()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -221,15 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_reads_back_as_it_was_written_and_control_characters_make_no_other() {
+    fn control_characters_make_no_other_reason() {
         for text in ["a", " a ", "\u{0}a", "a\u{1b}", "\u{1f}a\n", "\u{85}a\u{a0}"] {
             let reason = Reason::parse(text).unwrap();
             assert_eq!(reason.as_str(), "a", "{text:?}");
-            assert_eq!(Reason::recorded(reason.as_str()), reason);
         }
         for nothing in ["", " ", "\u{0}", "\u{1b}\t\u{7f}"] {
             assert_eq!(Reason::parse(nothing), Err(BadName::Reason), "{nothing:?}");
-            assert_eq!(Reason::recorded(nothing).as_str(), "(none)");
         }
         assert_eq!(Reason::parse("a\u{1b}[31mb").unwrap().as_str(), "a [31mb");
     }

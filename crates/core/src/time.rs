@@ -1,5 +1,6 @@
 //! Points and spans of time, as arguments: core never reads a clock.
 
+use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
@@ -8,9 +9,12 @@ use std::time::Duration;
 ///
 /// Wall time may only ever move an open effect *into* doubt. It also ends windows and lives of keys, and there
 /// [`Uptime`] speaks too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Encode, Decode,
+)]
 #[serde(transparent)]
-pub struct At(pub u64);
+#[cbor(transparent)]
+pub struct At(#[n(0)] pub u64);
 
 impl At {
     pub fn from_millis(millis: u64) -> Self {
@@ -35,10 +39,12 @@ impl At {
 }
 
 /// How long a machine has been up, its sleep included. Nobody can set this clock; it says nothing across a boot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Uptime {
     /// A mark of the boot that it counts from.
+    #[n(0)]
     pub boot: u32,
+    #[n(1)]
     pub micros: u64,
 }
 

@@ -104,6 +104,7 @@ pub fn why_in_doubt(doubt: &Doubt) -> String {
         Doubt::Epoch => "the ledger may have lost the record of an earlier call".into(),
         Doubt::Reopened(reason) => format!("its ruling was taken back: {}", reason.as_str()),
         Doubt::WrittenByNewer => "a newer semel wrote its record".into(),
+        Doubt::Damaged => "its record in the ledger is damaged".into(),
     }
 }
 

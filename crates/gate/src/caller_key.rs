@@ -62,7 +62,7 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
             Some(unresolved) => unresolved.record,
             None if key.record != intent.key && call.has_sent() => {
                 let snapshot = self.ledger.find(key.record).await?;
-                let is_another = |effect: &Effect| effect.marks.fingerprint != intent.marks.fingerprint;
+                let is_another = |effect: &Effect| effect.marks.drifted(&intent.marks);
                 if snapshot.effect().is_some_and(is_another) { intent.key } else { key.record }
             }
             None => key.record,
@@ -148,7 +148,7 @@ impl ResolvedKey {
 /// identity now: something else, or the same in another run.
 fn is_free(snapshot: &RecordSnapshot, intent: &Intent, now: At) -> bool {
     let Some(effect) = snapshot.effect() else { return true };
-    let drifted = effect.marks.fingerprint != intent.marks.fingerprint;
+    let drifted = effect.marks.drifted(&intent.marks);
     !may_have_happened(effect)
         && effect.occurrence.number == 1
         && (drifted || !answers_with_refusal(effect, intent, now))

@@ -311,7 +311,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             let answer = Answer { effect_id, attempt, evidence, reason, undone_by: None, ..answer };
             return Ok(Passed { answer, reply, delivery: None });
         };
-        if stored.effect.marks.fingerprint != intent.marks.fingerprint {
+        if stored.effect.marks.drifted(&intent.marks) {
             let paths = stored.effect.marks.differing(&intent.marks);
             let earlier = RecordSnapshot { newest: Some(Arc::new(stored)), reply: None, ..snapshot };
             return Ok(answer_of_refusal(&earlier, Refusal::Drift { paths }, intent, rule));

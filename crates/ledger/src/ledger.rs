@@ -4,12 +4,12 @@ use crate::doubt_observer::{DoubtObserver, changes_doubt};
 use crate::entropy::{Entropy, nonce};
 use crate::holders::Holders;
 use crate::record::{StoredEffect, decode, encode, index_after, run_digest};
-use crate::small_records::{Epoch, Fence, fence_key};
+use crate::small_records::{Epoch, Fence, cell_value, fence_key};
 use crate::store::{
     ALIKE_MAX, By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Index, JournalLine, Latest,
     PAGE_ROWS_MAX, Page, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
 };
-use crate::{Error, journal};
+use crate::{Error, checksum, journal};
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Attempt, Effect, State};
 use semel_core::ids::{EffectId, OwnerId};
@@ -56,8 +56,14 @@ impl RecordSnapshot {
             ordinal: effect.occurrence.number,
             expected: self.revision,
             index: Box::new(index.clone()),
-            body: encode(effect),
-            reply,
+            body: encode(self.key, index, effect),
+            reply: match reply {
+                ReplyChange::Set(bytes) => {
+                    let ordinal = effect.occurrence.number.to_be_bytes();
+                    ReplyChange::Set(checksum::seal(&[&self.key.0, &ordinal], bytes))
+                }
+                other => other,
+            },
         }
     }
 
@@ -70,6 +76,11 @@ impl RecordSnapshot {
     pub fn effect(&self) -> Option<&Effect> {
         self.newest.as_ref().map(|stored| &stored.effect)
     }
+}
+
+/// The reply of an effect. A damaged one is no more than one that retention has dropped: its effect happened.
+fn open_reply(key: Digest, ordinal: u32, sealed: &[u8]) -> Option<Vec<u8>> {
+    checksum::open(&[&key.0, &ordinal.to_be_bytes()], sealed).map(<[u8]>::to_vec)
 }
 
 /// A page of what can be read.
@@ -138,8 +149,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let (newest, reply) = match versioned.row {
             None => (None, None),
             Some(mut row) => {
-                let reply = row.reply.take();
-                (Some(Arc::new(decode(row)?)), reply)
+                let reply = row.reply.take().and_then(|sealed| open_reply(key, row.ordinal, &sealed));
+                (Some(Arc::new(decode(row))), reply)
             }
         };
         Ok(RecordSnapshot { key, revision: versioned.revision, epoch: versioned.epoch, newest, reply })
@@ -292,11 +303,12 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub async fn by_id(&self, id: EffectId) -> Result<(Digest, StoredEffect), Error> {
         let page = self.store.scan(By::Effect(id.0), None, 1).await?;
         let row = page.items.into_iter().next().ok_or_else(|| Error::NoSuchEffect(id.to_string()))?;
-        Ok((row.key, decode(row)?))
+        Ok((row.key, decode(row)))
     }
 
     pub async fn reply(&self, key: Digest, occurrence: u32) -> Result<Option<Vec<u8>>, Error> {
-        self.store.reply(key, occurrence).await
+        let sealed = self.store.reply(key, occurrence).await?;
+        Ok(sealed.and_then(|sealed| open_reply(key, occurrence, &sealed)))
     }
 
     /// One effect of a record, by its place in it.
@@ -305,7 +317,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         loop {
             let page = self.store.scan(By::Record(key), after, PAGE_ROWS_MAX).await?;
             if let Some(row) = page.items.into_iter().find(|row| row.ordinal == number) {
-                return decode(row).map(Some);
+                return Ok(Some(decode(row)));
             }
             match page.next {
                 None => return Ok(None),
@@ -321,20 +333,19 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         limit: usize,
     ) -> Result<Page<(Digest, StoredEffect)>, Error> {
         let page = self.store.scan(by, after, limit).await?;
-        let decoded = page.items.into_iter().map(|row: Row| Ok((row.key, decode(row)?)));
-        Ok(Page { items: decoded.collect::<Result<_, Error>>()?, next: page.next })
+        let decoded = page.items.into_iter().map(|row: Row| (row.key, decode(row)));
+        Ok(Page { items: decoded.collect(), next: page.next })
     }
 
-    /// The same for people who look at many: past what cannot be read, which is named. Whatever decides about a call
-    /// asks [`Ledger::list`], which stops there.
+    /// The same for people who look at many, with the damaged ones apart.
     pub async fn listing(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Listing, Error> {
         let page = self.store.scan(by, after, limit).await?;
         let mut listing = Listing { items: Vec::new(), damaged: Vec::new(), next: page.next };
         for row in page.items {
-            let (key, id) = (row.key, EffectId(row.index.effect));
+            let key = row.key;
             match decode(row) {
-                Ok(stored) => listing.items.push((key, stored)),
-                Err(_) => listing.damaged.push(id),
+                stored if stored.effect.is_damaged() => listing.damaged.push(stored.effect.id),
+                stored => listing.items.push((key, stored)),
             }
         }
         Ok(listing)
@@ -347,7 +358,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             let page = self.store.scan(By::Open, after, PAGE_ROWS_MAX).await?;
             let is_relative = |row: &Row| row.index.family == family && row.key != except;
             if let Some(row) = page.items.into_iter().find(is_relative) {
-                return decode(row).map(Some);
+                return Ok(Some(decode(row)));
             }
             match page.next {
                 None => return Ok(None),
@@ -366,8 +377,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         let seen = SeenAlike { newest, revisions, open: open.iter().map(|(Cursor(id), _)| id).sum() };
         let oldest = rows.last().map(|(cursor, _)| *cursor);
         rows.extend(open.into_iter().filter(|(cursor, _)| oldest.is_none_or(|oldest| *cursor < oldest)));
-        let stored = rows.into_iter().map(|(_, row)| Ok((row.key, decode(row)?)));
-        Ok((seen, stored.collect::<Result<_, Error>>()?))
+        let stored: Vec<_> = rows.into_iter().map(|(_, row)| (row.key, decode(row))).collect();
+        match stored.iter().find(|(_, stored)| stored.effect.is_damaged()) {
+            // It may be the very call.
+            Some((_, damaged)) => {
+                let what =
+                    format!("the record of effect {}, which looks alike, is damaged", damaged.effect.id);
+                Err(Error::NotRead { what })
+            }
+            None => Ok((seen, stored)),
+        }
     }
 
     pub async fn journal(
@@ -415,8 +434,8 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         match self.store.cell(key).await? {
             None => Ok((Revision::ABSENT, None)),
             Some(cell) => {
-                let value = serde_json::from_slice(&cell.body)
-                    .map_err(|error| Error::NotRead { what: format!("cell {key}: {error}") })?;
+                let value = cell_value(key, &cell)
+                    .ok_or_else(|| Error::NotRead { what: format!("cell {key} is damaged") })?;
                 Ok((cell.revision, Some(value)))
             }
         }

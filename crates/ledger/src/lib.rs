@@ -3,6 +3,7 @@
 //! The ledger refuses to know about rules, waiting and upstreams. Every change of an effect goes through
 //! [`semel_core::lifecycle::next`], and every write through one [`store::Commit`].
 pub mod cancel;
+pub mod checksum;
 pub mod claim;
 pub mod command_key;
 pub mod counts;

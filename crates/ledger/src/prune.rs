@@ -132,8 +132,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                 .await?;
             for row in page.items {
                 let (key, revision, ordinal) = (row.key, row.revision, row.ordinal);
-                // An unreadable record is kept: it still refuses its call.
-                let Ok(stored) = decode(row) else { continue };
+                let stored = decode(row);
                 // An undelivered success never expires: its answer is still owed to somebody.
                 let owed =
                     matches!(stored.effect.state, State::Applied(_)) && stored.effect.delivered_at.is_none();

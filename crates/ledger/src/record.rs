@@ -1,19 +1,12 @@
-//! An effect as bytes (`spec/record.proto`), and back. A state of a newer semel reads as in doubt and is never
-//! overwritten.
-//!
-//! The format is the wire format of Protocol Buffers: every language reads it, unknown fields are skipped, and a record
-//! takes half the bytes of JSON. Generated types would be a second shape of every effect beside the one that
-//! `lifecycle::next` works on.
+//! An effect as bytes (`spec/record.cddl`), and back. The numbers of the fields stand on the types in core. A record of
+//! a newer semel reads as in doubt and is never overwritten.
 
-mod numbers;
-mod read;
-mod wire;
-mod write;
-
-use crate::Error;
+use crate::checksum;
 use crate::store::{Index, Row};
-use semel_core::digest::Secret;
+use minicbor::{Decoder, Encoder};
+use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Doubt, Effect, InDoubt, State};
+use semel_core::ids::EffectId;
 use semel_core::intent::{Intent, run_key};
 
 /// An effect with what the store keeps around it.
@@ -25,18 +18,78 @@ pub struct StoredEffect {
     pub newer: bool,
 }
 
-pub fn encode(effect: &Effect) -> Vec<u8> {
-    write::effect(effect)
+/// The lowest format whose readers understand all of a record: its first byte.
+const FORMAT: u8 = 1;
+
+/// The numbers of the parts of an effect in which a newer semel may say what this one cannot read.
+const ATTEMPTS: u64 = 4;
+const STATE: u64 = 5;
+const UNDO: u64 = 9;
+
+/// The size of most records, so that writing one allocates once.
+const BYTES_USUAL: usize = 512;
+
+const TO_MEMORY: &str = "memory takes all that is written to it";
+
+pub fn encode(key: Digest, index: &Index, effect: &Effect) -> Vec<u8> {
+    checksum::seal(&[&key.0, &columns(index)], unsealed(effect))
 }
 
-pub fn decode(row: Row) -> Result<StoredEffect, Error> {
-    let doubt = || State::InDoubt(InDoubt { since: row.index.changed_at, why: Doubt::WrittenByNewer });
-    match read::effect(&row.body, doubt) {
-        Ok(read::Readable { effect, newer }) => Ok(StoredEffect { effect, index: row.index, newer }),
-        Err(_) => Err(Error::NotRead {
-            what: format!("the record of effect {} is damaged", semel_core::ids::EffectId(row.index.effect)),
-        }),
+fn unsealed(effect: &Effect) -> Vec<u8> {
+    let mut body = Vec::with_capacity(BYTES_USUAL);
+    body.push(FORMAT);
+    minicbor::encode(effect, &mut body).expect(TO_MEMORY);
+    body
+}
+
+/// The rest of a row, for the checksum.
+fn columns(index: &Index) -> Vec<u8> {
+    let Index { effect, run, family, alike, open, owner, opened_at, changed_at } = index;
+    let columns = (effect, run, family, alike, open, owner, opened_at, changed_at);
+    minicbor::to_vec(columns).expect(TO_MEMORY)
+}
+
+/// Reads a record. A damaged one is in doubt, for whatever it said may have happened.
+pub fn decode(row: Row) -> StoredEffect {
+    let Row { key, ordinal, index, body, .. } = row;
+    let known = checksum::open(&[&key.0, &columns(&index)], &body).and_then(|body| {
+        let (format, body) = body.split_first()?;
+        match minicbor::decode::<Effect>(body) {
+            Ok(effect) if *format == FORMAT => Some((effect, false)),
+            _ => {
+                let doubt = InDoubt { since: index.changed_at, why: Doubt::WrittenByNewer };
+                Some((decode_newer(body, &State::InDoubt(doubt)).ok()?, true))
+            }
+        }
+    });
+    match known.filter(|(effect, _)| effect.occurrence.number == ordinal) {
+        Some((effect, newer)) => StoredEffect { effect, index, newer },
+        None => {
+            // One of the two may be what is damaged, and earlier than it was.
+            let since = index.opened_at.max(index.changed_at);
+            let effect = Effect::unreadable(EffectId(index.effect), ordinal, since);
+            StoredEffect { effect, index, newer: false }
+        }
     }
+}
+
+/// Reads the record of a newer semel, as far as this one can.
+fn decode_newer(body: &[u8], doubt: &State) -> Result<Effect, minicbor::decode::Error> {
+    let mut decoder = Decoder::new(body);
+    let parts = decoder.array()?.ok_or_else(minicbor::decode::Error::end_of_input)?;
+    let mut known = Encoder::new(Vec::with_capacity(BYTES_USUAL));
+    known.array(parts).expect(TO_MEMORY);
+    for part in 0..parts {
+        let from = decoder.position();
+        decoder.skip()?;
+        match part {
+            ATTEMPTS => drop(known.array(0).expect(TO_MEMORY)),
+            STATE => drop(known.encode(doubt).expect(TO_MEMORY)),
+            UNDO => drop(known.null().expect(TO_MEMORY)),
+            _ => known.writer_mut().extend_from_slice(&body[from..decoder.position()]),
+        }
+    }
+    minicbor::decode(known.writer())
 }
 
 /// The columns of an effect's row.
@@ -72,7 +125,6 @@ pub fn run_digest(secret: &Secret, effect: &Effect) -> Option<semel_core::digest
 
 #[cfg(test)]
 mod tests {
-    use super::wire::{MessageFields, Out, Value};
     use super::*;
     use crate::store::Revision;
     use semel_core::answer::EffectWord;
@@ -127,28 +179,39 @@ mod tests {
         };
         let effect = Effect::claimed(intent.seed(EffectId(7), occurrence, &rule), &new);
         let index = index_of_first(&intent, &effect);
-        let (body, key) = (encode(&effect), Digest([1; 32]));
+        let key = Digest([1; 32]);
+        let body = encode(key, &index, &effect);
         (effect, Row { key, ordinal: 1, revision: Revision(1), index, body, reply: None })
     }
 
-    /// The record with one of its fields written anew: what it was is given, and what it becomes is written.
-    fn changed(field: u64, change: impl Fn(&mut Out, Value<'_>)) -> Result<StoredEffect, Error> {
-        let (_, mut row) = row();
-        row.body = rewritten(&row.body, field, change);
-        decode(row)
+    /// The record with one of its parts written anew.
+    fn changed(number: u64, bytes: &[u8]) -> Row {
+        let (_, row) = row();
+        sealed(row, FORMAT, |body| with_part(body, number, bytes))
     }
 
-    fn rewritten(body: &[u8], field: u64, change: impl Fn(&mut Out, Value<'_>)) -> Vec<u8> {
-        let mut out = Out::default();
-        let mut fields = MessageFields(body);
-        while let Some((number, value)) = fields.next().expect("a body is made of fields") {
-            match value {
-                _ if number == field => change(&mut out, value),
-                Value::Number(value) => out.number(number, value),
-                Value::Bytes(bytes) => out.bytes(number, bytes),
+    fn sealed(row: Row, format: u8, change: impl Fn(&[u8]) -> Vec<u8>) -> Row {
+        let place = [&row.key.0[..], &columns(&row.index)];
+        let body = checksum::open(&place, &row.body).expect("a sound row");
+        Row { body: checksum::seal(&place, [&[format], &*change(&body[1..])].concat()), ..row }
+    }
+
+    /// A list with one of its elements written anew.
+    fn with_part(list: &[u8], number: u64, bytes: &[u8]) -> Vec<u8> {
+        let mut decoder = Decoder::new(list);
+        let count = decoder.array().expect("a list").expect("of a known length");
+        let mut out = Encoder::new(Vec::new());
+        out.array(count.max(number + 1)).expect(TO_MEMORY);
+        for element in 0..count.max(number + 1) {
+            let from = decoder.position();
+            if element < count {
+                decoder.skip().expect("an element");
             }
+            let old = &list[from..decoder.position()];
+            let old = if old.is_empty() { b"\xf6" } else { old };
+            out.writer_mut().extend_from_slice(if element == number { bytes } else { old });
         }
-        out.finish()
+        out.into_writer()
     }
 
     fn is_newer(known: &StoredEffect) -> bool {
@@ -160,7 +223,7 @@ mod tests {
     #[test]
     fn a_record_reads_back() {
         let (effect, row) = row();
-        let known = decode(row).expect("it reads back");
+        let known = decode(row);
         assert_eq!((known.effect, known.newer), (effect, false));
     }
 
@@ -176,10 +239,10 @@ mod tests {
         let text = include_str!("../../../spec/vectors/record.json");
         let vectors: Vec<Vector> = serde_json::from_str(text).expect("the vectors are JSON");
         for Vector { name, effect, body } in vectors {
-            let hexadecimal: String = encode(&effect).iter().map(|byte| format!("{byte:02x}")).collect();
+            let hexadecimal: String = unsealed(&effect).iter().map(|byte| format!("{byte:02x}")).collect();
             assert_eq!(hexadecimal, body, "{name}");
-            let read = read::effect(&encode(&effect), || unreachable!("{name} is known"));
-            assert_eq!(read.expect("it reads back").effect, effect, "{name}");
+            let read: Effect = minicbor::decode(&unsealed(&effect)[1..]).expect("it reads back");
+            assert_eq!(read, effect, "{name}");
         }
     }
 
@@ -243,8 +306,9 @@ mod tests {
             effect.attempts[0].run = Some(Run::named("run-1").expect("a run"));
             effect.attempts[0].gone_at = Some(At(8));
             effect.attempts[0].last_send = LastSend::WhileAlive;
-            row.body = encode(&effect);
-            let known = decode(row).expect("it reads back");
+            row.ordinal = 3;
+            row.body = encode(row.key, &row.index, &effect);
+            let known = decode(row);
             assert_eq!((known.effect, known.newer), (effect, false));
         }
     }
@@ -280,67 +344,46 @@ mod tests {
                 ..Facts::clone(&effect.facts)
             });
             effect.refusals = 2;
-            row.body = encode(&effect);
-            let known = decode(row).expect("it reads back");
+            row.body = encode(row.key, &row.index, &effect);
+            let known = decode(row);
             assert_eq!((known.effect, known.newer), (effect, false));
         }
     }
 
-    /// A call with a part left out is another call, so a version that does not know the part does not make it.
     #[test]
-    fn an_undo_that_only_a_newer_semel_knows_reads_as_in_doubt() {
-        let (mut effect, whole) = row();
-        effect.undo = undoes().pop();
-        let body = encode(&effect);
-        let another_way = |out: &mut Out, _: Value<'_>| out.message(10, |out| out.text(99, "smoke signals"));
-        let another_part = |out: &mut Out, value: Value<'_>| {
-            let command =
-                MessageFields(value.bytes().expect("an undo")).next().expect("a field").expect("a command").1;
-            let command = [command.bytes().expect("a command"), b"\x9a\x06\x04blue"].concat();
-            out.message(10, |out| out.bytes(4, &command));
-        };
-        for body in [rewritten(&body, 10, another_way), rewritten(&body, 10, another_part)] {
-            let known = decode(Row { body, ..whole.clone() }).expect("it reads");
-            assert!(is_newer(&known), "{known:?}");
-        }
-    }
-
-    #[test]
-    fn fields_that_only_a_newer_semel_knows_are_passed_over() {
-        let added = |out: &mut Out, value: Value<'_>| {
-            out.text(99, "blue");
-            out.bytes(5, &[value.bytes().expect("an attempt"), b"\x9a\x06\x04blue"].concat());
-        };
-        let known = changed(5, added).expect("it reads");
+    fn parts_that_only_a_newer_semel_knows_are_passed_over() {
+        let known = decode(changed(20, b"\x64blue"));
         assert!(!known.newer);
         assert_eq!(known.effect, row().0);
     }
 
     #[test]
-    fn a_state_that_only_a_newer_semel_knows_reads_as_in_doubt() {
-        let undone = |out: &mut Out, _: Value<'_>| out.message(6, |out| out.number(99, 7));
-        let known = changed(6, undone).expect("it reads");
-        assert!(is_newer(&known));
-        assert_eq!(known.effect.attempts.len(), 1);
-    }
-
-    #[test]
-    fn a_verdict_that_only_a_newer_semel_knows_reads_as_in_doubt() {
-        let undone = |out: &mut Out, value: Value<'_>| {
-            let attempt = value.bytes().expect("an attempt");
-            out.bytes(5, &rewritten(attempt, 7, |out, _| out.number(7, 99)));
-        };
-        let known = changed(5, undone).expect("it reads");
-        assert!(is_newer(&known));
-        assert!(known.effect.attempts.is_empty());
-    }
-
-    #[test]
-    fn what_is_no_record_is_damaged_and_not_in_doubt() {
-        let (_, whole) = row();
-        for length in 0..whole.body.len() {
-            let cut = Row { body: whole.body[..length].to_vec(), ..whole.clone() };
-            assert!(matches!(decode(cut), Err(Error::NotRead { .. })), "{length}");
+    fn a_state_an_attempt_or_a_format_that_only_a_newer_semel_knows_reads_as_in_doubt() {
+        let (effect, sound) = row();
+        let verdict = 6;
+        let attempt = minicbor::to_vec(&effect.attempts[0]).expect(TO_MEMORY);
+        let attempts = [b"\x81", &*with_part(&attempt, verdict, &[24, 99])].concat();
+        let format = sealed(sound, FORMAT + 1, <[u8]>::to_vec);
+        for row in [changed(STATE, b"\x82\x18\x63\x07"), changed(ATTEMPTS, &attempts), format] {
+            let known = decode(row);
+            assert!(is_newer(&known), "{known:?}");
+            assert_eq!(known.effect.facts, effect.facts);
         }
+    }
+
+    #[test]
+    fn a_record_that_was_cut_or_lies_in_another_place_reads_as_damaged_and_in_doubt() {
+        let (effect, sound) = row();
+        let is_damaged = |row: Row| {
+            let known = decode(row);
+            known.effect.is_damaged() && known.effect.id == effect.id && !known.newer
+        };
+        for length in 0..sound.body.len() {
+            assert!(is_damaged(Row { body: sound.body[..length].to_vec(), ..sound.clone() }), "{length}");
+        }
+        assert!(is_damaged(Row { key: Digest([2; 32]), ..sound.clone() }));
+        assert!(is_damaged(Row { ordinal: 2, ..sound.clone() }));
+        assert!(is_damaged(Row { index: Index { open: false, ..sound.index.clone() }, ..sound.clone() }));
+        assert!(!is_damaged(sound));
     }
 }

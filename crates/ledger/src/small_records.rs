@@ -1,11 +1,13 @@
 //! The three small things beside records: the turn on a resource, the fence of a run, the epoch of the store.
 
+use crate::checksum;
 use crate::command_key::CommandKey;
-use crate::store::Cursor;
+use crate::store::{Cell, Cursor, Revision};
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::Effect;
 use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::time::At;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -82,6 +84,18 @@ impl From<Alias> for StoredAlias {
             Some(KeyTarget { number, effect }) => StoredAlias::Effect { key, stands_for: number, effect },
         }
     }
+}
+
+/// The bytes of a cell: JSON and a checksum.
+pub fn cell_bytes(key: Digest, revision: Revision, value: &impl Serialize) -> Vec<u8> {
+    let json = serde_json::to_vec(value).expect("a cell has only string keys");
+    checksum::seal(&[&key.0, &revision.0.to_be_bytes()], json)
+}
+
+/// The value of a cell. `None`: it is damaged.
+pub fn cell_value<T: DeserializeOwned>(key: Digest, cell: &Cell) -> Option<T> {
+    let json = checksum::open(&[&key.0, &cell.revision.0.to_be_bytes()], &cell.body)?;
+    serde_json::from_slice(json).ok()
 }
 
 /// Whether a run may still start anything.

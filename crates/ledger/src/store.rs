@@ -4,6 +4,7 @@
 //! can be written a second time in SQL. Batching is its private matter; a commit returns only after it is durable.
 
 use crate::Error;
+use crate::small_records::cell_bytes;
 use semel_core::digest::Digest;
 pub use semel_core::ids::{Nonce, OwnerId};
 use semel_core::time::At;
@@ -172,9 +173,9 @@ pub struct Commit {
 }
 
 impl Put {
-    /// A cell that holds this value as JSON.
+    /// A cell that holds this value.
     pub(crate) fn cell(key: Digest, expected: Revision, value: &impl Serialize) -> Put {
-        Put::Cell { key, expected, body: serde_json::to_vec(value).expect("a cell has only string keys") }
+        Put::Cell { key, expected, body: cell_bytes(key, expected.next(), value) }
     }
 }
 

@@ -198,7 +198,8 @@ fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> 
                 let more = if damaged.len() > NAMED_MAX { ", …" } else { "" };
                 let records = counted(damaged.len(), "record", "records");
                 let detail = format!("{records} cannot be read: {}{more}", names.join(", "));
-                let hint = format!("their calls stay refused, the others go on; {RESTORE}");
+                let hint =
+                    format!("their calls are in doubt, the others go on: semel ledger resolve, or {RESTORE}");
                 checks.fail("records", detail, Some(hint));
             }
             Err(error) => checks.fail("records", error.to_string(), ledger_hint(&error)),

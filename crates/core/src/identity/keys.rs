@@ -2,13 +2,15 @@
 
 use crate::digest::{Digest, Secret};
 use crate::json::Json;
+use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// SHA-256 over version, action and identity. Public: the same on every machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Encode, Decode)]
 #[serde(transparent)]
-pub struct IntentDigest(pub Digest);
+#[cbor(transparent)]
+pub struct IntentDigest(#[n(0)] pub Digest);
 
 /// Hexadecimal digits of the digest in an idempotency key: 160 bits, within the 64 characters that the shortest
 /// upstream limits allow.

@@ -5,6 +5,7 @@ use super::path_marks::{PathKind, PathMark};
 use crate::digest::{Digest, Secret};
 use crate::json::Json;
 use crate::judgement::arguments::{ArgumentKind, each_leaf};
+use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -19,25 +20,33 @@ const ARGUMENTS: &str = "arguments";
 const CONTENT: &str = "content";
 /// The name of a difference when one key came with two actions.
 const ACTION: &str = "action";
+/// The fingerprint of a record that cannot be read. No digest of anything is all zeros.
+const UNKNOWN: Digest = Digest([0; 32]);
 /// The root that holds a request's path.
 const REQUEST_PATH: &str = "path";
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 pub struct Marks {
     /// Of the action alone, so that a caller's key used for another action is named as that.
+    #[n(0)]
     pub action: u64,
     /// Of all arguments but the content and volatile ones.
+    #[n(1)]
     pub fingerprint: Digest,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(2)]
     pub content: Option<Digest>,
     /// The fingerprinted leaves; empty if there are too many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[n(3)]
     pub paths: Vec<PathMark>,
     /// The leaves of the content; empty if there are none or too many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[n(4)]
     pub content_paths: Vec<PathMark>,
     /// Of the volatile arguments: a key that was sent upstream with them is not sent with others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[n(5)]
     pub volatile: Option<u64>,
 }
 
@@ -62,6 +71,17 @@ impl Marks {
             content_paths: content_paths.marked(),
             volatile: sorted.volatile.as_ref().map(|volatile| whole("volatile", volatile).short()),
         }
+    }
+
+    /// The marks of a record that cannot be read.
+    pub fn unknown() -> Marks {
+        let (paths, content_paths) = (Vec::new(), Vec::new());
+        Marks { action: 0, fingerprint: UNKNOWN, content: None, paths, content_paths, volatile: None }
+    }
+
+    /// Whether a call with the marks `other` is known to say something else.
+    pub fn drifted(&self, other: &Marks) -> bool {
+        self.fingerprint != other.fingerprint && self.fingerprint != UNKNOWN
     }
 
     /// The cause of drift: `action` if that differs, and the paths that differ, added and removed ones too. Content

@@ -38,6 +38,7 @@ fn columns() -> Vec<(&'static str, Vec<Effect>)> {
         Doubt::Epoch,
         Doubt::Reopened(reason("a mistake")),
         Doubt::WrittenByNewer,
+        Doubt::Damaged,
     ];
     let by_answer = [Evidence::Accepted, Evidence::Reported, Evidence::Confirmed];
     vec![
@@ -237,6 +238,7 @@ fn kind(state: &State) -> &'static str {
             Doubt::Epoch => "in doubt: epoch",
             Doubt::Reopened(_) => "in doubt: reopened",
             Doubt::WrittenByNewer => "in doubt: written by newer",
+            Doubt::Damaged => "in doubt: damaged",
         },
     }
 }

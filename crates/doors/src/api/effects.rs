@@ -147,10 +147,11 @@ pub async fn page(
             before = Some(place);
             let key = row.key;
             looked_at += 1;
-            let Ok(StoredEffect { effect, .. }) = decode(row) else {
+            let StoredEffect { effect, .. } = decode(row);
+            if effect.is_damaged() {
                 found.damaged += usize::from(who.operates());
                 continue;
-            };
+            }
             if too_old(&effect) {
                 return Ok(found);
             }

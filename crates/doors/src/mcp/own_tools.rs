@@ -129,15 +129,17 @@ async fn ledger(
         for (_, row) in page.items.into_iter().filter(|(_, row)| row.index.opened_at >= since) {
             let key = row.key;
             match decode(row) {
-                Ok(known) if known.effect.open_attempt().is_some() && is_told(&known.effect) => {
+                // Whose it was is not known either.
+                known if known.effect.is_damaged() => {
+                    damaged += usize::from(run.is_some() || is_operator(caller))
+                }
+                known if known.effect.open_attempt().is_some() && is_told(&known.effect) => {
                     // Looking also notices a holder that has died.
                     let found = ledger.observe(key, services.clock.now()).await.map_err(cannot)?;
                     let observed = found.effect().filter(|observed| observed.id == known.effect.id);
                     effects.push(observed.cloned().unwrap_or(known.effect));
                 }
-                Ok(known) => effects.extend(Some(known.effect).filter(is_told)),
-                // Whose it was is not known either.
-                Err(_) => damaged += usize::from(run.is_some() || is_operator(caller)),
+                known => effects.extend(Some(known.effect).filter(is_told)),
             }
         }
         before = page.next;

@@ -219,7 +219,7 @@ fn only_the_very_claim_settles() {
             clock.nap(seconds(3)).await;
             let page = memory.scan(By::All, None, 9).await.expect("the store is well");
             let row = page.items.into_iter().nth(1).expect("the second effect");
-            let effect = semel_ledger::record::decode(row).expect("it reads back").effect;
+            let effect = semel_ledger::record::decode(row).effect;
             let open = effect.open_attempt().expect("it is in flight").clone();
             let sent = Sent::of(refusal());
             let settlement = Settlement {

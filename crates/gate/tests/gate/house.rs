@@ -166,7 +166,7 @@ impl House {
 
     pub fn effects(&self) -> Vec<Effect> {
         let page = block_on(self.memory.scan(By::All, None, PAGE_ROWS_MAX)).expect("the store is well");
-        page.items.into_iter().map(|row| decode(row).expect("a row reads back").effect).collect()
+        page.items.into_iter().map(|row| decode(row).effect).collect()
     }
 
     pub fn effect(&self) -> Effect {
@@ -196,12 +196,12 @@ pub fn take<T>(slot: &Arc<Mutex<Option<T>>>) -> T {
     slot.lock().unwrap().take().expect("it has come to its end")
 }
 
-pub fn call(
-    gate: &Arc<TestGate>,
+pub fn call<S: Store>(
+    gate: &Arc<Gate<S, SharedHolders, SharedRandom, ManualClock>>,
     wish: &Wish,
     script: &Script,
     clock: &ManualClock,
-) -> impl Future<Output = Result<Passed, Error>> + Send + use<> {
+) -> impl Future<Output = Result<Passed, Error>> + Send + use<S> {
     let (gate, wish, script, clock) = (Arc::clone(gate), wish.clone(), script.clone(), clock.clone());
     async move {
         let says_in_full = script.lines().says_more;

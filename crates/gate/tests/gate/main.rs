@@ -2,6 +2,7 @@
 
 mod begun;
 mod counted;
+mod flipped_bits;
 mod generate;
 mod house;
 mod keys;

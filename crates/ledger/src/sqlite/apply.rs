@@ -209,12 +209,12 @@ impl View for Batch<'_> {
             return Ok(Some(head.clone()));
         }
         let statement = self.statements.get(Sql::Newest)?;
-        statement.query_row(params![prefix(&key), key.0], head_from).optional()
+        statement.query_row([prefix(&key)], head_from).optional()
     }
 
     fn row(&mut self, key: Digest, ordinal: u32) -> rusqlite::Result<Option<RowHead>> {
         let statement = self.statements.get(Sql::OneRow)?;
-        statement.query_row(params![prefix(&key), key.0, ordinal], head_from).optional()
+        statement.query_row(params![prefix(&key), ordinal], head_from).optional()
     }
 
     fn cell(&mut self, key: Digest) -> rusqlite::Result<LastWrite> {

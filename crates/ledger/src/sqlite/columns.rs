@@ -20,7 +20,8 @@ pub(super) fn tag(digest: Digest) -> i64 {
     digest.short() as i64
 }
 
-/// The number of a key or run in its index.
+/// The number of a key or run in its index. Of a key it says all: two digests that share it do not happen, and a row that
+/// seems to have another key is damaged, which its checksum finds out.
 pub(super) fn prefix(digest: &Digest) -> &[u8] {
     &digest.0[..8]
 }

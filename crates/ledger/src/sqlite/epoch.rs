@@ -7,7 +7,7 @@ use crate::command_key::CommandKey;
 use crate::entropy::{OsEntropy, nonce};
 use crate::journal;
 use crate::precondition::Finding;
-use crate::small_records::Epoch;
+use crate::small_records::{Epoch, cell_value};
 use crate::store::{Commit, EPOCH_CELL, Put, Revision};
 use rusqlite::Connection;
 use semel_core::time::At;
@@ -31,7 +31,7 @@ pub(super) fn write_epoch(
     now: At,
 ) -> rusqlite::Result<Epoch> {
     let cell = read::cell(connection, EPOCH_CELL)?;
-    let previous: Option<Epoch> = cell.as_ref().and_then(|cell| serde_json::from_slice(&cell.body).ok());
+    let previous: Option<Epoch> = cell.as_ref().and_then(|cell| cell_value(EPOCH_CELL, cell));
     let epoch = Epoch { command, ..Epoch::after(previous.as_ref(), reason, now) };
     let data = serde_json::json!({"number": epoch.number, "reason": reason});
     let put = Put::cell(EPOCH_CELL, cell.map_or(Revision::ABSENT, |cell| cell.revision), &epoch);

@@ -25,6 +25,7 @@ mod schema;
 mod statements;
 mod waiters;
 mod watermark;
+mod witness;
 mod writer;
 mod writer_turn;
 
@@ -47,6 +48,7 @@ use semel_core::digest::Digest;
 use std::sync::Arc;
 use std::time::Duration;
 use waiters::Waiters;
+use witness::KeyWitness;
 
 /// How often a blocking waiter looks, at first and at last.
 const LOOK: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
@@ -64,6 +66,7 @@ pub struct SqliteStore {
     readers: Arc<Readers>,
     waiters: Arc<Waiters>,
     poller: Poller,
+    witness: KeyWitness,
     blocking: bool,
     /// Connections and locks do not survive `fork`; a child must open the ledger itself.
     process: u32,
@@ -185,7 +188,7 @@ impl SqliteStore {
 
 impl Store for SqliteStore {
     async fn read(&self, key: Digest) -> Result<Versioned, Error> {
-        self.with_reader(|connection| read::newest(connection, key))
+        self.with_reader(|connection| read::newest(connection, key, &self.witness))
     }
 
     async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error> {

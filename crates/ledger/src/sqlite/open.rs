@@ -6,12 +6,14 @@ use super::poller::Poller;
 use super::readers::Readers;
 use super::schema::{self, Access};
 use super::waiters::Waiters;
+use super::witness::KeyWitness;
 use super::writer::{Writer, WriterParts};
 use super::{SqliteStore, clock, connection, epoch, watermark};
 use crate::Error;
 use crate::failpoint::{self, InjectedError};
 use crate::place::{Place, create_private};
-use crate::small_records::Epoch;
+use crate::small_records::{Epoch, cell_bytes};
+use crate::store::{EPOCH_CELL, Revision};
 use semel_core::digest::Secret;
 use semel_core::time::At;
 use std::fs::{self, File, TryLockError};
@@ -25,6 +27,12 @@ const SERVER_CHECKPOINT_PAGES: u32 = 14_000;
 /// A command is often the only process and then reads the whole WAL when it opens it: 1 MiB costs 0.6 ms, so it is
 /// folded back early. Most commands then read little, and one in ten pays for it.
 const COMMAND_CHECKPOINT_PAGES: u32 = 96;
+
+/// A command reads the witness for its one call: some milliseconds for so many effects.
+const COMMAND_WITNESS: usize = 100_000;
+
+/// A server reads it once and keeps it, in about a hundred megabytes for so many.
+const SERVER_WITNESS: usize = 4_000_000;
 
 /// Founding takes milliseconds. Who waits longer waits for a stopped process.
 const FOUNDING_WAIT: Duration = Duration::from_secs(10);
@@ -127,7 +135,7 @@ fn found(place: Place, options: &OpenOptions) -> Result<OpenedStore, Error> {
         accepted: false,
         command: None,
     };
-    let epoch = lost.then(|| serde_json::to_vec(&epoch).expect("an epoch is plain data"));
+    let epoch = lost.then(|| cell_bytes(EPOCH_CELL, Revision(1), &epoch));
     schema::found(&connection, epoch.as_deref()).map_err(failed)?;
     // A mark that stays would only cost a false alarm.
     let _stays = watermark::write(&turn, 0);
@@ -216,6 +224,7 @@ fn store(place: Place, writer: Option<Writer>, readers: Arc<Readers>, blocking: 
         poller: Poller::new(Arc::clone(&readers), Arc::clone(&waiters)),
         readers,
         waiters,
+        witness: KeyWitness::of_newest(if blocking { COMMAND_WITNESS } else { SERVER_WITNESS }),
         blocking,
         process: std::process::id(),
         place,

@@ -1,7 +1,10 @@
 //! Point reads. Each statement is one snapshot.
 
 use super::columns::{digest, index_columns, index_from, micros, optional_digest, prefix};
-use crate::store::{Cell, Cursor, EPOCH_CELL, JOURNAL_PAGE_MAX, JournalLine, Page, Revision, Row, Versioned};
+use super::witness::KeyWitness;
+use crate::store::{
+    Cell, Cursor, EPOCH_CELL, Index, JOURNAL_PAGE_MAX, JournalLine, Page, Revision, Row, Versioned,
+};
 use rusqlite::{Connection, OptionalExtension, params};
 use semel_core::digest::Digest;
 use semel_core::time::At;
@@ -21,33 +24,63 @@ macro_rules! epoch_cell {
     };
 }
 
-/// The newest row of a record, its reply, and the epoch. Where there is no row the epoch is read after it: one that is
-/// newer than what was read of the record makes its reader more careful, and never less.
-pub(super) fn newest(connection: &Connection, key: Digest) -> rusqlite::Result<Versioned> {
-    let found = connection
-        .prepare_cached(concat!(
+/// What is read of a row, its reply and the epoch.
+macro_rules! select_newest {
+    ($where:literal) => {
+        concat!(
             "SELECT (SELECT revision FROM cell WHERE key = ",
             epoch_cell!(),
             "), ",
             reply_column!(),
             ", ordinal, effect.revision, effect.body, ",
             index_columns!(),
-            " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 ORDER BY id DESC LIMIT 1"
-        ))?
-        .query_row(params![prefix(&key), key.0], |found| {
-            let epoch = Revision(found.get::<_, Option<i64>>(0)?.unwrap_or(0) as u64);
-            let (ordinal, revision) = (found.get(2)?, Revision(found.get::<_, i64>(3)? as u64));
-            let (index, body, reply) = (index_from(found, 5)?, found.get(4)?, found.get(1)?);
-            let row = Row { key, ordinal, revision, index, body, reply };
-            Ok(Versioned { revision, row: Some(row), epoch })
-        })
-        .optional()?;
-    match found {
-        Some(found) => Ok(found),
-        None => {
-            let epoch = cell(connection, EPOCH_CELL)?.map_or(Revision::ABSENT, |cell| cell.revision);
-            Ok(Versioned { revision: Revision::ABSENT, row: None, epoch })
+            " FROM effect WHERE ",
+            $where
+        )
+    };
+}
+
+/// The newest row of a record, its reply, and the epoch. Where there is no row the epoch is read after it: one that is
+/// newer than what was read of the record makes its reader more careful, and never less.
+pub(super) fn newest(
+    connection: &Connection,
+    key: Digest,
+    witness: &KeyWitness,
+) -> rusqlite::Result<Versioned> {
+    let by_key = select_newest!("substr(key, 1, 8) = ?1 ORDER BY id DESC LIMIT 1");
+    let read = |found: &rusqlite::Row<'_>| versioned(found, key);
+    if let Some(found) = connection.prepare_cached(by_key)?.query_row([prefix(&key)], read).optional()? {
+        return Ok(found);
+    }
+    if let Some(id) = witness.find(connection, key)? {
+        return connection.prepare_cached(select_newest!("id = ?1"))?.query_row([id], read);
+    }
+    let epoch = cell(connection, EPOCH_CELL)?.map_or(Revision::ABSENT, |cell| cell.revision);
+    Ok(Versioned { revision: Revision::ABSENT, row: None, epoch })
+}
+
+fn versioned(found: &rusqlite::Row<'_>, key: Digest) -> rusqlite::Result<Versioned> {
+    let epoch = Revision(found.get::<_, Option<i64>>(0)?.unwrap_or(0) as u64);
+    let revision = Revision(found.get::<_, i64>(3)? as u64);
+    let read = || {
+        let (index, body, reply) = (index_from(found, 5)?, found.get(4)?, found.get(1)?);
+        Ok(Row { key, ordinal: found.get(2)?, revision, index, body, reply })
+    };
+    Ok(Versioned { revision, row: Some(or_damaged(read(), key, revision)?), epoch })
+}
+
+/// A row with a column of a kind that none of ours has: its record reads as damaged.
+fn or_damaged(read: rusqlite::Result<Row>, key: Digest, revision: Revision) -> rusqlite::Result<Row> {
+    match read {
+        Err(error) if error.sqlite_error_code().is_none() => {
+            // Since when is not known either, so no probe's "no" counts.
+            let (opened_at, changed_at) = (At(u64::MAX), At(u64::MAX));
+            let (run, alike, owner) = (None, None, None);
+            let index =
+                Index { effect: 0, run, family: key, alike, open: true, owner, opened_at, changed_at };
+            Ok(Row { key, ordinal: 1, revision, index, body: Vec::new(), reply: None })
         }
+        read => read,
     }
 }
 
@@ -65,9 +98,9 @@ pub(super) fn reply(connection: &Connection, key: Digest, ordinal: u32) -> rusql
         .prepare_cached(concat!(
             "SELECT ",
             reply_column!(),
-            " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 AND ordinal = ?3"
+            " FROM effect WHERE substr(key, 1, 8) = ?1 AND ordinal = ?2"
         ))?
-        .query_row(params![prefix(&key), key.0, ordinal], |found| found.get(0))
+        .query_row(params![prefix(&key), ordinal], |found| found.get(0))
         .optional()
         .map(Option::flatten)
 }
@@ -76,7 +109,7 @@ pub(super) fn reply(connection: &Connection, key: Digest, ordinal: u32) -> rusql
 pub(super) fn revision(connection: &Connection, key: Digest) -> rusqlite::Result<Revision> {
     connection
         .prepare_cached(
-            "SELECT max(coalesce((SELECT revision FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 \
+            "SELECT max(coalesce((SELECT revision FROM effect WHERE substr(key, 1, 8) = ?1 \
              ORDER BY id DESC LIMIT 1), 0), coalesce((SELECT revision FROM cell WHERE key = ?2), 0))",
         )?
         .query_row(params![prefix(&key), key.0], |found| found.get::<_, i64>(0))
@@ -131,6 +164,9 @@ pub(super) fn from(after: Option<Cursor>) -> i64 {
     after.map_or(0, |Cursor(id)| i64::try_from(id).unwrap_or(i64::MAX))
 }
 
+/// In the place of a key that is none: no digest of anything is all zeros.
+const UNREADABLE_KEY: Digest = Digest([0; 32]);
+
 pub(super) const ROW_COLUMNS: &str = concat!(
     "effect.id, effect.key, ordinal, effect.revision, effect.body, effect.",
     "effect, effect.run, family, alike, effect.open, owner, opened_at, changed_at"
@@ -138,15 +174,13 @@ pub(super) const ROW_COLUMNS: &str = concat!(
 
 /// One row of [`ROW_COLUMNS`], without its reply.
 pub(super) fn row(found: &rusqlite::Row<'_>) -> rusqlite::Result<(Cursor, Row)> {
-    let row = Row {
-        key: digest(found, 1)?,
-        ordinal: found.get(2)?,
-        revision: Revision(found.get::<_, i64>(3)? as u64),
-        index: index_from(found, 5)?,
-        body: found.get(4)?,
-        reply: None,
+    let key = digest(found, 1).unwrap_or(UNREADABLE_KEY);
+    let revision = Revision(found.get::<_, i64>(3)? as u64);
+    let read = || {
+        let (index, body) = (index_from(found, 5)?, found.get(4)?);
+        Ok(Row { key, ordinal: found.get(2)?, revision, index, body, reply: None })
     };
-    Ok((Cursor(found.get::<_, i64>(0)? as u64), row))
+    Ok((Cursor(found.get::<_, i64>(0)? as u64), or_damaged(read(), key, revision)?))
 }
 
 pub(super) fn before(at: At) -> i64 {

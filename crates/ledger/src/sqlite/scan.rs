@@ -19,8 +19,8 @@ pub(super) fn scan(connection: &Connection, by: By, after: Option<Cursor>, limit
     match by {
         By::All => rows(connection, "FROM effect WHERE id > ?1", limit, params![id, more]),
         By::Record(key) => {
-            let which = "FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 AND id > ?3";
-            rows(connection, which, limit, params![prefix(&key), key.0, id, more])
+            let which = "FROM effect WHERE substr(key, 1, 8) = ?1 AND id > ?2";
+            rows(connection, which, limit, params![prefix(&key), id, more])
         }
         By::Run(run) => {
             let which = "FROM effect WHERE substr(run, 1, 8) = ?1 AND run = ?2 AND id > ?3";

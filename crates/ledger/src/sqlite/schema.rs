@@ -5,6 +5,8 @@
 //! - Rows, replies and journal lines are appended. Only `effect_key` and `effect_alike` grow at random places, so they
 //!   hold eight bytes of the digest instead of 32; the row itself settles which one it is. Uniqueness of
 //!   (key, ordinal) is therefore kept by the precondition check inside the write transaction.
+//! - `effect_id` grows at its end, since ids are in order of time. It has the key too, as a witness (see `witness`) that
+//!   costs no page of its own.
 //! - What is looked up among *open* rows lies in a small table, `open`, instead of partial indexes: its pages are few
 //!   and hot, and settled rows cost nothing there.
 //! - A small reply stands in its effect's row, which settling rewrites anyway, and a large one apart, so that marking
@@ -31,7 +33,7 @@ CREATE TABLE effect(
   opened_at INTEGER NOT NULL, changed_at INTEGER NOT NULL, key BLOB NOT NULL, effect BLOB NOT NULL, run BLOB,
   family BLOB NOT NULL, alike BLOB, owner BLOB, nonce BLOB NOT NULL, body BLOB NOT NULL, reply ANY) STRICT;
 CREATE INDEX effect_key ON effect(substr(key, 1, 8));
-CREATE UNIQUE INDEX effect_id ON effect(effect);
+CREATE UNIQUE INDEX effect_id ON effect(effect, substr(key, 1, 8));
 CREATE INDEX effect_run ON effect(substr(run, 1, 8)) WHERE run IS NOT NULL;
 CREATE INDEX effect_alike ON effect(substr(alike, 1, 8)) WHERE alike IS NOT NULL;
 CREATE TABLE open(

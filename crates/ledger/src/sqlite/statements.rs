@@ -42,14 +42,14 @@ impl Sql {
                 reply_is_apart!(),
                 ", ",
                 index_columns!(),
-                " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 ORDER BY id DESC LIMIT 1"
+                " FROM effect WHERE substr(key, 1, 8) = ?1 ORDER BY id DESC LIMIT 1"
             ),
             Sql::OneRow => concat!(
                 "SELECT id, ordinal, revision, nonce, ",
                 reply_is_apart!(),
                 ", ",
                 index_columns!(),
-                " FROM effect WHERE substr(key, 1, 8) = ?1 AND key = ?2 AND ordinal = ?3"
+                " FROM effect WHERE substr(key, 1, 8) = ?1 AND ordinal = ?2"
             ),
             Sql::CellHead => "SELECT revision, nonce FROM cell WHERE key = ?1",
             Sql::OpenRelative => {

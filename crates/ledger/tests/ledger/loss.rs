@@ -3,7 +3,7 @@
 use crate::scene::{self, now};
 use semel_core::time::At;
 use semel_ledger::place::Place;
-use semel_ledger::small_records::Epoch;
+use semel_ledger::small_records::{Epoch, cell_value};
 use semel_ledger::sqlite::{LedgerPast, SqliteStore};
 use semel_ledger::store::{
     Commit, Committed, Conflict, Durability, EPOCH_CELL, JournalLine, Require, Revision, Store,
@@ -29,7 +29,7 @@ fn commit(store: &SqliteStore, commit: Commit) -> Committed {
 
 fn epoch(store: &SqliteStore) -> Option<(Revision, Epoch)> {
     let cell = now(store.cell(EPOCH_CELL)).expect("readable")?;
-    Some((cell.revision, serde_json::from_slice(&cell.body).expect("an epoch")))
+    Some((cell.revision, cell_value(EPOCH_CELL, &cell).expect("an epoch")))
 }
 
 /// What `.restore` of a copy with so many effects does: the same file, written through SQLite.

@@ -195,7 +195,7 @@ fn rows(stage: &Simulation) -> BTreeMap<EffectPlace, Effect> {
         .into_iter()
         .map(|row| {
             let (key, ordinal) = (row.key, row.ordinal);
-            ((key, ordinal), decode(row).expect("a row reads back").effect)
+            ((key, ordinal), decode(row).effect)
         })
         .collect()
 }

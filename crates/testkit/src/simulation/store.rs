@@ -216,8 +216,8 @@ impl Store for SharedStore {
 fn drop_the_past(put: &mut Put) {
     let Put::Record { key, ordinal, expected, index, body, .. } = put else { return };
     let (key, ordinal, revision, index) = (*key, *ordinal, *expected, Index::clone(index));
-    let row = Row { key, ordinal, revision, index, body: std::mem::take(body), reply: None };
-    let mut effect = decode(row).expect("a row reads back").effect;
+    let row = Row { key, ordinal, revision, index: index.clone(), body: std::mem::take(body), reply: None };
+    let mut effect = decode(row).effect;
     effect.occurrence = Occurrence { number: ordinal, ..Occurrence::first(effect.occurrence.reason) };
-    *body = encode(&effect);
+    *body = encode(key, &index, &effect);
 }

@@ -185,7 +185,8 @@ fn known(copy: &SemelProcess) -> BTreeMap<String, Standing> {
     loop {
         let page = block_on(store.scan(By::All, after, PAGE_ROWS_MAX)).expect("it can be read");
         for row in page.items {
-            let effect = decode(row).expect("the cut damaged no record").effect;
+            let effect = decode(row).effect;
+            assert!(!effect.is_damaged(), "the cut damaged {}", effect.id);
             let order = effect.facts.subject.trim_start_matches("order=").to_owned();
             let standing = match effect.state {
                 State::InFlight { .. } => Standing::InFlight,
