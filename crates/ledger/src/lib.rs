@@ -24,6 +24,7 @@ pub mod observed;
 pub mod outbox;
 pub mod owner;
 pub mod place;
+pub mod postgres;
 pub mod probe_notes;
 pub mod prune;
 pub mod record;

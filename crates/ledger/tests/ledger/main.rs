@@ -7,6 +7,7 @@ mod loss;
 mod overload;
 mod owners;
 mod places;
+mod postgres;
 mod processes;
 mod scene;
 mod suite;

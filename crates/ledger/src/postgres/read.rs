@@ -1,0 +1,149 @@
+//! Reads, all over one connection: the server answers them in order, and they are short.
+
+use super::address::PostgresAddress;
+use super::columns::{self, ROW, Sql, micros};
+use super::connect::{explain, session};
+use crate::Error;
+use crate::store::{
+    By, Cell, Cursor, JOURNAL_PAGE_MAX, JournalLine, Latest, PAGE_ROWS_MAX, Page, Revision, Row, Versioned,
+};
+use semel_core::digest::Digest;
+use std::sync::Arc;
+use tokio::sync::Mutex;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row as Found};
+
+pub(super) struct Reader {
+    address: PostgresAddress,
+    sql: Arc<Sql>,
+    client: Mutex<Arc<Client>>,
+}
+
+type Values<'v> = &'v [(&'v (dyn ToSql + Sync), Type)];
+
+impl Reader {
+    pub(super) fn new(address: PostgresAddress, sql: Arc<Sql>, client: Client) -> Reader {
+        Reader { address, sql, client: Mutex::new(Arc::new(client)) }
+    }
+
+    async fn client(&self) -> Result<Arc<Client>, Error> {
+        let mut kept = self.client.lock().await;
+        if kept.is_closed() {
+            *kept = Arc::new(session(&self.address).await?);
+        }
+        Ok(Arc::clone(&kept))
+    }
+
+    /// A read whose connection breaks is asked once more over a new one.
+    async fn query(&self, sql: &str, values: Values<'_>) -> Result<Vec<Found>, Error> {
+        let mut asked = self.client().await?.query_typed(sql, values).await;
+        if asked.as_ref().is_err_and(|error| error.is_closed() || error.code().is_none()) {
+            asked = self.client().await?.query_typed(sql, values).await;
+        }
+        asked.map_err(|error| Error::NotRead { what: explain(&error) })
+    }
+
+    pub(super) async fn read(&self, key: Digest) -> Result<Versioned, Error> {
+        let found = self.query(&self.sql.read, &[(&key.0.as_slice(), Type::BYTEA)]).await?;
+        let found = &found[0];
+        let epoch = columns::revision(found, 15);
+        if found.get::<_, Option<i64>>(0).is_none() {
+            return Ok(Versioned { revision: Revision::ABSENT, row: None, epoch });
+        }
+        let (_, row) = columns::row(found);
+        let row = Row { reply: found.get(14), ..row };
+        Ok(Versioned { revision: row.revision, row: Some(row), epoch })
+    }
+
+    pub(super) async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error> {
+        let found = self.query(&self.sql.cell, &[(&key.0.as_slice(), Type::BYTEA)]).await?;
+        Ok(found.first().map(|found| Cell { revision: columns::revision(found, 0), body: found.get(1) }))
+    }
+
+    pub(super) async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
+        let values: Values<'_> = &[(&key.0.as_slice(), Type::BYTEA), (&ordinal.cast_signed(), Type::INT4)];
+        let found = self.query(&self.sql.reply, values).await?;
+        Ok(found.first().and_then(|found| found.get(0)))
+    }
+
+    /// Of the record or the cell under this key, whichever there is.
+    pub(super) async fn revision(&self, key: Digest) -> Result<Revision, Error> {
+        let found = self.query(&self.sql.revision, &[(&key.0.as_slice(), Type::BYTEA)]).await?;
+        Ok(columns::revision(&found[0], 0))
+    }
+
+    pub(super) async fn journal(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, JournalLine)>, Error> {
+        let limit = limit.clamp(1, JOURNAL_PAGE_MAX);
+        let values: Values<'_> = &[(&from(after), Type::INT8), (&(limit as i64 + 1), Type::INT8)];
+        let found = self.query(&self.sql.journal, values).await?;
+        Ok(page(found.iter().map(columns::line).collect(), limit, |(cursor, _)| *cursor))
+    }
+
+    pub(super) async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+        let found = self.query(&self.sql.newest_line, &[]).await?;
+        Ok(found.first().map(columns::line))
+    }
+
+    pub(super) async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
+        let limit = limit.clamp(1, PAGE_ROWS_MAX);
+        let (after, more) = (from(after), limit as i64 + 1);
+        let (which, value): (&str, Option<(&(dyn ToSql + Sync), Type)>) = match &by {
+            By::All => ("true", None),
+            By::Open => ("open", None),
+            By::Run(run) => ("run = $3", Some((&run.0.as_slice(), Type::BYTEA))),
+            By::Record(key) => ("key = $3", Some((&key.0.as_slice(), Type::BYTEA))),
+            By::Effect(effect) => ("effect = $3", Some((&effect.to_be_bytes().to_vec(), Type::BYTEA))),
+            By::Owner(owner) => ("open AND owner = $3", Some((&owner.0.to_be_bytes().to_vec(), Type::BYTEA))),
+            By::ChangedBefore(at) => ("changed_at < $3", Some((&micros(*at), Type::INT8))),
+        };
+        let sql = format!("SELECT {ROW} FROM {}.effect e WHERE id > $1 AND {which} ORDER BY id LIMIT $2", self.sql.schema);
+        let mut values: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&after, Type::INT8), (&more, Type::INT8)];
+        values.extend(value);
+        let found = self.query(&sql, &values).await?;
+        let Page { items, next } = page(found.iter().map(columns::row).collect(), limit, |(cursor, _)| *cursor);
+        Ok(Page { items: items.into_iter().map(|(_, row)| row).collect(), next })
+    }
+
+    pub(super) async fn latest(
+        &self,
+        of: Latest,
+        before: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, Row)>, Error> {
+        let limit = limit.clamp(1, PAGE_ROWS_MAX);
+        let before = before.map_or(i64::MAX, |before| from(Some(before)));
+        let more = limit as i64 + 1;
+        let (which, value) = match &of {
+            Latest::All => ("true", None),
+            Latest::Open => ("open", None),
+            Latest::Run(run) => ("run = $3", Some(run)),
+            Latest::Alike(alike) => ("alike = $3", Some(alike)),
+            Latest::OpenAlike(alike) => ("open AND alike = $3", Some(alike)),
+        };
+        let sql =
+            format!("SELECT {ROW} FROM {}.effect e WHERE id < $1 AND {which} ORDER BY id DESC LIMIT $2", self.sql.schema);
+        let value = value.map(|digest| digest.0.as_slice());
+        let mut values: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&before, Type::INT8), (&more, Type::INT8)];
+        if let Some(value) = &value {
+            values.push((value, Type::BYTEA));
+        }
+        let found = self.query(&sql, &values).await?;
+        Ok(page(found.iter().map(columns::row).collect(), limit, |(cursor, _)| *cursor))
+    }
+}
+
+fn from(after: Option<Cursor>) -> i64 {
+    after.map_or(0, |Cursor(id)| i64::try_from(id).unwrap_or(i64::MAX))
+}
+
+/// Cuts what was read for one item more than the limit, which tells whether there is a next page.
+fn page<T>(mut items: Vec<T>, limit: usize, cursor: impl Fn(&T) -> Cursor) -> Page<T> {
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(cursor);
+    Page { items, next }
+}
