@@ -127,7 +127,7 @@ fn what_could_not_be_told_is_told_by_whoever_serves_next() {
 
 /// Whether somebody has begun to tell: before that, what happens is old.
 fn outbox_is_taken(home: &Home) -> bool {
-    home.query("select count(*) from cell where cast(body as text) like '%\"told\"%'") == "1"
+    home.query("select count(*) from cell where cast(body as text) like '%\"sent_to\"%'") == "1"
 }
 
 #[test]
