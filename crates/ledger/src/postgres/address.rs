@@ -48,7 +48,8 @@ impl PostgresAddress {
 /// The one parameter that is ours and not libpq's.
 fn take_schema(url: &str) -> (String, String) {
     let Some((before, query)) = url.split_once('?') else { return (url.to_owned(), "semel".to_owned()) };
-    let (ours, theirs): (Vec<&str>, Vec<&str>) = query.split('&').partition(|part| part.starts_with("schema="));
+    let (ours, theirs): (Vec<&str>, Vec<&str>) =
+        query.split('&').partition(|part| part.starts_with("schema="));
     let schema = ours.last().map_or("semel", |part| &part["schema=".len()..]).to_owned();
     let url = if theirs.is_empty() { before.to_owned() } else { format!("{before}?{}", theirs.join("&")) };
     (url, schema)
@@ -81,9 +82,13 @@ mod tests {
 
     #[test]
     fn an_address_is_shown_without_its_password() {
-        let address = PostgresAddress::parse("postgres://me:s3cret@db.example:5433/agents?schema=billing").unwrap();
+        let address =
+            PostgresAddress::parse("postgres://me:s3cret@db.example:5433/agents?schema=billing").unwrap();
         assert_eq!(format!("{address} {address:?}").matches("s3cret").count(), 0);
-        assert_eq!((address.to_string().as_str(), address.schema.as_str()), ("postgres://db.example:5433/agents", "billing"));
+        assert_eq!(
+            (address.to_string().as_str(), address.schema.as_str()),
+            ("postgres://db.example:5433/agents", "billing")
+        );
         let broken = PostgresAddress::parse("postgres://me:s3cret@db:not-a-port/x").unwrap_err().to_string();
         assert!(!broken.contains("s3cret"), "{broken}");
         assert!(PostgresAddress::parse("postgres://h/x?schema=a;drop").is_err());

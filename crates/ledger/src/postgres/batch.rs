@@ -1,23 +1,23 @@
 //! Commits that arrive together share a transaction, and so one flush of the server's disk.
 
 use super::address::PostgresAddress;
-use super::columns::Sql;
-use super::connect::{explain, session};
-use super::lineage;
-use super::prefetch::Needs;
+use super::connect::session;
+use super::needs::Needs;
+use super::statements::Sql;
+use super::transaction::{Answer, Failure, transact};
 use super::wake::Waiters;
-use super::write::Writes;
 use crate::Error;
-use crate::precondition::{Finding, examine};
-use crate::store::{Commit, Committed, Durability};
+use crate::store::{Commit, Committed, Put, ReplyChange};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc, oneshot};
 use tokio_postgres::Client;
-use tokio_postgres::error::SqlState;
 
 /// With more, the last of them would wait longer than the sharing saves.
 const BATCH_MAX: usize = 128;
+
+/// The bodies and replies of one batch. The server takes no message of a gigabyte; a single commit is far below.
+const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// A transaction that the server has ended for its own reasons is begun again so often.
 const TRIES_MAX: usize = 5;
@@ -25,7 +25,7 @@ const TRIES_MAX: usize = 5;
 /// A commit, and the caller that waits for it.
 pub(super) struct Queued {
     pub(super) commit: Arc<Commit>,
-    pub(super) answer: oneshot::Sender<Result<Committed, Error>>,
+    pub(super) answer: oneshot::Sender<Answer>,
 }
 
 /// Takes commits from a queue that several of these share, each over a connection of its own.
@@ -36,162 +36,116 @@ pub(super) struct Batcher {
     pub(super) waiters: Arc<Waiters>,
 }
 
-/// Why a batch has no outcome.
-enum Failure {
-    /// Nothing was written, and the same may work in a moment.
-    Again(String),
-    /// Nothing was written, because of one of its commits.
-    Refused(String),
-    /// The connection broke while the server may have been committing.
-    Unknown,
-}
-
 impl Batcher {
     pub(super) async fn run(self) {
         let mut client: Option<Client> = None;
-        // Those that touch the same as an earlier one wait here for the next batch.
+        // Those that touch the same as an earlier one, or found no room beside it, wait here for the next batch.
         let mut left: VecDeque<Queued> = VecDeque::new();
         loop {
+            self.fill(&mut left).await;
             if left.is_empty() {
-                let mut came = Vec::new();
-                if self.queue.lock().await.recv_many(&mut came, BATCH_MAX).await == 0 {
-                    return;
-                }
-                left.extend(came);
+                return;
             }
-            let (mut needs, mut batch, mut later) = (Needs::default(), Vec::new(), VecDeque::new());
+            let (mut needs, mut bytes) = (Needs::of_any_batch(&self.sql), 0);
+            let (mut batch, mut later) = (Vec::new(), VecDeque::new());
             for queued in left.drain(..) {
-                if needs.add(&queued.commit) { batch.push(queued) } else { later.push_back(queued) }
+                bytes += size(&queued.commit);
+                let fits = batch.is_empty() || bytes <= BATCH_BYTES_MAX;
+                match fits && needs.add(&self.sql, &queued.commit) {
+                    true => batch.push(queued),
+                    false => later.push_back(queued),
+                }
             }
             left = later;
             self.land(&mut client, &needs, batch).await;
         }
     }
 
+    /// Waits for a commit if there is none, and takes those that have come meanwhile. Nothing is left when the store is
+    /// gone.
+    async fn fill(&self, left: &mut VecDeque<Queued>) {
+        let mut came = Vec::new();
+        if left.is_empty() {
+            self.queue.lock().await.recv_many(&mut came, BATCH_MAX).await;
+        } else if let Ok(mut queue) = self.queue.try_lock() {
+            // Else another batcher is waiting there, and takes them.
+            while left.len() + came.len() < BATCH_MAX
+                && let Ok(queued) = queue.try_recv()
+            {
+                came.push(queued);
+            }
+        }
+        left.extend(came);
+    }
+
     async fn land(&self, client: &mut Option<Client>, needs: &Needs, batch: Vec<Queued>) {
         let commits: Vec<Arc<Commit>> = batch.iter().map(|queued| Arc::clone(&queued.commit)).collect();
-        match self.attempt(client, needs, &commits).await {
-            Ok(findings) => {
-                for (queued, committed) in batch.into_iter().zip(findings) {
+        let failure = match self.attempt(client, needs, &commits).await {
+            Ok(answers) => {
+                for (queued, answer) in batch.into_iter().zip(answers) {
+                    if matches!(answer, Ok(Committed::Done)) {
+                        self.waiters.announce(&queued.commit);
+                    }
                     // A caller that has gone needs no answer.
-                    let _gone = queued.answer.send(committed);
-                }
-            }
-            // The others are not to suffer for the one that the server refuses.
-            Err(Failure::Refused(_)) if batch.len() > 1 => {
-                for queued in batch {
-                    let mut needs = Needs::default();
-                    needs.add(&queued.commit);
-                    Box::pin(self.land(client, &needs, vec![queued])).await;
-                }
-            }
-            Err(failure) => {
-                for queued in batch {
-                    let answer = match &failure {
-                        Failure::Unknown => Ok(Committed::Unknown),
-                        Failure::Again(what) | Failure::Refused(what) => {
-                            Err(Error::NotWritten { what: what.clone() })
-                        }
-                    };
                     let _gone = queued.answer.send(answer);
                 }
+                return;
             }
+            Err(failure) => failure,
+        };
+        if matches!(failure, Failure::Refused(_)) && batch.len() > 1 {
+            // The others are not to suffer for the one that the server refuses.
+            for queued in batch {
+                let mut needs = Needs::of_any_batch(&self.sql);
+                needs.add(&self.sql, &queued.commit);
+                Box::pin(self.land(client, &needs, vec![queued])).await;
+            }
+            return;
+        }
+        for queued in batch {
+            let _gone = queued.answer.send(match &failure {
+                Failure::Unknown => Ok(Committed::Unknown),
+                Failure::Unreachable(what) | Failure::Again(what) | Failure::Refused(what) => {
+                    Err(Error::NotWritten { what: what.clone() })
+                }
+            });
         }
     }
 
     async fn attempt(
         &self,
-        client: &mut Option<Client>,
-        needs: &Needs,
-        commits: &[Arc<Commit>],
-    ) -> Result<Vec<Result<Committed, Error>>, Failure> {
-        let mut tried = 0;
-        loop {
-            tried += 1;
-            match self.once(client, needs, commits).await {
-                Err(Failure::Again(_)) if tried < TRIES_MAX => {}
-                other => return other,
-            }
-        }
-    }
-
-    async fn once(
-        &self,
         kept: &mut Option<Client>,
         needs: &Needs,
         commits: &[Arc<Commit>],
-    ) -> Result<Vec<Result<Committed, Error>>, Failure> {
-        let client = match kept {
-            Some(client) if !client.is_closed() => client,
-            kept => {
-                let fresh = session(&self.address).await.map_err(|error| Failure::Again(error.to_string()))?;
-                kept.insert(fresh)
-            }
-        };
-        let durable = commits.iter().any(|commit| commit.durability == Durability::Durable);
-        // Pinned here: a role or database may have it switched off.
-        let begin = format!("BEGIN; SET LOCAL synchronous_commit = {}", if durable { "on" } else { "off" });
-        let began = async { client.batch_execute(&begin).await };
-        let mut state = match tokio::try_join!(began, needs.fetch(client, &self.sql)) {
-            Ok(((), state)) => state,
-            Err(error) => {
-                // Whatever was begun ends with the connection.
-                let failure = Failure::Again(explain(&error));
-                *kept = None;
-                return Err(failure);
-            }
-        };
-        if !state.is_same_history {
-            let ended = client.batch_execute("ROLLBACK").await;
-            let begun = match ended {
-                Ok(()) => lineage::begin_epoch(client, &self.sql).await,
-                Err(error) => Err(error),
+    ) -> Result<Vec<Answer>, Failure> {
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            let mut client = match kept.take() {
+                Some(client) if !client.is_closed() => client,
+                _ => session(&self.address).await.map_err(|error| Failure::Unreachable(error.to_string()))?,
             };
-            let what = begun.err().map_or("the database has another history now".to_owned(), |error| explain(&error));
-            return Err(Failure::Again(what));
-        }
-        let mut writes = Writes::from_id(state.first_id);
-        let mut answers = Vec::with_capacity(commits.len());
-        let mut landed: Vec<&Commit> = Vec::new();
-        for commit in commits {
-            let Ok(finding) = examine(&mut state, commit);
-            answers.push(match finding {
-                Finding::Clear(heads) => {
-                    writes.add(commit, heads);
-                    landed.push(commit);
-                    Ok(Committed::Done)
+            match transact(&mut client, &self.sql, needs, commits).await {
+                Ok(answers) => {
+                    *kept = Some(client);
+                    return Ok(answers);
                 }
-                Finding::Landed => Ok(Committed::Done),
-                Finding::Conflict(conflict) => Ok(Committed::Conflict(conflict)),
-                Finding::Absurd(what) => Err(Error::NotWritten { what }),
-            });
-        }
-        if landed.is_empty() {
-            // It held locks alone.
-            if client.batch_execute("ROLLBACK").await.is_err() {
-                *kept = None;
+                // The connection is dropped, and what was begun on it ends.
+                Err(Failure::Again(_)) if tried < TRIES_MAX => {}
+                Err(Failure::Refused(_)) if tried < TRIES_MAX && commits.len() == 1 => {}
+                Err(failure) => return Err(failure),
             }
-            return Ok(answers);
         }
-        if let Err(error) = writes.commit(client, &self.sql).await {
-            let failure = match error.code() {
-                Some(&SqlState::T_R_DEADLOCK_DETECTED | &SqlState::T_R_SERIALIZATION_FAILURE) => {
-                    Failure::Again(explain(&error))
-                }
-                Some(code) if is_refusal(code) => Failure::Refused(explain(&error)),
-                // The server or the way to it has broken off, perhaps behind the commit.
-                _ => Failure::Unknown,
-            };
-            *kept = None;
-            return Err(failure);
-        }
-        self.waiters.tell(client, &self.sql, &landed).await;
-        Ok(answers)
     }
 }
 
-/// Whether the server has refused a statement, and so rolls back: a constraint, a full disk, a missing right. A server that
-/// shuts down (class 57) may have committed first.
-fn is_refusal(code: &SqlState) -> bool {
-    !code.code().starts_with("57") && !code.code().starts_with("08") && !code.code().starts_with("XX")
+/// The bytes that the caller has given it, about.
+fn size(commit: &Commit) -> usize {
+    let of_put = |put: &Put| match put {
+        Put::Record { body, reply: ReplyChange::Set(reply), .. } => body.len() + reply.len(),
+        Put::Record { body, .. } | Put::Cell { body, .. } => body.len(),
+        Put::Forget { .. } | Put::DropReply { .. } => 0,
+    };
+    commit.puts.iter().map(of_put).sum::<usize>()
+        + commit.journal.iter().map(|line| line.data.len()).sum::<usize>()
 }

@@ -4,11 +4,11 @@ use super::address::PostgresAddress;
 use crate::Error;
 use rustls::{ClientConfig, RootCertStore};
 use std::sync::Arc;
-use tokio_postgres::tls::NoTlsStream;
+use tokio_postgres::tls::{MakeTlsConnect, NoTlsStream};
 use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-type TlsStream = tokio_postgres_rustls::RustlsStream<Socket>;
+type TlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
 /// A connection that its owner must drive.
 pub(super) enum Driver {
@@ -37,7 +37,8 @@ impl Driver {
 
 /// Connects, without asking anything yet.
 pub(super) async fn connect(address: &PostgresAddress) -> Result<(Client, Driver), Error> {
-    let unreachable = |error: tokio_postgres::Error| Error::Engine { ledger: address.to_string(), what: explain(&error) };
+    let unreachable =
+        |error: tokio_postgres::Error| Error::Engine { ledger: address.to_string(), what: explain(&error) };
     if !address.wants_tls() {
         let (client, connection) = address.config.connect(NoTls).await.map_err(unreachable)?;
         return Ok((client, Driver::Plain(connection)));
@@ -46,10 +47,12 @@ pub(super) async fn connect(address: &PostgresAddress) -> Result<(Client, Driver
     Ok((client, Driver::Tls(Box::new(connection))))
 }
 
-/// Connects and drives it in the background.
+/// Connects, drives it in the background, and refuses a server that could lose claims: a reconnection may reach another
+/// one than before.
 pub(super) async fn session(address: &PostgresAddress) -> Result<Client, Error> {
     let (client, driver) = connect(address).await?;
     tokio::spawn(driver.drive(|_| {}));
+    check_settings(&client, address).await?;
     Ok(client)
 }
 
@@ -83,28 +86,76 @@ pub(super) fn explain(error: &tokio_postgres::Error) -> String {
 /// The oldest server that has all that is used here.
 const OLDEST: i32 = 140_000;
 
-/// Refuses a server on which an acknowledged claim could be lost.
-pub(super) async fn check_settings(client: &Client, address: &PostgresAddress) -> Result<(), Error> {
-    let refused = |what: String| Error::Engine { ledger: address.to_string(), what };
-    let row = client
-        .query_typed_one(
-            "SELECT current_setting('server_version_num')::int, current_setting('fsync'), \
-             current_setting('full_page_writes'), pg_is_in_recovery()",
-            &[],
-        )
-        .await
-        .map_err(|error| refused(explain(&error)))?;
-    let (version, fsync, full_pages, standby): (i32, &str, &str, bool) = (row.get(0), row.get(1), row.get(2), row.get(3));
-    if version < OLDEST {
-        return Err(refused(format!("PostgreSQL {} is too old; use 14 or later", version / 10_000)));
+#[derive(Debug)]
+struct Settings {
+    version: i32,
+    fsync: String,
+    full_page_writes: String,
+    encoding: String,
+    is_standby: bool,
+}
+
+impl Settings {
+    /// What has to change before an acknowledged claim is safe here.
+    fn complaint(&self) -> Option<String> {
+        if self.version < OLDEST {
+            let version = self.version / 10_000;
+            return Some(format!("PostgreSQL {version} is too old; use 14 or later"));
+        }
+        for (name, value) in [("fsync", &self.fsync), ("full_page_writes", &self.full_page_writes)] {
+            if value != "on" {
+                return Some(format!("the server has {name}={value} and can lose claims; set {name}=on"));
+            }
+        }
+        if self.encoding != "UTF8" {
+            return Some(format!("the database is encoded in {}; create one in UTF8", self.encoding));
+        }
+        self.is_standby.then(|| "this server is a standby; name the primary".to_owned())
     }
-    for (name, value) in [("fsync", fsync), ("full_page_writes", full_pages)] {
-        if value != "on" {
-            return Err(refused(format!("the server has {name}={value} and can lose claims; set {name}=on")));
+}
+
+async fn check_settings(client: &Client, address: &PostgresAddress) -> Result<(), Error> {
+    let refused = |what: String| Error::Engine { ledger: address.to_string(), what };
+    let asking = client.query_typed_one(
+        "SELECT current_setting('server_version_num')::int, current_setting('fsync'), \
+         current_setting('full_page_writes'), current_setting('server_encoding'), pg_is_in_recovery()",
+        &[],
+    );
+    let row = asking.await.map_err(|error| refused(explain(&error)))?;
+    let settings = Settings {
+        version: row.get(0),
+        fsync: row.get(1),
+        full_page_writes: row.get(2),
+        encoding: row.get(3),
+        is_standby: row.get(4),
+    };
+    settings.complaint().map_or(Ok(()), |what| Err(refused(what)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_could_lose_claims_is_refused_with_what_to_change() {
+        let good = || Settings {
+            version: 140_000,
+            fsync: "on".to_owned(),
+            full_page_writes: "on".to_owned(),
+            encoding: "UTF8".to_owned(),
+            is_standby: false,
+        };
+        let off = || "off".to_owned();
+        assert_eq!(good().complaint(), None);
+        for (settings, words) in [
+            (Settings { version: 130_022, ..good() }, "use 14 or later"),
+            (Settings { fsync: off(), ..good() }, "set fsync=on"),
+            (Settings { full_page_writes: off(), ..good() }, "set full_page_writes=on"),
+            (Settings { encoding: "LATIN1".to_owned(), ..good() }, "create one in UTF8"),
+            (Settings { is_standby: true, ..good() }, "name the primary"),
+        ] {
+            let complaint = settings.complaint().expect("refused");
+            assert!(complaint.contains(words), "{complaint}");
         }
     }
-    if standby {
-        return Err(refused("this server is a standby; name the primary".to_owned()));
-    }
-    Ok(())
 }

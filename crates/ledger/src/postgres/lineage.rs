@@ -1,7 +1,8 @@
 //! Which history of a database this is. After a failover to a standby that lagged, or a restore, commits may be gone:
 //! then a new epoch begins.
 
-use super::columns::{self, FIRST_ID, Sql, micros};
+use super::columns::{self, micros};
+use super::statements::{FIRST_ID, Sql};
 use crate::entropy::{OsEntropy, nonce};
 use crate::journal;
 use crate::small_records::{Epoch, cell_bytes, cell_value};
@@ -18,10 +19,15 @@ pub(super) const TIMELINE: &str = "left(pg_walfile_name(pg_current_wal_insert_ls
 
 /// Begins a new epoch if this is another history than the ledger was last written in.
 pub(super) async fn begin_epoch(client: &mut Client, sql: &Sql) -> Result<(), Error> {
+    let same = format!("SELECT (system, timeline) = ({SYSTEM}, {TIMELINE}) FROM {}.meta", sql.schema);
+    if client.query_typed_one(&same, &[]).await?.get(0) {
+        return Ok(());
+    }
     let transaction = client.transaction().await?;
-    // Every claim holds this lock, shared, from before it reads the epoch until it has committed.
-    let lock = EPOCH_CELL.short();
-    transaction.batch_execute(&format!("SELECT pg_advisory_xact_lock({lock})")).await?;
+    // Every batch holds this lock, shared, from before it reads until it has committed.
+    let lock = sql.lock_number(EPOCH_CELL);
+    let pin = format!("SET LOCAL synchronous_commit = on; SELECT pg_advisory_xact_lock({lock})");
+    transaction.batch_execute(&pin).await?;
     let moved = transaction
         .query_typed_opt(
             &format!(
@@ -78,8 +84,7 @@ async fn write_epoch(transaction: &tokio_postgres::Transaction<'_>, sql: &Sql, n
         .execute_typed(
             &format!(
                 "INSERT INTO {0}.journal (id, at, kind, data) SELECT {1} + id_base, $1, $2, $3 FROM {0}.meta",
-                sql.schema,
-                FIRST_ID
+                sql.schema, FIRST_ID
             ),
             &[(&at, Type::INT8), (&line.kind, Type::TEXT), (&line.data, Type::TEXT)],
         )

@@ -11,9 +11,12 @@ mod batch;
 mod columns;
 mod connect;
 mod lineage;
+mod needs;
 mod prefetch;
 mod read;
 mod schema;
+mod statements;
+mod transaction;
 mod wake;
 mod write;
 
@@ -21,12 +24,12 @@ pub use address::PostgresAddress;
 
 use crate::Error;
 use crate::store::{
-    By, Cell, Commit, Committed, Cursor, EPOCH_CELL, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
+    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
 };
 use batch::{Batcher, Queued};
-use columns::Sql;
 use read::Reader;
 use semel_core::digest::{Digest, Secret};
+use statements::Sql;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +58,8 @@ struct IoThread(Option<oneshot::Sender<()>>);
 
 impl IoThread {
     fn start() -> Result<(Handle, IoThread), Error> {
-        let failed = |error: std::io::Error| Error::NotRead { what: format!("no thread for the ledger: {error}") };
+        let failed =
+            |error: std::io::Error| Error::NotRead { what: format!("no thread for the ledger: {error}") };
         let runtime: Runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
         let handle = runtime.handle().clone();
@@ -80,14 +84,16 @@ impl Drop for IoThread {
 impl PostgresStore {
     /// Connects, refuses a server that could lose claims, and founds or migrates the ledger. Returns its secret;
     /// `fresh_secret` becomes that of a new one.
-    pub async fn open(address: PostgresAddress, fresh_secret: [u8; 32]) -> Result<(PostgresStore, Secret), Error> {
+    pub async fn open(
+        address: PostgresAddress,
+        fresh_secret: [u8; 32],
+    ) -> Result<(PostgresStore, Secret), Error> {
         let (io, thread) = IoThread::start()?;
-        let sql = Arc::new(Sql::new(&address.schema, EPOCH_CELL));
+        let sql = Arc::new(Sql::new(&address.schema));
         let opening = {
             let (address, sql) = (address.clone(), Arc::clone(&sql));
             io.spawn(async move {
                 let mut client = connect::session(&address).await?;
-                connect::check_settings(&client, &address).await?;
                 let secret = schema::migrate(&mut client, &address, fresh_secret).await?;
                 lineage::begin_epoch(&mut client, &sql)
                     .await
@@ -161,12 +167,21 @@ impl Store for PostgresStore {
         self.on_io(async move { reader.scan(by, after, limit).await }).await
     }
 
-    async fn latest(&self, of: Latest, before: Option<Cursor>, limit: usize) -> Result<Page<(Cursor, Row)>, Error> {
+    async fn latest(
+        &self,
+        of: Latest,
+        before: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, Row)>, Error> {
         let reader = Arc::clone(&self.reader);
         self.on_io(async move { reader.latest(of, before, limit).await }).await
     }
 
-    async fn journal(&self, after: Option<Cursor>, limit: usize) -> Result<Page<(Cursor, JournalLine)>, Error> {
+    async fn journal(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, JournalLine)>, Error> {
         let reader = Arc::clone(&self.reader);
         self.on_io(async move { reader.journal(after, limit).await }).await
     }

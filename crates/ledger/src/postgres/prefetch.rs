@@ -1,103 +1,51 @@
-//! The state that a batch of commits is checked against: named, locked and read in one round trip, then examined in
-//! memory. No rule of the ledger is written in SQL.
+//! The state that a batch of commits is checked against: locked and read in one round trip, then examined in memory. No
+//! rule of the ledger is written in SQL.
 
-use super::columns::{self, Sql};
-use crate::precondition::{LastWrite, RowHead, View, record_of};
-use crate::store::{ALIKE_MAX, Commit, Cursor, PAGE_ROWS_MAX, Put, SeenAlike};
+use super::columns;
+use super::needs::Needs;
+use super::statements::Sql;
+use crate::precondition::{LastWrite, RowHead, View};
+use crate::store::{ALIKE_MAX, Cursor, PAGE_ROWS_MAX, SeenAlike};
 use semel_core::digest::Digest;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::convert::Infallible;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
-/// Everything that a batch reads or writes.
-#[derive(Debug, Default)]
-pub(super) struct Needs {
-    /// Numbers to lock, and whether others must keep out entirely. In order, so that two batches cannot wait for
-    /// each other.
-    locks: BTreeMap<i64, bool>,
-    records: Vec<Digest>,
-    rows: Vec<(Digest, u32)>,
-    cells: Vec<Digest>,
-    relatives: Vec<(Digest, Option<Digest>)>,
-    alike: Vec<Digest>,
-}
-
 impl Needs {
-    /// Adds a commit, unless one that is here already touches the same. The two are then for separate batches.
-    pub(super) fn add(&mut self, commit: &Commit) -> bool {
-        let mut locks: Vec<(i64, bool)> = Vec::new();
-        for put in &commit.puts {
-            match put {
-                Put::Record { key, index, .. } => {
-                    locks.extend([(lock(*key), true), (lock(index.family), true)]);
-                    locks.extend(index.alike.map(|alike| (lock(alike), true)));
-                }
-                Put::Forget { key, .. } | Put::DropReply { key, .. } | Put::Cell { key, .. } => {
-                    locks.push((lock(*key), true));
-                }
-            }
-        }
-        locks.extend(commit.require.cells.iter().map(|(key, _)| (lock(*key), false)));
-        locks.extend(commit.require.family_quiet.map(|family| (lock(family), true)));
-        locks.extend(commit.require.alike.map(|(alike, _)| (lock(alike), true)));
-        let meets = |(key, alone): &(i64, bool)| self.locks.get(key).is_some_and(|other| *other || *alone);
-        if locks.iter().any(meets) {
-            return false;
-        }
-        for (key, alone) in locks {
-            *self.locks.entry(key).or_default() |= alone;
-        }
-        for put in &commit.puts {
-            match put {
-                Put::Record { key, .. } => self.records.push(*key),
-                Put::Forget { key, ordinal, .. } | Put::DropReply { key, ordinal } => {
-                    self.rows.push((*key, *ordinal));
-                }
-                Put::Cell { key, .. } => self.cells.push(*key),
-            }
-        }
-        self.cells.extend(commit.require.cells.iter().map(|(key, _)| *key));
-        self.relatives.extend(commit.require.family_quiet.map(|family| (family, record_of(commit))));
-        self.alike.extend(commit.require.alike.map(|(alike, _)| alike));
-        true
-    }
-
     /// Locks and reads, inside a transaction whose `BEGIN` is on its way. The statements leave together and run in this
     /// order, and each sees all that was committed before it began: so the reads see what the locks have waited for.
     pub(super) async fn fetch(&self, client: &Client, sql: &Sql) -> Result<Prefetched, Error> {
         const LOCK: &str = "SELECT CASE WHEN alone THEN pg_advisory_xact_lock(key)::text \
                             ELSE pg_advisory_xact_lock_shared(key)::text END FROM unnest($1::bigint[], $2::bool[]) t(key, alone)";
-        let (keys, alone): (Vec<i64>, Vec<bool>) = self.locks.iter().map(|(key, alone)| (*key, *alone)).unzip();
+        let (keys, alone): (Vec<i64>, Vec<bool>) =
+            self.locks.iter().map(|(key, alone)| (*key, *alone)).unzip();
         let records = bytes(&self.records);
         let (row_keys, ordinals): (Vec<Digest>, Vec<i32>) =
             self.rows.iter().map(|(key, ordinal)| (*key, ordinal.cast_signed())).unzip();
         let row_keys = bytes(&row_keys);
         let cells = bytes(&self.cells);
         let families: Vec<&[u8]> = self.relatives.iter().map(|(family, _)| family.0.as_slice()).collect();
-        let except: Vec<Option<&[u8]>> =
+        let own: Vec<Option<&[u8]>> =
             self.relatives.iter().map(|(_, except)| except.as_ref().map(|key| key.0.as_slice())).collect();
         let alike = bytes(&self.alike);
         let (alike_max, open_max) = (ALIKE_MAX as i64, PAGE_ROWS_MAX as i64);
-        let (keyed, many) = (Type::BYTEA_ARRAY, Type::INT8_ARRAY);
+        let locking: Values<'_> = &[(&keys, Type::INT8_ARRAY), (&alone, Type::BOOL_ARRAY)];
+        let of_heads: Values<'_> = &[(&records, Type::BYTEA_ARRAY)];
+        let of_rows: Values<'_> = &[(&row_keys, Type::BYTEA_ARRAY), (&ordinals, Type::INT4_ARRAY)];
+        let of_cells: Values<'_> = &[(&cells, Type::BYTEA_ARRAY)];
+        let of_relatives: Values<'_> = &[(&families, Type::BYTEA_ARRAY), (&own, Type::BYTEA_ARRAY)];
+        let of_alike: Values<'_> =
+            &[(&alike, Type::BYTEA_ARRAY), (&alike_max, Type::INT8), (&open_max, Type::INT8)];
         let (_, place, heads, rows, cells, relatives, alike) = tokio::try_join!(
-            ask(client, !keys.is_empty(), LOCK, &[(&keys, many), (&alone, Type::BOOL_ARRAY)]),
+            biased;
+            ask(client, true, LOCK, locking),
             ask(client, true, &sql.place, &[]),
-            ask(client, !records.is_empty(), &sql.heads, &[(&records, keyed.clone())]),
-            ask(client, !row_keys.is_empty(), &sql.rows, &[
-                (&row_keys, keyed.clone()),
-                (&ordinals, Type::INT4_ARRAY)
-            ]),
-            ask(client, !cells.is_empty(), &sql.cells, &[(&cells, keyed.clone())]),
-            ask(client, !families.is_empty(), &sql.relatives, &[
-                (&families, keyed.clone()),
-                (&except, keyed.clone())
-            ]),
-            ask(client, !alike.is_empty(), &sql.alike, &[
-                (&alike, keyed.clone()),
-                (&alike_max, Type::INT8),
-                (&open_max, Type::INT8)
-            ]),
+            ask(client, !records.is_empty(), &sql.heads, of_heads),
+            ask(client, !row_keys.is_empty(), &sql.rows, of_rows),
+            ask(client, !cells.is_empty(), &sql.cells, of_cells),
+            ask(client, !families.is_empty(), &sql.relatives, of_relatives),
+            ask(client, !alike.is_empty(), &sql.alike, of_alike),
         )?;
         Ok(Prefetched {
             first_id: place[0].get(0),
@@ -139,13 +87,8 @@ async fn ask(
     if wanted { client.query_typed(sql, values).await } else { Ok(Vec::new()) }
 }
 
-pub(super) fn bytes(digests: &[Digest]) -> Vec<&[u8]> {
+fn bytes(digests: &[Digest]) -> Vec<&[u8]> {
     digests.iter().map(|digest| digest.0.as_slice()).collect()
-}
-
-/// Two digests may share a number: then two commits wait for each other that need not.
-fn lock(digest: Digest) -> i64 {
-    digest.short().cast_signed()
 }
 
 #[derive(Debug)]
@@ -176,7 +119,11 @@ impl View for Prefetched {
         Ok(self.cells.get(&key).copied().unwrap_or(LastWrite::NONE))
     }
 
-    fn open_relative(&mut self, family: Digest, _except: Option<Digest>) -> Result<Option<Digest>, Infallible> {
+    fn open_relative(
+        &mut self,
+        family: Digest,
+        _except: Option<Digest>,
+    ) -> Result<Option<Digest>, Infallible> {
         // The query has left out the commit's own record.
         Ok(self.relatives.get(&family).copied())
     }

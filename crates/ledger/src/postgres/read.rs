@@ -1,17 +1,29 @@
 //! Reads, all over one connection: the server answers them in order, and they are short.
 
 use super::address::PostgresAddress;
-use super::columns::{self, ROW, Sql, micros};
+use super::columns::{self, micros};
 use super::connect::{explain, session};
+use super::statements::{ROW, Sql};
+use super::transaction::ANSWER_WITHIN;
 use crate::Error;
 use crate::store::{
     By, Cell, Cursor, JOURNAL_PAGE_MAX, JournalLine, Latest, PAGE_ROWS_MAX, Page, Revision, Row, Versioned,
 };
 use semel_core::digest::Digest;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Mutex;
+use tokio::time::timeout;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row as Found};
+
+/// A line may lie behind a transaction that began earlier and still runs. It is left out, or a line of that transaction
+/// would be passed over; but most end in a moment, and who has just written wants to read it.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+const LOOKS_MAX: usize = 20;
+
+/// The column of a line that says that all earlier transactions have ended.
+const ENDED: usize = 6;
 
 pub(super) struct Reader {
     address: PostgresAddress,
@@ -34,10 +46,15 @@ impl Reader {
         Ok(Arc::clone(&kept))
     }
 
-    /// A read whose connection breaks is asked once more over a new one.
     async fn query(&self, sql: &str, values: Values<'_>) -> Result<Vec<Found>, Error> {
+        let silent = |_| Error::NotRead { what: "the server does not answer".to_owned() };
+        timeout(ANSWER_WITHIN, self.ask(sql, values)).await.map_err(silent)?
+    }
+
+    /// A read whose connection breaks is asked once more over a new one.
+    async fn ask(&self, sql: &str, values: Values<'_>) -> Result<Vec<Found>, Error> {
         let mut asked = self.client().await?.query_typed(sql, values).await;
-        if asked.as_ref().is_err_and(|error| error.is_closed() || error.code().is_none()) {
+        if asked.as_ref().is_err_and(|error| error.code().is_none()) {
             asked = self.client().await?.query_typed(sql, values).await;
         }
         asked.map_err(|error| Error::NotRead { what: explain(&error) })
@@ -79,12 +96,27 @@ impl Reader {
     ) -> Result<Page<(Cursor, JournalLine)>, Error> {
         let limit = limit.clamp(1, JOURNAL_PAGE_MAX);
         let values: Values<'_> = &[(&from(after), Type::INT8), (&(limit as i64 + 1), Type::INT8)];
-        let found = self.query(&self.sql.journal, values).await?;
-        Ok(page(found.iter().map(columns::line).collect(), limit, |(cursor, _)| *cursor))
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            let found = self.query(&self.sql.journal, values).await?;
+            let ended = found.iter().take_while(|line| line.get(ENDED)).count();
+            if ended == found.len() || looks == LOOKS_MAX {
+                return Ok(page(found[..ended].iter().map(columns::line).collect(), limit, |line| line.0));
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
     }
 
     pub(super) async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
-        let found = self.query(&self.sql.newest_line, &[]).await?;
+        for _ in 0..LOOKS_MAX {
+            let found = self.query(&self.sql.newest_line, &[]).await?;
+            if found.first().is_none_or(|line| line.get(ENDED)) {
+                return Ok(found.first().map(columns::line));
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        let found = self.query(&self.sql.newest_ended_line, &[]).await?;
         Ok(found.first().map(columns::line))
     }
 
@@ -100,11 +132,15 @@ impl Reader {
             By::Owner(owner) => ("open AND owner = $3", Some((&owner.0.to_be_bytes().to_vec(), Type::BYTEA))),
             By::ChangedBefore(at) => ("changed_at < $3", Some((&micros(*at), Type::INT8))),
         };
-        let sql = format!("SELECT {ROW} FROM {}.effect e WHERE id > $1 AND {which} ORDER BY id LIMIT $2", self.sql.schema);
+        let sql = format!(
+            "SELECT {ROW} FROM {}.effect e WHERE id > $1 AND {which} ORDER BY id LIMIT $2",
+            self.sql.schema
+        );
         let mut values: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&after, Type::INT8), (&more, Type::INT8)];
         values.extend(value);
         let found = self.query(&sql, &values).await?;
-        let Page { items, next } = page(found.iter().map(columns::row).collect(), limit, |(cursor, _)| *cursor);
+        let Page { items, next } =
+            page(found.iter().map(columns::row).collect(), limit, |(cursor, _)| *cursor);
         Ok(Page { items: items.into_iter().map(|(_, row)| row).collect(), next })
     }
 
@@ -124,8 +160,10 @@ impl Reader {
             Latest::Alike(alike) => ("alike = $3", Some(alike)),
             Latest::OpenAlike(alike) => ("open AND alike = $3", Some(alike)),
         };
-        let sql =
-            format!("SELECT {ROW} FROM {}.effect e WHERE id < $1 AND {which} ORDER BY id DESC LIMIT $2", self.sql.schema);
+        let sql = format!(
+            "SELECT {ROW} FROM {}.effect e WHERE id < $1 AND {which} ORDER BY id DESC LIMIT $2",
+            self.sql.schema
+        );
         let value = value.map(|digest| digest.0.as_slice());
         let mut values: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&before, Type::INT8), (&more, Type::INT8)];
         if let Some(value) = &value {

@@ -23,27 +23,23 @@ pub(super) async fn migrate(
     address: &PostgresAddress,
     fresh: [u8; 32],
 ) -> Result<Secret, Error> {
-    let refused = |error: tokio_postgres::Error| Error::Engine { ledger: address.to_string(), what: explain(&error) };
+    let refused =
+        |error: tokio_postgres::Error| Error::Engine { ledger: address.to_string(), what: explain(&error) };
     let schema = &address.schema;
+    if let Some((FORMAT, secret)) = stored(client, schema).await.map_err(refused)? {
+        return read_secret(address, secret);
+    }
     let transaction = client.transaction().await.map_err(refused)?;
     let found = format!(
-        "SELECT pg_advisory_xact_lock({FOUNDING_LOCK}); CREATE SCHEMA IF NOT EXISTS {schema}; SET LOCAL search_path = {schema}"
+        "SELECT pg_advisory_xact_lock({FOUNDING_LOCK}); CREATE SCHEMA IF NOT EXISTS {schema}; SET LOCAL synchronous_commit = on; SET LOCAL search_path = {schema}"
     );
     transaction.batch_execute(&found).await.map_err(refused)?;
-    let has_meta = transaction
-        .query_typed_one("SELECT to_regclass($1) IS NOT NULL", &[(&format!("{schema}.meta"), Type::TEXT)])
-        .await
-        .map_err(refused)?
-        .get::<_, bool>(0);
-    let has = match has_meta {
-        false => 0,
-        true => transaction.query_typed_one("SELECT format FROM meta", &[]).await.map_err(refused)?.get(0),
-    };
+    let has = stored(transaction.client(), schema).await.map_err(refused)?.map_or(0, |(format, _)| format);
     if has > FORMAT {
-        let what = format!("it has the format {has} of a newer semel; this one writes {FORMAT}. Update semel");
+        let what = format!("it has format {has} and this semel understands {FORMAT}; update semel");
         return Err(Error::Engine { ledger: address.to_string(), what });
     }
-    for migration in &MIGRATIONS[has as usize..] {
+    for migration in MIGRATIONS.iter().skip(has.cast_unsigned() as usize) {
         transaction.batch_execute(migration).await.map_err(refused)?;
     }
     if has == 0 {
@@ -60,12 +56,23 @@ pub(super) async fn migrate(
         let values: &[(&(dyn tokio_postgres::types::ToSql + Sync), Type)] = &[(&FORMAT, Type::INT4)];
         transaction.execute_typed("UPDATE meta SET format = $1", values).await.map_err(refused)?;
     }
-    let row = transaction.query_typed_one("SELECT secret FROM meta", &[]).await.map_err(refused)?;
-    let secret: Vec<u8> = row.get(0);
+    let kept = stored(transaction.client(), schema).await.map_err(refused)?;
     transaction.commit().await.map_err(refused)?;
-    let secret: [u8; 32] = secret.try_into().map_err(|_| Error::Engine {
-        ledger: address.to_string(),
-        what: "its secret is damaged".to_owned(),
-    })?;
-    Ok(Secret::new(secret))
+    read_secret(address, kept.map(|(_, secret)| secret).unwrap_or_default())
+}
+
+/// The format and the secret of a ledger that is there.
+async fn stored(client: &Client, schema: &str) -> Result<Option<(i32, Vec<u8>)>, tokio_postgres::Error> {
+    let meta = format!("{schema}.meta");
+    let found = client.query_typed_one("SELECT to_regclass($1) IS NOT NULL", &[(&meta, Type::TEXT)]).await?;
+    if !found.get::<_, bool>(0) {
+        return Ok(None);
+    }
+    let row = client.query_typed_opt(&format!("SELECT format, secret FROM {meta}"), &[]).await?;
+    Ok(row.map(|row| (row.get(0), row.get(1))))
+}
+
+fn read_secret(address: &PostgresAddress, secret: Vec<u8>) -> Result<Secret, Error> {
+    let damaged = |_| Error::Engine { ledger: address.to_string(), what: "its secret is damaged".to_owned() };
+    secret.try_into().map(Secret::new).map_err(damaged)
 }

@@ -21,7 +21,8 @@ struct Server {
 /// Where Debian and others put the server's programs.
 fn program(name: &str) -> PathBuf {
     let installed = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    let found = installed.map(|version| version.path().join("bin").join(name)).filter(|path| path.is_file()).max();
+    let found =
+        installed.map(|version| version.path().join("bin").join(name)).filter(|path| path.is_file()).max();
     found.unwrap_or_else(|| PathBuf::from(name))
 }
 
@@ -45,7 +46,8 @@ impl Server {
     fn start(settings: &[&str]) -> Server {
         let directory = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").expect("a directory");
         if rustix::process::geteuid().is_root() {
-            std::os::unix::fs::chown(directory.path(), Some(NOBODY), Some(NOBODY)).expect("root may give it away");
+            std::os::unix::fs::chown(directory.path(), Some(NOBODY), Some(NOBODY))
+                .expect("root may give it away");
         }
         let data = directory.path().join("data");
         let made = as_nobody(program("initdb"))
@@ -71,7 +73,8 @@ impl Server {
 
     fn address(&self, schema: &str) -> PostgresAddress {
         let socket = self.directory.path().to_str().expect("a path of ours").replace('/', "%2F");
-        PostgresAddress::parse(&format!("postgres://semel@{socket}/postgres?schema={schema}")).expect("an address")
+        PostgresAddress::parse(&format!("postgres://semel@{socket}/postgres?schema={schema}"))
+            .expect("an address")
     }
 
     fn open(&self, schema: &str) -> Result<(PostgresStore, Secret), Error> {
@@ -119,7 +122,8 @@ fn two_processes_share_one_ledger_and_its_secret() {
     let (first, secret) = server.open("semel").expect("it opens");
     let (second, same) = server.open("semel").expect("it opens again");
     assert_eq!(secret.check_value(), same.check_value());
-    let commit = |store: &PostgresStore, effect| wait(store.commit(claim(named("once"), index(effect, true)).into()));
+    let commit =
+        |store: &PostgresStore, effect| wait(store.commit(claim(named("once"), index(effect, true)).into()));
     assert_eq!(commit(&first, 1).expect("answered"), Committed::Done);
     assert!(matches!(commit(&second, 2).expect("answered"), Committed::Conflict(_)));
     let key: Digest = named("once");
@@ -131,7 +135,8 @@ fn a_server_that_was_killed_has_every_claim_that_it_acknowledged() {
     let mut server = Server::start(&[]);
     let (store, _) = server.open("semel").expect("it opens");
     for effect in 0..20 {
-        let committed = wait(store.commit(claim(named(&format!("claim {effect}")), index(effect, true)).into()));
+        let committed =
+            wait(store.commit(claim(named(&format!("claim {effect}")), index(effect, true)).into()));
         assert_eq!(committed.expect("answered"), Committed::Done);
     }
     // SIGKILL to the first of its processes; the others end with it.

@@ -1,0 +1,105 @@
+//! One transaction: lock and read, examine in memory, write and commit. Two round trips.
+
+use super::connect::explain;
+use super::lineage;
+use super::needs::Needs;
+use super::statements::Sql;
+use super::write::Writes;
+use crate::Error;
+use crate::precondition::{Finding, examine};
+use crate::store::{Commit, Committed, Durability};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+use tokio_postgres::Client;
+use tokio_postgres::error::{Severity, SqlState};
+
+/// A server that is silent for so long is taken for gone. Locks are waited for within it.
+pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+
+pub(super) type Answer = Result<Committed, Error>;
+
+/// Why a batch has no outcome.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// Nothing was written: there is no server, or it does not answer.
+    Unreachable(String),
+    /// Nothing was written, for a reason that may pass at once.
+    Again(String),
+    /// Nothing was written, because the server has refused what one of the commits would write.
+    Refused(String),
+    /// The connection broke while the server may have been committing.
+    Unknown,
+}
+
+/// Lands those that may land. On a failure the connection must be dropped: a transaction may be open on it.
+pub(super) async fn transact(
+    client: &mut Client,
+    sql: &Sql,
+    needs: &Needs,
+    commits: &[Arc<Commit>],
+) -> Result<Vec<Answer>, Failure> {
+    let silent = || format!("the server has not answered for {} s", ANSWER_WITHIN.as_secs());
+    let durable = commits.iter().any(|commit| commit.durability == Durability::Durable);
+    let begin = begin(durable);
+    let reading = async { tokio::try_join!(biased; client.batch_execute(&begin), needs.fetch(client, sql)) };
+    let mut state = match timeout(ANSWER_WITHIN, reading).await {
+        Ok(Ok(((), state))) => state,
+        Ok(Err(error)) => return Err(Failure::Again(explain(&error))),
+        Err(_) => return Err(Failure::Unreachable(silent())),
+    };
+    if !state.is_same_history {
+        let beginning = async {
+            client.batch_execute("ROLLBACK").await?;
+            lineage::begin_epoch(client, sql).await
+        };
+        return Err(match timeout(ANSWER_WITHIN, beginning).await {
+            Ok(Ok(())) => Failure::Again("the database has another history now".to_owned()),
+            Ok(Err(error)) => Failure::Again(explain(&error)),
+            Err(_) => Failure::Unreachable(silent()),
+        });
+    }
+    let mut writes = Writes::from_id(state.first_id);
+    let mut answers = Vec::with_capacity(commits.len());
+    for commit in commits {
+        let Ok(finding) = examine(&mut state, commit);
+        answers.push(match finding {
+            Finding::Clear(heads) => {
+                writes.add(commit, heads);
+                Ok(Committed::Done)
+            }
+            Finding::Landed => {
+                writes.flush();
+                Ok(Committed::Done)
+            }
+            Finding::Conflict(conflict) => Ok(Committed::Conflict(conflict)),
+            Finding::Absurd(what) => Err(Error::NotWritten { what }),
+        });
+    }
+    match timeout(ANSWER_WITHIN, writes.commit(client, sql)).await {
+        Ok(Ok(())) => Ok(answers),
+        Ok(Err(error)) if has_rolled_back(&error) => Err(Failure::Refused(explain(&error))),
+        Ok(Err(_)) | Err(_) => Err(Failure::Unknown),
+    }
+}
+
+/// All that the rules rely on is said here, because a role or database may have other defaults: each statement sees what
+/// was committed before it, a commit is on the disk, and a host that has died does not hold its locks for long.
+fn begin(durable: bool) -> String {
+    format!(
+        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit = {}; \
+         SET LOCAL idle_in_transaction_session_timeout = '{}s'",
+        if durable { "on" } else { "off" },
+        ANSWER_WITHIN.as_secs()
+    )
+}
+
+/// Whether the server says that a statement failed, and so has not committed. When it ends the session (`FATAL`), was
+/// told to stop (class 57), or does not know itself (40003), it may have committed first.
+fn has_rolled_back(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_some_and(|said| {
+        said.parsed_severity() == Some(Severity::Error)
+            && *said.code() != SqlState::T_R_STATEMENT_COMPLETION_UNKNOWN
+            && !["08", "57", "58", "XX"].contains(&&said.code().code()[..2])
+    })
+}
