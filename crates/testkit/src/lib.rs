@@ -3,6 +3,7 @@
 pub mod history;
 pub mod http;
 pub mod model;
+pub mod postgres_server;
 pub mod random;
 pub mod semel_process;
 pub mod signals;

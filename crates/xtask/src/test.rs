@@ -51,12 +51,17 @@ fn c_compiler() -> Result<()> {
     }
 }
 
-/// `semel reconcile` reads a real one, in a cluster that lives as long as the test.
+/// `semel reconcile` reads a real one, in a cluster that lives as long as the test; ledgers lie on one, also behind a
+/// pooler.
 fn postgresql() -> Result<()> {
-    match Command::new("pg_virtualenv").arg("-h").stdout(Stdio::null()).stderr(Stdio::null()).status() {
-        Ok(_) => Ok(()),
-        Err(_) => project::install_with_apt("PostgreSQL", &["postgresql"]),
+    let runs = |program: &str| {
+        Command::new(program).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
+    };
+    // Pooler daemons are kept out of the search path of those who are not root.
+    if runs("pg_virtualenv") && (runs("pgbouncer") || runs("/usr/sbin/pgbouncer")) {
+        return Ok(());
     }
+    project::install_with_apt("PostgreSQL", &["postgresql", "pgbouncer", "openssl"])
 }
 
 /// Shows what cargo says, and adds up what the test binaries report.

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
@@ -9,50 +10,71 @@ use tokio_postgres::config::{Host, SslMode};
 /// A server that does not answer for so long is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// `postgres://user:password@host:port/database?schema=name`, and the options of libpq.
+/// A name of PostgreSQL has 63 bytes at most; the channel for news has six more than this.
+const SCHEMA_MAX: usize = 50;
+
+/// A server that leaves bytes unacknowledged for so long is gone; the system would wait for a quarter of an hour.
+const TCP_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// `postgres://user:password@host:port/database?schema=name`, and options as libpq has them.
 #[derive(Clone)]
 pub struct PostgresAddress {
     pub(super) config: Config,
     /// The tables lie in this schema, so that one database can hold several ledgers.
     pub(super) schema: String,
+    /// The only authority that may vouch for the server, instead of those that this machine trusts.
+    pub(super) authority: Option<PathBuf>,
 }
 
 impl PostgresAddress {
     pub fn parse(url: &str) -> Result<PostgresAddress, Error> {
         let refused = |what: String| Error::Engine { ledger: "postgres://…".into(), what };
-        let (url, schema) = take_schema(url);
+        let mut schema = "semel";
+        let mut authority = None;
+        let mut theirs = Vec::new();
+        // Options hold no question mark, and a password may.
+        let (before, options) = url.rsplit_once('?').unwrap_or((url, ""));
+        for option in options.split('&').filter(|option| !option.is_empty()) {
+            match option.split_once('=') {
+                Some(("schema", name)) => schema = name,
+                Some(("sslrootcert", file)) => authority = Some(PathBuf::from(file)),
+                // A certificate is always checked, and its name too.
+                Some(("sslmode", "verify-ca" | "verify-full")) => theirs.push("sslmode=require"),
+                Some(("sslmode", mode)) if !["disable", "prefer", "require"].contains(&mode) => {
+                    return Err(refused(
+                        "sslmode must be disable, prefer, require or verify-full".to_owned(),
+                    ));
+                }
+                _ => theirs.push(option),
+            }
+        }
         // The parser's own words may quote the password.
-        let mut config: Config = url.parse().map_err(|_| {
-            refused("this is no PostgreSQL URL; write postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned())
+        let mut config: Config = format!("{before}?{}", theirs.join("&")).parse().map_err(|_| {
+            let example = "postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME&sslmode=require";
+            refused(format!("this is no PostgreSQL URL; write {example}, with %XX for signs in a password"))
         })?;
         if config.get_hosts().is_empty() {
             return Err(refused("the URL names no host".to_owned()));
         }
         let is_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-        if schema.is_empty() || !schema.chars().all(is_name) {
-            let what = format!("schema={schema:?} must consist of a to z, 0 to 9 and _");
-            return Err(refused(what));
+        if schema.is_empty() || schema.len() > SCHEMA_MAX || !schema.chars().all(is_name) {
+            return Err(refused(format!(
+                "schema must consist of a to z, 0 to 9 and _, {SCHEMA_MAX} at most"
+            )));
         }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(TCP_TIMEOUT);
+        }
         config.application_name("semel");
-        Ok(PostgresAddress { config, schema })
+        Ok(PostgresAddress { config, schema: schema.to_owned(), authority })
     }
 
     pub(super) fn wants_tls(&self) -> bool {
         self.config.get_ssl_mode() != SslMode::Disable
     }
-}
-
-/// The one parameter that is ours and not libpq's.
-fn take_schema(url: &str) -> (String, String) {
-    let Some((before, query)) = url.split_once('?') else { return (url.to_owned(), "semel".to_owned()) };
-    let (ours, theirs): (Vec<&str>, Vec<&str>) =
-        query.split('&').partition(|part| part.starts_with("schema="));
-    let schema = ours.last().map_or("semel", |part| &part["schema=".len()..]).to_owned();
-    let url = if theirs.is_empty() { before.to_owned() } else { format!("{before}?{}", theirs.join("&")) };
-    (url, schema)
 }
 
 impl fmt::Display for PostgresAddress {
@@ -92,5 +114,7 @@ mod tests {
         let broken = PostgresAddress::parse("postgres://me:s3cret@db:not-a-port/x").unwrap_err().to_string();
         assert!(!broken.contains("s3cret"), "{broken}");
         assert!(PostgresAddress::parse("postgres://h/x?schema=a;drop").is_err());
+        let odd = PostgresAddress::parse("postgres://me:s3?cret@db/x?schema=y").unwrap();
+        assert_eq!((odd.config.get_password(), odd.schema.as_str()), (Some(&b"s3?cret"[..]), "y"));
     }
 }

@@ -2,17 +2,20 @@
 
 use super::address::PostgresAddress;
 use crate::Error;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
+use std::path::Path;
 use std::sync::Arc;
 use tokio_postgres::tls::{MakeTlsConnect, NoTlsStream};
-use tokio_postgres::{AsyncMessage, Client, Connection, NoTls, Socket};
+use tokio_postgres::{AsyncMessage, Client, Connection, IsolationLevel, NoTls, Socket, Transaction};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 type TlsStream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 
 /// A connection that its owner must drive.
 pub(super) enum Driver {
-    Plain(Connection<Socket, NoTlsStream>),
+    Plain(Box<Connection<Socket, NoTlsStream>>),
     Tls(Box<Connection<Socket, TlsStream>>),
 }
 
@@ -37,13 +40,14 @@ impl Driver {
 
 /// Connects, without asking anything yet.
 pub(super) async fn connect(address: &PostgresAddress) -> Result<(Client, Driver), Error> {
-    let unreachable =
-        |error: tokio_postgres::Error| Error::Engine { ledger: address.to_string(), what: explain(&error) };
+    let refused = |what: String| Error::Engine { ledger: address.to_string(), what };
+    let unreachable = |error: tokio_postgres::Error| refused(explain(&error));
     if !address.wants_tls() {
         let (client, connection) = address.config.connect(NoTls).await.map_err(unreachable)?;
-        return Ok((client, Driver::Plain(connection)));
+        return Ok((client, Driver::Plain(Box::new(connection))));
     }
-    let (client, connection) = address.config.connect(tls()).await.map_err(unreachable)?;
+    let tls = tls(address.authority.as_deref()).map_err(refused)?;
+    let (client, connection) = address.config.connect(tls).await.map_err(unreachable)?;
     Ok((client, Driver::Tls(Box::new(connection))))
 }
 
@@ -56,17 +60,35 @@ pub(super) async fn session(address: &PostgresAddress) -> Result<Client, Error> 
     Ok(client)
 }
 
-/// Certificates are checked against those that this machine trusts.
-fn tls() -> MakeRustlsConnect {
+/// Every statement sees what was committed before it, whatever the database's default is.
+pub(super) async fn read_committed(client: &mut Client) -> Result<Transaction<'_>, tokio_postgres::Error> {
+    client.build_transaction().isolation_level(IsolationLevel::ReadCommitted).start().await
+}
+
+/// Certificates are checked against one authority, or those that this machine trusts.
+fn tls(authority: Option<&Path>) -> Result<MakeRustlsConnect, String> {
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    match authority {
+        None => {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        }
+        Some(file) => {
+            let unreadable =
+                |error: &dyn std::fmt::Display| format!("sslrootcert {}: {error}", file.display());
+            let found = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(&error))?;
+            for certificate in found {
+                let certificate = certificate.map_err(|error| unreadable(&error))?;
+                roots.add(certificate).map_err(|error| unreadable(&error))?;
+            }
+        }
+    }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("the provider has the default versions")
         .with_root_certificates(roots)
         .with_no_client_auth();
-    MakeRustlsConnect::new(config)
+    Ok(MakeRustlsConnect::new(config))
 }
 
 /// The server's words, or the chain of causes: the driver's own `Display` says only "db error".
@@ -79,6 +101,9 @@ pub(super) fn explain(error: &tokio_postgres::Error) -> String {
     while let Some(next) = cause {
         words = format!("{words}: {next}");
         cause = next.source();
+    }
+    if words.contains("UnknownIssuer") {
+        words.push_str("; name the certificate of its authority with sslrootcert=FILE");
     }
     words
 }

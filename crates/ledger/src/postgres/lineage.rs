@@ -2,6 +2,7 @@
 //! then a new epoch begins.
 
 use super::columns::{self, micros};
+use super::connect::read_committed;
 use super::statements::{FIRST_ID, Sql};
 use crate::entropy::{OsEntropy, nonce};
 use crate::journal;
@@ -23,7 +24,7 @@ pub(super) async fn begin_epoch(client: &mut Client, sql: &Sql) -> Result<(), Er
     if client.query_typed_one(&same, &[]).await?.get(0) {
         return Ok(());
     }
-    let transaction = client.transaction().await?;
+    let transaction = read_committed(client).await?;
     // Every batch holds this lock, shared, from before it reads until it has committed.
     let lock = sql.lock_number(EPOCH_CELL);
     let pin = format!("SET LOCAL synchronous_commit = on; SELECT pg_advisory_xact_lock({lock})");

@@ -35,6 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Handle, Runtime};
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::task::AbortHandle;
 use wake::{POLL, Waiters};
 
 /// One batch is on its way while the next is gathered.
@@ -78,6 +79,15 @@ impl Drop for IoThread {
         if let Some(end) = self.0.take() {
             let _ended_already = end.send(());
         }
+    }
+}
+
+/// A caller that has gone waits for nothing.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -210,8 +220,9 @@ impl Store for PostgresStore {
                 let _woken_or_time_to_poll = tokio::time::timeout(POLL, woken).await;
             }
         };
-        let found = self.io.spawn(async move { tokio::time::timeout(wait, looking).await }).await;
-        match found {
+        let waiting = self.io.spawn(async move { tokio::time::timeout(wait, looking).await });
+        let _ends_with_the_caller = AbortOnDrop(waiting.abort_handle());
+        match waiting.await {
             Ok(Ok(hint)) => hint,
             _ => Hint::TimedOut,
         }

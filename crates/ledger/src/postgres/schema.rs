@@ -1,8 +1,9 @@
 //! The tables: migrations in order, each in a transaction of its own.
 
 use super::address::PostgresAddress;
-use super::connect::explain;
+use super::connect::{explain, read_committed};
 use super::lineage;
+use super::statements::quote;
 use crate::Error;
 use semel_core::digest::Secret;
 use tokio_postgres::Client;
@@ -25,11 +26,11 @@ pub(super) async fn migrate(
 ) -> Result<Secret, Error> {
     let refused =
         |error: tokio_postgres::Error| Error::Engine { ledger: address.to_string(), what: explain(&error) };
-    let schema = &address.schema;
+    let schema = &quote(&address.schema);
     if let Some((FORMAT, secret)) = stored(client, schema).await.map_err(refused)? {
         return read_secret(address, secret);
     }
-    let transaction = client.transaction().await.map_err(refused)?;
+    let transaction = read_committed(client).await.map_err(refused)?;
     let found = format!(
         "SELECT pg_advisory_xact_lock({FOUNDING_LOCK}); CREATE SCHEMA IF NOT EXISTS {schema}; SET LOCAL synchronous_commit = on; SET LOCAL search_path = {schema}"
     );

@@ -13,7 +13,10 @@ pub(super) const IDS_MAX: usize = 1 << 16;
 /// Statements are not prepared by name: a pooler that shares connections between transactions would mix them up.
 #[derive(Debug, Clone)]
 pub(super) struct Sql {
+    /// Ready to stand in a statement.
     pub(super) schema: String,
+    /// Where news is told.
+    pub(super) channel: String,
     lock_salt: u64,
     pub(super) read: String,
     pub(super) cell: String,
@@ -52,16 +55,22 @@ fn exactly(write: &str) -> String {
     format!("WITH written AS ({write} RETURNING 1) SELECT 1 / (count(*) = cardinality($1))::int FROM written")
 }
 
+/// A schema may be named like a word of SQL. It has no quotes of its own: see `PostgresAddress`.
+pub(super) fn quote(schema: &str) -> String {
+    format!("\"{schema}\"")
+}
+
 impl Sql {
     pub(super) fn new(schema: &str) -> Sql {
-        let s = schema;
+        let s = quote(schema);
         let epoch = format!("(SELECT revision FROM {s}.cell WHERE key = '\\x{EPOCH_CELL}')");
         let ended = format!(
             "id < (SELECT id_base FROM {s}.meta) + (pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 16)"
         );
         Sql {
-            schema: s.to_owned(),
-            lock_salt: Digest::of(&[b"semel advisory lock", s.as_bytes()]).short(),
+            schema: s.clone(),
+            channel: format!("semel_{schema}"),
+            lock_salt: Digest::of(&[b"semel advisory lock", schema.as_bytes()]).short(),
             read: format!(
                 "SELECT {ROW}, e.reply, {epoch} FROM (SELECT 1) one LEFT JOIN LATERAL (SELECT * FROM {s}.effect \
                  WHERE key = $1 ORDER BY ordinal DESC LIMIT 1) e ON true"

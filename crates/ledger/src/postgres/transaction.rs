@@ -87,7 +87,7 @@ pub(super) async fn transact(
 /// was committed before it, a commit is on the disk, and a host that has died does not hold its locks for long.
 fn begin(durable: bool) -> String {
     format!(
-        "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL synchronous_commit = {}; \
+        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = {}; \
          SET LOCAL idle_in_transaction_session_timeout = '{}s'",
         if durable { "on" } else { "off" },
         ANSWER_WITHIN.as_secs()

@@ -87,7 +87,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Listens and tells for as long as the store lives.
 pub(super) async fn listen(address: PostgresAddress, sql: Arc<Sql>, waiters: Arc<Waiters>) {
-    let channel = format!("semel_{}", sql.schema);
     loop {
         if let Ok((client, driver)) = connect(&address).await {
             let hear = driver.drive(|message| {
@@ -98,10 +97,10 @@ pub(super) async fn listen(address: PostgresAddress, sql: Arc<Sql>, waiters: Arc
                 }
             });
             let tell = async {
-                client.batch_execute(&format!("LISTEN {channel}")).await?;
+                client.batch_execute(&format!("LISTEN {}", sql.channel)).await?;
                 loop {
                     let message = waiters.message().await;
-                    let values: &[_] = &[(&channel as _, Type::TEXT), (&message as _, Type::TEXT)];
+                    let values: &[_] = &[(&sql.channel as _, Type::TEXT), (&message as _, Type::TEXT)];
                     client.query_typed("SELECT pg_notify($1, $2)", values).await?;
                 }
             };

@@ -1,0 +1,143 @@
+//! The ledger on a real PostgreSQL.
+
+mod breakdown;
+mod failover;
+mod pooler;
+mod proxy;
+mod refusals;
+
+use crate::scene;
+use semel_core::digest::Secret;
+use semel_core::time::At;
+use semel_ledger::Error;
+use semel_ledger::postgres::{PostgresAddress, PostgresStore};
+use semel_ledger::store::{Commit, Committed, Hint, JournalLine, Revision, Store};
+use semel_testkit::postgres_server::PostgresServer;
+use semel_testkit::store_suite::{claim, exercise, index, named, one, record};
+use semel_testkit::wait_until;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+fn wait<F: Future>(future: F) -> F::Output {
+    scene::runtime().block_on(future)
+}
+
+fn open(url: &str) -> Result<(PostgresStore, Secret), Error> {
+    wait(PostgresStore::open(PostgresAddress::parse(url)?, [7; 32]))
+}
+
+fn store(url: &str) -> PostgresStore {
+    open(url).expect("it opens").0
+}
+
+/// A claim that leaves a line in the journal.
+fn noted_claim(word: &str, effect: u128) -> Arc<Commit> {
+    let mut commit = claim(named(word), index(effect, true));
+    let (kind, data) = ("claimed".to_owned(), "{}".to_owned());
+    commit.journal = vec![JournalLine { at: At(5), effect: Some(effect), run: None, kind, data }];
+    Arc::new(commit)
+}
+
+/// The effects in the journal, in its order.
+fn noted(store: &PostgresStore) -> Vec<u128> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = wait(store.journal(after, 100)).expect("readable");
+        found.extend(page.items.iter().filter_map(|(_, line)| line.effect));
+        match page.next {
+            Some(next) => after = Some(next),
+            None => return found,
+        }
+    }
+}
+
+/// Runs it on a fresh ledger of this server each time.
+fn exercise_on(url: impl Fn(&str) -> String) {
+    let ledgers = AtomicUsize::new(0);
+    exercise(|| (store(&url(&format!("suite_{}", ledgers.fetch_add(1, Ordering::Relaxed)))), ()));
+}
+
+#[test]
+fn the_postgres_store_passes_the_suite() {
+    let server = PostgresServer::start(&[]);
+    exercise_on(|schema| server.url(schema));
+}
+
+/// A database may have defaults under which claims would be lost, or two relatives would both win.
+#[test]
+fn the_postgres_store_passes_the_suite_whatever_the_defaults_are() {
+    let server = PostgresServer::start(&[
+        "default_transaction_isolation=serializable",
+        "synchronous_commit=off",
+        "enable_indexscan=off",
+    ]);
+    exercise_on(|schema| server.url(schema));
+}
+
+#[test]
+fn of_two_stores_that_race_for_a_key_one_wins() {
+    let server = PostgresServer::start(&[]);
+    // A name that SQL uses itself is as good as any.
+    let stores = [0, 1].map(|_| Arc::new(store(&server.url("select"))));
+    let runtime = scene::runtime();
+    for round in 0..50u128 {
+        let racers: Vec<_> = (0..16u128)
+            .map(|racer| {
+                let store = Arc::clone(&stores[racer as usize % 2]);
+                let commit = noted_claim(&format!("round {round}"), round * 16 + racer);
+                runtime.spawn(async move { store.commit(commit).await.expect("answered") })
+            })
+            .collect();
+        let won = racers.into_iter().map(|racer| runtime.block_on(racer).expect("no panic"));
+        assert_eq!(won.filter(|answer| *answer == Committed::Done).count(), 1, "round {round}");
+    }
+    assert_eq!(noted(&stores[0]).len(), 50);
+}
+
+#[test]
+fn two_that_found_a_ledger_at_once_share_its_secret() {
+    let server = PostgresServer::start(&[]);
+    let runtime = scene::runtime();
+    let founders: Vec<_> = (0..8u8)
+        .map(|founder| {
+            let address = PostgresAddress::parse(&server.url("semel")).expect("an address");
+            runtime.spawn(PostgresStore::open(address, [founder; 32]))
+        })
+        .collect();
+    let secrets = founders
+        .into_iter()
+        .map(|founder| runtime.block_on(founder).expect("no panic").expect("it opens").1.check_value());
+    let secrets: Vec<_> = secrets.collect();
+    assert!(secrets.iter().all(|secret| *secret == secrets[0]));
+}
+
+#[test]
+fn a_waiter_wakes_when_another_store_writes() {
+    let server = PostgresServer::start(&[]);
+    let (here, there) = (store(&server.url("semel")), Arc::new(store(&server.url("semel"))));
+    let (runtime, key) = (scene::runtime(), named("k"));
+    runtime.block_on(here.commit(claim(key, index(1, true)).into())).expect("answered");
+    for revision in 1..20 {
+        let there = Arc::clone(&there);
+        let waiter = runtime
+            .spawn(async move { there.changed(key, Revision(revision), Duration::from_secs(60)).await });
+        let settle = one(record(key, 1, revision, index(1, false)));
+        assert_eq!(runtime.block_on(here.commit(settle.into())).expect("answered"), Committed::Done);
+        assert_eq!(runtime.block_on(waiter).expect("no panic"), Hint::Changed);
+    }
+}
+
+#[test]
+fn a_line_that_commits_late_is_not_passed_over() {
+    let server = PostgresServer::start(&[]);
+    let store = store(&server.url("semel"));
+    assert_eq!(wait(store.commit(noted_claim("first", 1))).expect("answered"), Committed::Done);
+    let running = server.begin();
+    assert_eq!(wait(store.commit(noted_claim("second", 2))).expect("answered"), Committed::Done);
+    assert_eq!(noted(&store), [1], "a transaction that began before the second claim still runs");
+    let newest = wait(store.newest_line()).expect("readable").expect("a line");
+    assert_eq!(newest.1.effect, Some(1), "whoever goes on from here misses nothing");
+    drop(running);
+    wait_until("the second is shown", || noted(&store) == [1, 2]);
+}
