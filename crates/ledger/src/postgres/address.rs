@@ -62,14 +62,15 @@ impl PostgresAddress {
                 "schema must consist of a to z, 0 to 9 and _, {SCHEMA_MAX} at most"
             )));
         }
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_TIMEOUT);
-        }
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(TCP_TIMEOUT);
         }
         config.application_name("semel");
         Ok(PostgresAddress { config, schema: schema.to_owned(), authority })
+    }
+
+    pub(super) fn connect_timeout(&self) -> Duration {
+        self.config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT)
     }
 
     pub(super) fn wants_tls(&self) -> bool {

@@ -42,13 +42,19 @@ impl Driver {
 pub(super) async fn connect(address: &PostgresAddress) -> Result<(Client, Driver), Error> {
     let refused = |what: String| Error::Engine { ledger: address.to_string(), what };
     let unreachable = |error: tokio_postgres::Error| refused(explain(&error));
-    if !address.wants_tls() {
-        let (client, connection) = address.config.connect(NoTls).await.map_err(unreachable)?;
-        return Ok((client, Driver::Plain(Box::new(connection))));
-    }
-    let tls = tls(address.authority.as_deref()).map_err(refused)?;
-    let (client, connection) = address.config.connect(tls).await.map_err(unreachable)?;
-    Ok((client, Driver::Tls(Box::new(connection))))
+    let connecting = async {
+        if !address.wants_tls() {
+            let (client, connection) = address.config.connect(NoTls).await.map_err(unreachable)?;
+            return Ok((client, Driver::Plain(Box::new(connection))));
+        }
+        let tls = tls(address.authority.as_deref()).map_err(refused)?;
+        let (client, connection) = address.config.connect(tls).await.map_err(unreachable)?;
+        Ok((client, Driver::Tls(Box::new(connection))))
+    };
+    // The driver's own limit ends when the socket is open; something may listen there that never speaks.
+    let limit = address.connect_timeout();
+    let silent = |_| refused(format!("it has not answered for {} s", limit.as_secs()));
+    tokio::time::timeout(limit, connecting).await.map_err(silent)?
 }
 
 /// Connects, drives it in the background, and refuses a server that could lose claims: a reconnection may reach another

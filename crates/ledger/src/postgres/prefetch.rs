@@ -48,8 +48,8 @@ impl Needs {
             ask(client, !alike.is_empty(), &sql.alike, of_alike),
         )?;
         Ok(Prefetched {
-            first_id: place[0].get(0),
-            is_same_history: place[0].get(1),
+            first_id: place.first().map_or(0, |place| place.get(0)),
+            is_same_history: place.first().is_some_and(|place| place.get(1)),
             heads: heads.iter().map(columns::head).collect(),
             rows: rows.iter().map(columns::head).map(|(key, head)| ((key, head.ordinal), head)).collect(),
             cells: cells

@@ -25,6 +25,9 @@ const LOOKS_MAX: usize = 20;
 /// The column of a line that says that all earlier transactions have ended.
 const ENDED: usize = 6;
 
+/// Over so many connections, should they break.
+const ASK_MAX: usize = 3;
+
 pub(super) struct Reader {
     address: PostgresAddress,
     sql: Arc<Sql>,
@@ -51,13 +54,17 @@ impl Reader {
         timeout(ANSWER_WITHIN, self.ask(sql, values)).await.map_err(silent)?
     }
 
-    /// A read whose connection breaks is asked once more over a new one.
+    /// A read whose connection breaks is asked again over a new one.
     async fn ask(&self, sql: &str, values: Values<'_>) -> Result<Vec<Found>, Error> {
-        let mut asked = self.client().await?.query_typed(sql, values).await;
-        if asked.as_ref().is_err_and(|error| error.code().is_none()) {
-            asked = self.client().await?.query_typed(sql, values).await;
+        let mut asked = 0;
+        loop {
+            asked += 1;
+            let client = self.client().await?;
+            match client.query_typed(sql, values).await {
+                Err(_) if client.is_closed() && asked < ASK_MAX => {}
+                answered => return answered.map_err(|error| Error::NotRead { what: explain(&error) }),
+            }
         }
-        asked.map_err(|error| Error::NotRead { what: explain(&error) })
     }
 
     pub(super) async fn read(&self, key: Digest) -> Result<Versioned, Error> {

@@ -17,6 +17,9 @@ use tokio_postgres::error::{Severity, SqlState};
 /// A server that is silent for so long is taken for gone. Locks are waited for within it.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
+/// A host that dies between the two round trips holds its locks for so long; the server would not notice for hours.
+const HOLD_WITHIN: Duration = Duration::from_secs(10);
+
 pub(super) type Answer = Result<Committed, Error>;
 
 /// Why a batch has no outcome.
@@ -90,7 +93,7 @@ fn begin(durable: bool) -> String {
         "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = {}; \
          SET LOCAL idle_in_transaction_session_timeout = '{}s'",
         if durable { "on" } else { "off" },
-        ANSWER_WITHIN.as_secs()
+        HOLD_WITHIN.as_secs()
     )
 }
 

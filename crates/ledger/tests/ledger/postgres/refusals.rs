@@ -1,7 +1,10 @@
 //! A wrong address, password, certificate or setting is refused at the start, and the password is never repeated.
 
-use super::open;
+use super::{noted, noted_claim, open, wait};
+use semel_ledger::store::{Committed, Store};
 use semel_testkit::postgres_server::{PASSWORD, PostgresServer, free_port, give_to_nobody};
+use semel_testkit::wait_until;
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 
@@ -44,6 +47,47 @@ fn a_wrong_address_says_what_is_wrong_with_it() {
         assert!(said.contains(words), "{url}: {said}");
     }
     open(&format!("postgres://semel:{PASSWORD}@127.0.0.1:{port}/postgres")).expect("all of it is right");
+}
+
+#[test]
+fn a_server_that_never_speaks_is_given_up() {
+    let mute = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let port = mute.local_addr().expect("bound").port();
+    let words = refusal(&format!("postgres://semel:{PASSWORD}@127.0.0.1:{port}/postgres?connect_timeout=1"));
+    assert!(words.contains("has not answered for 1 s"), "{words}");
+}
+
+#[test]
+fn a_server_without_a_free_connection_says_so() {
+    let server = PostgresServer::start(&[
+        "max_connections=2",
+        "superuser_reserved_connections=0",
+        "max_wal_senders=0",
+    ]);
+    let others = [server.begin(), server.begin()];
+    let words = refusal(&server.url("semel"));
+    assert!(words.contains("too many clients"), "{words}");
+    drop(others);
+    wait_until("a connection is free", || open(&server.url("semel")).is_ok());
+}
+
+#[test]
+fn an_ordinary_role_may_found_a_ledger_and_a_lesser_one_may_use_it() {
+    let server = PostgresServer::start(&[]);
+    server.sql(
+        "CREATE ROLE founder LOGIN; GRANT CREATE ON DATABASE postgres TO founder; CREATE ROLE agent LOGIN",
+    );
+    let by = |role: &str| server.url("semel").replace("semel@", &format!("{role}@"));
+    let words = refusal(&by("agent"));
+    assert!(words.contains("permission denied"), "{words}");
+    open(&by("founder")).expect("it may create a schema");
+    server.sql(
+        "GRANT USAGE ON SCHEMA semel TO agent; \
+         GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA semel TO agent",
+    );
+    let (store, _) = open(&by("agent")).expect("it may write");
+    assert_eq!(wait(store.commit(noted_claim("k", 1))).expect("answered"), Committed::Done);
+    assert_eq!(noted(&store), [1]);
 }
 
 /// An authority, and a certificate that it has signed for `localhost`.
