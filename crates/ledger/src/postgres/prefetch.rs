@@ -50,6 +50,7 @@ impl Needs {
         Ok(Prefetched {
             first_id: place.first().map_or(0, |place| place.get(0)),
             is_same_history: place.first().is_some_and(|place| place.get(1)),
+            format: place.first().map_or(0, |place| place.get(2)),
             heads: heads.iter().map(columns::head).collect(),
             rows: rows.iter().map(columns::head).map(|(key, head)| ((key, head.ordinal), head)).collect(),
             cells: cells
@@ -97,6 +98,8 @@ pub(super) struct Prefetched {
     pub(super) first_id: i64,
     /// The database has lost nothing since the ledger was last written.
     pub(super) is_same_history: bool,
+    /// The ledger's own, which a newer semel may have changed since this one has opened it.
+    pub(super) format: i32,
     heads: HashMap<Digest, RowHead>,
     rows: HashMap<(Digest, u32), RowHead>,
     cells: HashMap<Digest, LastWrite>,

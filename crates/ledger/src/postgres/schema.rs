@@ -1,4 +1,4 @@
-//! The tables: migrations in order, each in a transaction of its own.
+//! The tables: the migrations that a ledger has not seen yet, in one transaction.
 
 use super::address::PostgresAddress;
 use super::connect::{explain, read_committed};
@@ -7,13 +7,13 @@ use super::statements::quote;
 use crate::Error;
 use semel_core::digest::Secret;
 use tokio_postgres::Client;
-use tokio_postgres::types::Type;
+use tokio_postgres::types::{ToSql, Type};
 
 /// What each migration leads to is its place in this list, from 1.
 const MIGRATIONS: [&str; 1] = [include_str!("../../migrations/postgres/0001_ledger.sql")];
 
 /// The stored form that this code writes.
-pub const FORMAT: i32 = MIGRATIONS.len() as i32;
+pub(super) const FORMAT: i32 = MIGRATIONS.len() as i32;
 
 /// Two processes that come at once must not both found the ledger.
 const FOUNDING_LOCK: i64 = 0x0073_656d_656c;
@@ -24,21 +24,22 @@ pub(super) async fn migrate(
     address: &PostgresAddress,
     fresh: [u8; 32],
 ) -> Result<Secret, Error> {
-    let refused =
-        |error: tokio_postgres::Error| Error::Engine { ledger: address.to_string(), what: explain(&error) };
+    let refused = |error: tokio_postgres::Error| refuse(address, explain(&error));
     let schema = &quote(&address.schema);
-    if let Some((FORMAT, secret)) = stored(client, schema).await.map_err(refused)? {
-        return read_secret(address, secret);
+    match stored(client, schema).await.map_err(refused)? {
+        Some((FORMAT, secret)) => return read_secret(address, secret),
+        Some((newer, _)) if newer > FORMAT => return Err(refuse(address, too_new(newer))),
+        _ => {}
     }
     let transaction = read_committed(client).await.map_err(refused)?;
-    let found = format!(
-        "SELECT pg_advisory_xact_lock({FOUNDING_LOCK}); CREATE SCHEMA IF NOT EXISTS {schema}; SET LOCAL synchronous_commit = on; SET LOCAL search_path = {schema}"
+    let begin = format!(
+        "SET LOCAL synchronous_commit = on; SELECT pg_advisory_xact_lock({FOUNDING_LOCK}); \
+         CREATE SCHEMA IF NOT EXISTS {schema}; SET LOCAL search_path = {schema}"
     );
-    transaction.batch_execute(&found).await.map_err(refused)?;
+    transaction.batch_execute(&begin).await.map_err(refused)?;
     let has = stored(transaction.client(), schema).await.map_err(refused)?.map_or(0, |(format, _)| format);
     if has > FORMAT {
-        let what = format!("it has format {has} and this semel understands {FORMAT}; update semel");
-        return Err(Error::Engine { ledger: address.to_string(), what });
+        return Err(refuse(address, too_new(has)));
     }
     for migration in MIGRATIONS.iter().skip(has.cast_unsigned() as usize) {
         transaction.batch_execute(migration).await.map_err(refused)?;
@@ -50,16 +51,24 @@ pub(super) async fn migrate(
             lineage::SYSTEM,
             lineage::TIMELINE
         );
-        let values: &[(&(dyn tokio_postgres::types::ToSql + Sync), Type)] =
-            &[(&FORMAT, Type::INT4), (&fresh.as_slice(), Type::BYTEA)];
+        let fresh = fresh.as_slice();
+        let values: &[(&(dyn ToSql + Sync), Type)] = &[(&FORMAT, Type::INT4), (&fresh, Type::BYTEA)];
         transaction.execute_typed(&insert, values).await.map_err(refused)?;
     } else if has < FORMAT {
-        let values: &[(&(dyn tokio_postgres::types::ToSql + Sync), Type)] = &[(&FORMAT, Type::INT4)];
+        let values: &[(&(dyn ToSql + Sync), Type)] = &[(&FORMAT, Type::INT4)];
         transaction.execute_typed("UPDATE meta SET format = $1", values).await.map_err(refused)?;
     }
     let kept = stored(transaction.client(), schema).await.map_err(refused)?;
     transaction.commit().await.map_err(refused)?;
     read_secret(address, kept.map(|(_, secret)| secret).unwrap_or_default())
+}
+
+fn refuse(address: &PostgresAddress, what: String) -> Error {
+    Error::Engine { ledger: address.to_string(), what }
+}
+
+pub(super) fn too_new(format: i32) -> String {
+    format!("it has format {format} and this semel understands {FORMAT}; update semel")
 }
 
 /// The format and the secret of a ledger that is there.
@@ -74,6 +83,6 @@ async fn stored(client: &Client, schema: &str) -> Result<Option<(i32, Vec<u8>)>,
 }
 
 fn read_secret(address: &PostgresAddress, secret: Vec<u8>) -> Result<Secret, Error> {
-    let damaged = |_| Error::Engine { ledger: address.to_string(), what: "its secret is damaged".to_owned() };
+    let damaged = |_| refuse(address, "its secret is damaged".to_owned());
     secret.try_into().map(Secret::new).map_err(damaged)
 }

@@ -88,7 +88,7 @@ impl Sql {
                 "SELECT {LINE} FROM {s}.journal WHERE {ended} ORDER BY id DESC LIMIT 1"
             ),
             place: format!(
-                "SELECT id_base + {FIRST_ID}, (system, timeline) = ({SYSTEM}, {TIMELINE}) FROM {s}.meta"
+                "SELECT id_base + {FIRST_ID}, (system, timeline) = ({SYSTEM}, {TIMELINE}), format FROM {s}.meta"
             ),
             heads: format!(
                 "SELECT {HEAD} FROM unnest($1::bytea[]) wanted CROSS JOIN LATERAL (SELECT * FROM {s}.effect \

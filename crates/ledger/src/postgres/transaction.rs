@@ -3,6 +3,7 @@
 use super::connect::explain;
 use super::lineage;
 use super::needs::Needs;
+use super::schema::{FORMAT, too_new};
 use super::statements::Sql;
 use super::write::Writes;
 use crate::Error;
@@ -25,11 +26,11 @@ pub(super) type Answer = Result<Committed, Error>;
 /// Why a batch has no outcome.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// Nothing was written: there is no server, or it does not answer.
+    /// Nothing was written, and nothing will be: there is no server, it does not answer, or a newer semel has it.
     Unreachable(String),
     /// Nothing was written, for a reason that may pass at once.
     Again(String),
-    /// Nothing was written, because the server has refused what one of the commits would write.
+    /// Nothing was written, because the server has refused what one of the commits needs, or all of them together.
     Refused(String),
     /// The connection broke while the server may have been committing.
     Unknown,
@@ -48,9 +49,14 @@ pub(super) async fn transact(
     let reading = async { tokio::try_join!(biased; client.batch_execute(&begin), needs.fetch(client, sql)) };
     let mut state = match timeout(ANSWER_WITHIN, reading).await {
         Ok(Ok(((), state))) => state,
+        // Fewer locks may be had where many are not.
+        Ok(Err(error)) if has_rolled_back(&error) => return Err(Failure::Refused(explain(&error))),
         Ok(Err(error)) => return Err(Failure::Again(explain(&error))),
         Err(_) => return Err(Failure::Unreachable(silent())),
     };
+    if state.format > FORMAT {
+        return Err(Failure::Unreachable(too_new(state.format)));
+    }
     if !state.is_same_history {
         let beginning = async {
             client.batch_execute("ROLLBACK").await?;

@@ -11,7 +11,7 @@ use semel_core::digest::Secret;
 use semel_core::time::At;
 use semel_ledger::Error;
 use semel_ledger::postgres::{PostgresAddress, PostgresStore};
-use semel_ledger::store::{Commit, Committed, Hint, JournalLine, Revision, Store};
+use semel_ledger::store::{Commit, Committed, Hint, Index, JournalLine, Revision, Store};
 use semel_testkit::postgres_server::PostgresServer;
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record};
 use semel_testkit::wait_until;
@@ -64,15 +64,27 @@ fn the_postgres_store_passes_the_suite() {
     exercise_on(|schema| server.url(schema));
 }
 
-/// A database may have defaults under which claims would be lost, or two relatives would both win.
+/// With a database whose defaults would let both win: a snapshot from before the locks were waited for.
 #[test]
-fn the_postgres_store_passes_the_suite_whatever_the_defaults_are() {
-    let server = PostgresServer::start(&[
-        "default_transaction_isolation=serializable",
-        "synchronous_commit=off",
-        "enable_indexscan=off",
-    ]);
-    exercise_on(|schema| server.url(schema));
+fn of_two_stores_that_race_for_a_family_one_wins() {
+    let settings = ["default_transaction_isolation=repeatable read", "synchronous_commit=off"];
+    let server = PostgresServer::start(&settings);
+    let stores = [0, 1].map(|_| Arc::new(store(&server.url("semel"))));
+    let runtime = scene::runtime();
+    for round in 0..50u128 {
+        let family = named(&format!("family {round}"));
+        let racers: Vec<_> = (0..2u128)
+            .map(|racer| {
+                let effect = round * 2 + racer;
+                let mut commit = claim(named(&effect.to_string()), Index { family, ..index(effect, true) });
+                commit.require.family_quiet = Some(family);
+                let store = Arc::clone(&stores[racer as usize]);
+                runtime.spawn(async move { store.commit(commit.into()).await.expect("answered") })
+            })
+            .collect();
+        let won = racers.into_iter().map(|racer| runtime.block_on(racer).expect("no panic"));
+        assert_eq!(won.filter(|answer| *answer == Committed::Done).count(), 1, "round {round}");
+    }
 }
 
 #[test]
@@ -93,6 +105,37 @@ fn of_two_stores_that_race_for_a_key_one_wins() {
         assert_eq!(won.filter(|answer| *answer == Committed::Done).count(), 1, "round {round}");
     }
     assert_eq!(noted(&stores[0]).len(), 50);
+}
+
+/// The server keeps few locks, and a batch of many commits asks for many.
+#[test]
+fn a_batch_that_is_too_much_for_the_server_is_taken_apart() {
+    let settings = ["max_locks_per_transaction=10", "max_connections=10"];
+    let server = PostgresServer::start(&settings);
+    let (store, runtime) = (Arc::new(store(&server.url("semel"))), scene::runtime());
+    let senders: Vec<_> = (0..200u128)
+        .map(|effect| {
+            let mut commit = claim(named(&effect.to_string()), index(effect, true));
+            let fences = (0..50).map(|n| (named(&format!("{effect}/{n}")), Revision::ABSENT));
+            commit.require.cells = fences.collect();
+            let store = Arc::clone(&store);
+            runtime.spawn(async move { store.commit(commit.into()).await.expect("answered") })
+        })
+        .collect();
+    let answers = senders.into_iter().map(|sender| runtime.block_on(sender).expect("no panic"));
+    assert_eq!(answers.filter(|answer| *answer == Committed::Done).count(), 200);
+}
+
+#[test]
+fn a_ledger_of_a_newer_format_is_left_alone() {
+    let server = PostgresServer::start(&[]);
+    let store = store(&server.url("semel"));
+    server.sql("UPDATE semel.meta SET format = 99");
+    let refused = wait(store.commit(noted_claim("k", 1))).expect_err("it is another's").to_string();
+    assert!(refused.contains("update semel"), "{refused}");
+    let refused = open(&server.url("semel")).expect_err("it is another's").to_string();
+    assert!(refused.contains("update semel"), "{refused}");
+    assert_eq!(server.sql("SELECT count(*) FROM semel.effect"), "0");
 }
 
 #[test]
