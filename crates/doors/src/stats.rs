@@ -6,7 +6,7 @@ use semel_core::time::At;
 use semel_gate::counts::{Counter, DoorKind};
 use semel_ledger::counts::{CountKey, Day, Tally};
 use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
+use semel_ledger::holders::{Holders, Liveness};
 use semel_ledger::store::{By, PAGE_ROWS_MAX, Store};
 use semel_ledger::{Error, Ledger};
 use serde::Serialize;
@@ -172,7 +172,9 @@ pub async fn in_doubt<S: Store, H: Holders, E: Entropy>(
         for (_, known) in page.items {
             let effect = &known.effect;
             let lapsed = match effect.open_attempt() {
-                Some(attempt) => now >= attempt.deadline || !ledger.is_alive(attempt.owner)?,
+                Some(attempt) => {
+                    now >= attempt.deadline || ledger.liveness_of(attempt).await? != Liveness::Alive
+                }
                 None => matches!(effect.state, State::InDoubt(_)),
             };
             let ours = tenant.is_none_or(|tenant| effect.facts.tenant == tenant);

@@ -16,7 +16,7 @@ use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_ledger::RecordSnapshot;
 use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
+use semel_ledger::holders::{Holders, Liveness};
 use semel_ledger::journal;
 use semel_ledger::observed::Sightings;
 use semel_ledger::store::Store;
@@ -37,9 +37,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let decision = decide(survey.effect(), intent, rule, &survey.situation(Past::default()));
         let now = survey.now();
         let snapshot = survey.snapshot;
-        let holder_died = match snapshot.effect().and_then(|effect| effect.open_attempt()) {
-            Some(attempt) => !self.ledger.is_alive(attempt.owner)?,
-            None => false,
+        let holder = match snapshot.effect().and_then(|effect| effect.open_attempt()) {
+            Some(attempt) => self.ledger.liveness_of(attempt).await?,
+            None => Liveness::Alive,
         };
         let claims = matches!(decision, Decision::Claim(_));
         let in_the_way = match decision {
@@ -52,8 +52,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::Claim(_) => in_the_way
                 .unwrap_or_else(|| (Would::Run, format!("run {} ({})", intent.action, intent.subject))),
             Decision::Resend => (Would::Run, format!("send {} again after an unclear answer", intent.action)),
-            Decision::Join(_) if holder_died => {
-                (Would::Hold, "hold it: the process that ran it is gone".into())
+            Decision::Join(_) if holder != Liveness::Alive => {
+                (Would::Hold, "hold it: the process that ran it is gone, or silent".into())
             }
             Decision::Join(_)
             | Decision::AnswerOwn
@@ -128,7 +128,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         };
         if let Some(relative) = relative {
             let runs = match relative.effect.open_attempt() {
-                Some(attempt) => now < attempt.deadline && self.ledger.is_alive(attempt.owner)?,
+                Some(attempt) => {
+                    now < attempt.deadline && self.ledger.liveness_of(attempt).await? == Liveness::Alive
+                }
                 None => false,
             };
             return Ok(Some(match runs {

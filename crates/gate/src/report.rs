@@ -34,7 +34,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(ReportOutcome::NotInDoubt);
         }
         let at = self.clock.now();
-        let may_come = !effect.may_believe_no(Duration::ZERO, at) || self.ledger.is_awaited(effect, at)?;
+        let may_come =
+            !effect.may_believe_no(Duration::ZERO, at) || self.ledger.is_awaited(effect, at).await?;
         if !happened && may_come {
             return Ok(ReportOutcome::TooSoon);
         }

@@ -3,19 +3,30 @@
 use crate::Error;
 use crate::owner::{Group, OwnerLock, is_alive};
 use semel_core::ids::OwnerId;
+use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A holder is known to be dead by a lock that dies with it, not by time alone.
+/// What is known of a holder: a process, with the children that act for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    Alive,
+    /// Proven to be gone: it sends nothing any more. Time alone never proves that.
+    Dead,
+    /// Not heard of. It may be gone, cut off, or asleep, and may still send.
+    Silent,
+}
+
 pub trait Holders: Send + Sync + 'static {
     /// This process, registered before its first claim.
     fn me(&self) -> Result<OwnerId, Error>;
 
-    /// Whether that process, or a child that inherited its lock, is still there.
-    fn is_alive(&self, owner: OwnerId) -> Result<bool, Error>;
+    /// What is known of each of these, in their order.
+    fn liveness(&self, owners: &[OwnerId]) -> impl Future<Output = Result<Vec<Liveness>, Error>> + Send;
 }
 
-/// Holders of a ledger that processes of one machine share: each locks a file of its own.
+/// Holders of a ledger that processes of one machine share: each locks a file of its own. A lock dies with its process,
+/// so nobody is ever silent here.
 #[derive(Debug)]
 pub struct FileHolders {
     directory: PathBuf,
@@ -61,7 +72,7 @@ impl FileHolders {
         let ids =
             entries.filter_map(|entry| entry.ok()?.file_name().to_str().and_then(OwnerLock::id_of_name));
         for id in ids.take(SWEEP_MAX) {
-            let _left_if_not_known = self.is_alive(id);
+            let _left_if_not_known = is_alive(&self.directory, id);
         }
     }
 
@@ -79,9 +90,13 @@ impl Holders for FileHolders {
         }
     }
 
-    fn is_alive(&self, owner: OwnerId) -> Result<bool, Error> {
+    async fn liveness(&self, owners: &[OwnerId]) -> Result<Vec<Liveness>, Error> {
         // Asking the file about ourselves would find our own lock, but only by opening it.
         let me = self.lock().as_ref().map(OwnerLock::id);
-        if me == Some(owner) { Ok(true) } else { is_alive(&self.directory, owner) }
+        let of = |owner: &OwnerId| match me == Some(*owner) || is_alive(&self.directory, *owner)? {
+            true => Ok(Liveness::Alive),
+            false => Ok(Liveness::Dead),
+        };
+        owners.iter().map(of).collect()
     }
 }

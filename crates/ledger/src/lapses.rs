@@ -2,8 +2,9 @@
 
 use crate::Error;
 use crate::entropy::Entropy;
-use crate::holders::Holders;
+use crate::holders::{Holders, Liveness};
 use crate::ledger::{ChangeResult, Ledger, RACES_MAX, RecordChange};
+use crate::record::StoredEffect;
 use crate::store::{By, PAGE_ROWS_MAX, Store};
 use semel_core::digest::Digest;
 use semel_core::lifecycle::{Event, Lapse};
@@ -16,9 +17,14 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         loop {
             // One that cannot be read lapses for nobody: its callers are refused anyway.
             let page = self.listing(By::Open, after, PAGE_ROWS_MAX).await?;
-            for (key, stored) in page.items {
-                let Some(attempt) = stored.effect.open_attempt().filter(|_| !stored.newer) else { continue };
-                if now >= attempt.deadline || !self.is_alive(attempt.owner)? {
+            let in_flight = |(key, stored): (Digest, StoredEffect)| {
+                let attempt = stored.effect.open_attempt().filter(|_| !stored.newer)?;
+                Some((key, attempt.owner, attempt.deadline))
+            };
+            let in_flight: Vec<_> = page.items.into_iter().filter_map(in_flight).collect();
+            let holders = self.liveness(in_flight.iter().map(|(_, owner, _)| *owner)).await?;
+            for ((key, _, deadline), holder) in in_flight.into_iter().zip(holders) {
+                if now >= deadline || holder != Liveness::Alive {
                     self.observe(key, now).await?;
                     lapsed += 1;
                 }

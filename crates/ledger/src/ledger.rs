@@ -2,7 +2,7 @@
 
 use crate::doubt_observer::{DoubtObserver, changes_doubt};
 use crate::entropy::{Entropy, nonce};
-use crate::holders::Holders;
+use crate::holders::{Holders, Liveness};
 use crate::record::{StoredEffect, decode, encode, index_after, run_digest};
 use crate::small_records::{Epoch, Fence, fence_key};
 use crate::store::{
@@ -11,7 +11,7 @@ use crate::store::{
 };
 use crate::{Error, journal};
 use semel_core::digest::{Digest, Secret};
-use semel_core::effect::{Attempt, Effect, State};
+use semel_core::effect::{Attempt, Effect, State, Verdict};
 use semel_core::ids::{EffectId, OwnerId};
 use semel_core::lifecycle::{self, Alarm, Event, Lapse};
 use semel_core::time::At;
@@ -151,7 +151,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub async fn observe(&self, key: Digest, now: At) -> Result<RecordSnapshot, Error> {
         let mut snapshot = self.find(key).await?;
         for _ in 0..RACES_MAX {
-            let Some(event) = self.overdue(&snapshot, now)? else {
+            let Some(event) = self.overdue(&snapshot, now).await? else {
                 return match snapshot.effect().is_some_and(has_undo_call) {
                     true => Box::pin(self.linked(snapshot)).await,
                     false => Ok(snapshot),
@@ -174,27 +174,37 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Changes of the newest effect that nobody has written down yet.
-    fn overdue(&self, snapshot: &RecordSnapshot, now: At) -> Result<Option<Event>, Error> {
+    async fn overdue(&self, snapshot: &RecordSnapshot, now: At) -> Result<Option<Event>, Error> {
         let Some(stored) = snapshot.newest.as_ref().filter(|stored| !stored.newer) else { return Ok(None) };
         let effect = &stored.effect;
         if let Some(attempt) = effect.open_attempt() {
-            let lapse = lapse_of(attempt, self.is_alive(attempt.owner)?, now);
+            let lapse = lapse_of(attempt, self.liveness_of(attempt).await?, now);
             return Ok(lapse.map(|why| Event::Lapsed { why, at: now }));
         }
         if !matches!(effect.state, State::InDoubt(_)) {
             return Ok(None);
         }
-        for attempt in effect.attempts.iter().filter(|a| a.gone_at.is_none()) {
-            if attempt.verdict == semel_core::effect::Verdict::Unproven && !self.is_alive(attempt.owner)? {
-                return Ok(Some(Event::SenderGone { attempt: attempt.number, at: now }));
-            }
-        }
-        Ok(None)
+        let unproven = |a: &&Attempt| a.gone_at.is_none() && a.verdict == Verdict::Unproven;
+        let unproven: Vec<_> = effect.attempts.iter().filter(unproven).collect();
+        let holders = self.liveness(unproven.iter().map(|attempt| attempt.owner)).await?;
+        let gone = unproven.into_iter().zip(holders).find(|(_, holder)| *holder == Liveness::Dead);
+        Ok(gone.map(|(attempt, _)| Event::SenderGone { attempt: attempt.number, at: now }))
     }
 
-    /// Whether the holder of an attempt may still act, as far as anybody can see.
-    pub fn is_alive(&self, owner: OwnerId) -> Result<bool, Error> {
-        if owner == OwnerId::AWAY { Ok(true) } else { self.holders.is_alive(owner) }
+    /// What is known of each of these holders, in their order. A client that took its claim away counts as alive: there
+    /// is nothing to be known of it.
+    pub async fn liveness(&self, owners: impl Iterator<Item = OwnerId>) -> Result<Vec<Liveness>, Error> {
+        let owners: Vec<_> = owners.collect();
+        let mut asked: Vec<_> = owners.iter().copied().filter(|owner| *owner != OwnerId::AWAY).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let known = if asked.is_empty() { Vec::new() } else { self.holders.liveness(&asked).await? };
+        let of = |owner| asked.binary_search(owner).map_or(Liveness::Alive, |place| known[place]);
+        Ok(owners.iter().map(of).collect())
+    }
+
+    pub async fn liveness_of(&self, attempt: &Attempt) -> Result<Liveness, Error> {
+        Ok(self.liveness([attempt.owner].into_iter()).await?[0])
     }
 
     /// Applies an event to the newest effect of a record, at the revision that was read.
@@ -505,11 +515,13 @@ pub(crate) enum ChangeResult {
     Moved,
 }
 
-/// The lapse of an attempt in flight whose holder is dead, or whose time is over.
-fn lapse_of(attempt: &Attempt, is_alive: bool, now: At) -> Option<Lapse> {
-    match is_alive {
-        false => Some(Lapse::HolderDied),
-        true => (now >= attempt.deadline).then_some(Lapse::DeadlinePassed),
+/// The lapse of an attempt in flight whose holder is not there, or whose time is over.
+fn lapse_of(attempt: &Attempt, holder: Liveness, now: At) -> Option<Lapse> {
+    match holder {
+        Liveness::Dead => Some(Lapse::HolderDied),
+        _ if now >= attempt.deadline => Some(Lapse::DeadlinePassed),
+        Liveness::Silent => Some(Lapse::HolderSilent),
+        Liveness::Alive => None,
     }
 }
 

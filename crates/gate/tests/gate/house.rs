@@ -80,7 +80,7 @@ impl House {
 
     /// A process with a gate of its own.
     pub fn process(&self, process: Process, mode: Mode) -> (Arc<TestGate>, SharedHolders) {
-        let holders = SharedHolders(Arc::new(SimulatedHolders::of(process, &self.locks, false)));
+        let holders = SharedHolders(Arc::new(SimulatedHolders::of(process, &self.locks, None)));
         let inner = SharedStore(Arc::clone(&self.memory));
         let (after_commit, begun) = (Arc::clone(&self.after_commit), Arc::clone(&self.begun));
         let store = HookedStore { inner, after_commit, begun };

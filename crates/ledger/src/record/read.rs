@@ -421,6 +421,7 @@ fn in_doubt(value: Value<'_>) -> DecodeResult<InDoubt> {
 fn doubt(value: Value<'_>) -> DecodeResult<Doubt> {
     match one_of(value)? {
         (1, _) => Ok(Doubt::HolderDied),
+        (7, _) => Ok(Doubt::HolderSilent),
         (2, _) => Ok(Doubt::DeadlinePassed),
         (3, value) => value.text().map(Doubt::Ambiguous),
         (4, _) => Ok(Doubt::Epoch),

@@ -274,6 +274,7 @@ fn state(out: &mut Out, state: &State) {
             out.number(1, doubt.since.0);
             out.message(2, |out| match &doubt.why {
                 Doubt::HolderDied => out.flag(1, true),
+                Doubt::HolderSilent => out.flag(7, true),
                 Doubt::DeadlinePassed => out.flag(2, true),
                 Doubt::Ambiguous(why) => out.text(3, why),
                 Doubt::Epoch => out.flag(4, true),

@@ -3,7 +3,7 @@
 use super::Sabotage;
 use super::clock::ManualClock;
 use super::executor::{OUTSIDE, Orders, Process};
-use super::holders::{Locks, SharedHolders, SimulatedHolders};
+use super::holders::{Lie, Locks, SharedHolders, SimulatedHolders};
 use super::plan::{PlannedCall, SimulationPlan, TENANT, secret};
 use super::random::SharedRandom;
 use super::store::{ShakyStore, StoreTrouble};
@@ -155,7 +155,11 @@ impl Simulation {
     }
 
     pub fn gate(&self, process: Process) -> (Arc<SimulatedGate>, SharedHolders) {
-        let lies = self.broken == Some(Sabotage::LivePronouncedDead);
+        let lies = match self.broken {
+            Some(Sabotage::LivePronouncedDead) => Some(Lie::EverybodyElseIsDead),
+            Some(Sabotage::SilentPronouncedDead) => Some(Lie::TheSilentAreDead),
+            _ => None,
+        };
         let holders = SharedHolders(Arc::new(SimulatedHolders::of(process, &self.locks, lies)));
         let store = ShakyStore {
             inner: Arc::clone(&self.memory),

@@ -25,7 +25,7 @@ pub async fn rage(stage: Arc<Simulation>) {
     for _ in 0..stage.plan.troubles {
         stage.clock.nap(random.millis(50, 9_000)).await;
         let slot = random.below(stage.plan.processes.len());
-        match random.below(10) {
+        match random.below(12) {
             0 | 1 => {
                 stage.tally.count("crash");
                 crash(&stage, slot);
@@ -43,6 +43,7 @@ pub async fn rage(stage: Arc<Simulation>) {
                     stage.orders.pause(process, stage.clock.elapsed() + random.millis(500, 45_000));
                 }
             }
+            10 | 11 => silence(&stage, slot),
             3 if stage.plan.jumpy => {
                 stage.tally.count("clock jump");
                 stage.clock.jump(if random.percent(50) { HOUR_MICROS } else { -HOUR_MICROS });
@@ -87,6 +88,21 @@ fn crash(stage: &Arc<Simulation>, slot: usize) {
     stage.orders.start(super::executor::OUTSIDE, async move {
         again.clock.nap(after).await;
         again.start_process(slot);
+    });
+}
+
+/// Nobody hears of a process for a while, and it goes on all the same, at once or after a pause.
+fn silence(stage: &Arc<Simulation>, slot: usize) {
+    let Some((process, holders)) = lock(&stage.living).get(&slot).cloned() else { return };
+    let Some(silence) = holders.silence() else { return };
+    stage.tally.count("silence");
+    let (clock, span) = (stage.clock.clone(), stage.random.millis(1_000, 60_000));
+    if stage.random.percent(30) {
+        stage.orders.pause(process, clock.elapsed() + stage.random.millis(500, 45_000));
+    }
+    stage.orders.start(super::executor::OUTSIDE, async move {
+        clock.nap(span).await;
+        drop(silence);
     });
 }
 

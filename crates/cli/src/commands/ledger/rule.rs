@@ -13,6 +13,7 @@ use semel_core::ids::Reason;
 use semel_core::lifecycle::Illegal;
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::holders::Liveness;
 use semel_ledger::{Error, RecordUpdate};
 use std::process::ExitCode;
 
@@ -22,10 +23,11 @@ pub(super) fn may_still_happen(ledger: &LocalLedger, effect: &Effect, now: At) -
         LastSend::By(last) => now <= last,
         LastSend::WhileAlive => true,
     };
-    let mut unsure = effect.attempts.iter().filter(|a| a.gone_at.is_none() && may_still_send(a));
+    let unsure = effect.attempts.iter().filter(|a| a.gone_at.is_none() && may_still_send(a));
+    let holders = block_on(ledger.liveness(unsure.map(|attempt| attempt.owner)));
+    let may_live = |holders: Vec<Liveness>| holders.into_iter().any(|holder| holder != Liveness::Dead);
     matches!(effect.state, State::InDoubt(_))
-        && (unsure.any(|attempt| ledger.is_alive(attempt.owner).unwrap_or(true))
-            || ledger.is_awaited(effect, now).unwrap_or(true))
+        && (holders.map_or(true, may_live) || block_on(ledger.is_awaited(effect, now)).unwrap_or(true))
 }
 
 /// A ruling was wrong.
