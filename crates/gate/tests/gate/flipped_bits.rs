@@ -19,8 +19,6 @@ use std::sync::{Arc, Mutex};
 use std::{fs, io};
 use tempfile::TempDir;
 
-type SqliteGate = Gate<SqliteStore, SharedHolders, SharedRandom, ManualClock>;
-
 /// Enough for two levels of every table and index.
 const CALLS: usize = 160;
 
@@ -39,7 +37,7 @@ fn wish(number: usize) -> Wish {
 
 /// A process on a ledger, as a command has it.
 struct Desk {
-    gate: Arc<SqliteGate>,
+    gate: Arc<Gate>,
     clock: ManualClock,
     random: SharedRandom,
 }
@@ -49,8 +47,8 @@ impl Desk {
         let (clock, random) = (ManualClock::default(), SharedRandom::of(seed));
         let options = OpenOptions { blocking: true, ..OpenOptions::at(place.clone(), clock.now()) };
         let store = SqliteStore::open(options)?.store;
-        let holders = SharedHolders(Arc::new(SimulatedHolders::of(OUTSIDE, locks, false)));
-        let ledger = Ledger::new(store, holders, random.clone(), House::secret());
+        let holders = SharedHolders(Arc::new(SimulatedHolders::of(OUTSIDE, locks, None)));
+        let ledger = Ledger::new(Arc::new(store), Arc::new(holders), random.clone(), House::secret());
         Ok(Desk { gate: Arc::new(Gate::new(ledger, clock.clone(), Mode::Guard)), clock, random })
     }
 
