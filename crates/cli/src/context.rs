@@ -2,11 +2,12 @@
 
 use crate::args::Global;
 use crate::config::Environment;
-use crate::open::{self, LocalLedger};
+use crate::open;
 use crate::output::{Hinted, Output, counted, stderr_is_terminal};
 use crate::policy_files::{self, Unusable};
 use semel_core::policy::Policy;
 use semel_gate::clock::SystemClock;
+use semel_ledger::Ledger;
 
 /// The command line's global flags, the environment and the way out, for every command.
 #[derive(Debug, Clone)]
@@ -21,13 +22,13 @@ pub const EXIT_FINDINGS: u8 = 1;
 
 impl Context {
     /// The ledger, founded if there is none.
-    pub fn ledger(&self, clock: &SystemClock) -> anyhow::Result<LocalLedger> {
+    pub fn ledger(&self, clock: &SystemClock) -> anyhow::Result<Ledger> {
         let file = self.environment.ledger_file(self.global.ledger.as_deref())?;
         Ok(open::ledger(&file, &self.environment, clock)?)
     }
 
     /// The ledger, if there is one.
-    pub fn existing_ledger(&self, clock: &SystemClock) -> anyhow::Result<Option<LocalLedger>> {
+    pub fn existing_ledger(&self, clock: &SystemClock) -> anyhow::Result<Option<Ledger>> {
         let file = self.environment.ledger_file(self.global.ledger.as_deref())?;
         Ok(open::existing(&file, &self.environment, clock)?)
     }

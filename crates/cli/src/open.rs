@@ -10,15 +10,13 @@ use semel_ledger::place::Place;
 use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
 use semel_ledger::{Error, Ledger};
 use std::path::Path;
-
-pub type LocalLedger = Ledger<SqliteStore, FileHolders, OsEntropy>;
-pub type LocalGate = Gate<SqliteStore, FileHolders, OsEntropy, SystemClock>;
+use std::sync::Arc;
 
 /// The tenant of everything on this machine's own ledger. There is no credential to take one from.
 pub const TENANT: &str = "local";
 
 /// Opens the ledger for a command: no thread, no runtime.
-pub fn ledger(file: &Path, environment: &Environment, clock: &SystemClock) -> Result<LocalLedger, Error> {
+pub fn ledger(file: &Path, environment: &Environment, clock: &SystemClock) -> Result<Ledger, Error> {
     open(options(file, environment, clock))
 }
 
@@ -28,7 +26,7 @@ pub fn existing(
     file: &Path,
     environment: &Environment,
     clock: &SystemClock,
-) -> Result<Option<LocalLedger>, Error> {
+) -> Result<Option<Ledger>, Error> {
     if is_founded(&Place::at(file)) { ledger(file, environment, clock).map(Some) } else { Ok(None) }
 }
 
@@ -41,7 +39,7 @@ pub fn is_founded(place: &Place) -> bool {
 }
 
 /// The ledger for a command that must change nothing at all.
-pub fn reading(file: &Path, environment: &Environment, clock: &SystemClock) -> Result<LocalLedger, Error> {
+pub fn reading(file: &Path, environment: &Environment, clock: &SystemClock) -> Result<Ledger, Error> {
     open(OpenOptions { read_only: true, ..options(file, environment, clock) })
 }
 
@@ -50,12 +48,13 @@ pub fn options(file: &Path, environment: &Environment, clock: &SystemClock) -> O
     OpenOptions { allow_network_fs: environment.allow_network_fs, blocking: true, ..options }
 }
 
-fn open(options: OpenOptions) -> Result<LocalLedger, Error> {
+fn open(options: OpenOptions) -> Result<Ledger, Error> {
     let OpenedStore { store, secret, .. } = SqliteStore::open(options)?;
     let owners = store.place().owners();
-    Ok(Ledger::new(store, FileHolders::in_directory(owners), OsEntropy, secret))
+    let holders = Arc::new(FileHolders::in_directory(owners));
+    Ok(Ledger::new(Arc::new(store), holders, OsEntropy, secret))
 }
 
-pub fn gate(ledger: LocalLedger, clock: SystemClock, mode: Mode) -> LocalGate {
+pub fn gate(ledger: Ledger, clock: SystemClock, mode: Mode) -> Gate {
     Gate::new(ledger, clock, mode)
 }

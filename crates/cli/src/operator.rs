@@ -3,9 +3,10 @@
 use crate::args::OperatorArgs;
 use crate::change::ChangeArgs;
 use crate::context::Context;
-use crate::open::{LocalLedger, TENANT};
+use crate::open::TENANT;
 use crate::output::{Hinted, stderr_is_terminal};
 use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::Ledger;
 use semel_ledger::tokens::AccessScope;
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -46,14 +47,14 @@ impl<'a> Operator<'a> {
     }
 
     /// Makes sure that this is wanted. Returns who wants it, as the ledger records it.
-    pub fn confirm(&self, ledger: &LocalLedger, tenant: &str, what: impl Display) -> anyhow::Result<String> {
+    pub fn confirm(&self, ledger: &Ledger, tenant: &str, what: impl Display) -> anyhow::Result<String> {
         self.confirm_as(AccessScope::Operator, ledger, tenant, what)
     }
 
     pub fn confirm_as(
         &self,
         scope: AccessScope,
-        ledger: &LocalLedger,
+        ledger: &Ledger,
         tenant: &str,
         what: impl Display,
     ) -> anyhow::Result<String> {

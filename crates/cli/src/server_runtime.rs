@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use semel_core::policy::Policy;
 use semel_doors::mcp::link::child::ChildLink;
-use semel_doors::runtime::{RuntimeClock, ServedGate};
+use semel_doors::runtime::RuntimeClock;
 use semel_doors::services::Services;
 use semel_gate::Gate;
 use semel_gate::clock::Clock;
@@ -43,11 +43,11 @@ pub fn open_files() -> usize {
 
 /// The gate, or why there is none: reads pass without one. A ledger is opened at the start alone, so whoever mends it
 /// has to know that the program does not notice.
-pub fn gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<ServedGate, String> {
+pub fn gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<Gate, String> {
     open_gate(context, clock, policy).map_err(|why| format!("{why}; once that is mended, start semel again"))
 }
 
-fn open_gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<ServedGate, String> {
+fn open_gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<Gate, String> {
     let environment = &context.environment;
     let file =
         environment.ledger_file(context.global.ledger.as_deref()).map_err(|error| format!("{error:#}"))?;
@@ -57,7 +57,11 @@ fn open_gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result
     };
     let OpenedStore { store, secret, .. } = SqliteStore::open(options).map_err(|error| error.to_string())?;
     let holders = FileHolders::in_directory(store.place().owners());
-    Ok(Gate::new(Ledger::new(store, holders, OsEntropy, secret), clock.clone(), policy.mode))
+    Ok(Gate::new(
+        Ledger::new(Arc::new(store), Arc::new(holders), OsEntropy, secret),
+        clock.clone(),
+        policy.mode,
+    ))
 }
 
 /// How often a program that runs for long looks whether retention is due; the ledger itself says when it is.

@@ -398,6 +398,9 @@ pub enum Doubt {
     /// The process that held the attempt is gone.
     #[n(1)]
     HolderDied,
+    /// It has not been heard of, and may still be there.
+    #[n(8)]
+    HolderSilent,
     #[n(2)]
     DeadlinePassed,
     /// The answer does not tell, for this reason.
@@ -619,8 +622,10 @@ impl Effect {
         }
         // While somebody still waited for its answer the upstream may have been at work, and what stands before it
         // gives up sooner than it does. A holder that died has waited until then, which was not later than it was seen.
-        let was_awaited =
-            |why: &Doubt| matches!(why, Doubt::Ambiguous(_) | Doubt::DeadlinePassed | Doubt::HolderDied);
+        let was_awaited = |why: &Doubt| match why {
+            Doubt::Ambiguous(_) | Doubt::DeadlinePassed | Doubt::HolderDied | Doubt::HolderSilent => true,
+            Doubt::Epoch | Doubt::Reopened(_) | Doubt::WrittenByNewer | Doubt::Damaged => false,
+        };
         if let State::InDoubt(InDoubt { since, why }) = &self.state
             && was_awaited(why)
             && now < since.plus(quiet)

@@ -113,6 +113,8 @@ pub struct NewAttempt {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lapse {
     HolderDied,
+    /// Which proves nothing of its sender.
+    HolderSilent,
     DeadlinePassed,
 }
 
@@ -373,6 +375,7 @@ impl From<Lapse> for Doubt {
     fn from(lapse: Lapse) -> Self {
         match lapse {
             Lapse::HolderDied => Doubt::HolderDied,
+            Lapse::HolderSilent => Doubt::HolderSilent,
             Lapse::DeadlinePassed => Doubt::DeadlinePassed,
         }
     }

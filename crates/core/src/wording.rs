@@ -98,6 +98,7 @@ pub fn how_applied(effect: &Effect, applied: &Applied) -> String {
 pub fn why_in_doubt(doubt: &Doubt) -> String {
     match doubt {
         Doubt::HolderDied => "the process that ran it ended before its answer was recorded".into(),
+        Doubt::HolderSilent => "the process that ran it has not been heard of, and may still run".into(),
         Doubt::DeadlinePassed => "it did not answer before its deadline".into(),
         Doubt::Ambiguous(why) if why.is_empty() => "its answer was lost".into(),
         Doubt::Ambiguous(why) => why.clone(),

@@ -10,10 +10,7 @@ use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::undo::Undo;
 use semel_core::wording;
 use semel_ledger::Ledger;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
 use semel_ledger::journal::state_word;
-use semel_ledger::store::Store;
 use serde::Serialize;
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -151,11 +148,7 @@ impl EffectJson {
     }
 
     /// With a look at whether the reply is still there.
-    pub async fn read<S: Store, H: Holders, E: Entropy>(
-        ledger: &Ledger<S, H, E>,
-        key: Digest,
-        effect: &Effect,
-    ) -> Result<Self, semel_ledger::Error> {
+    pub async fn read(ledger: &Ledger, key: Digest, effect: &Effect) -> Result<Self, semel_ledger::Error> {
         reply(ledger, key, effect).await.map(|(kept, _)| EffectJson::of(effect, kept))
     }
 }
@@ -182,8 +175,8 @@ pub fn why(effect: &Effect) -> Option<String> {
 }
 
 /// The rest of an effect's reply, and the bytes where there are any.
-pub async fn reply<S: Store, H: Holders, E: Entropy>(
-    ledger: &Ledger<S, H, E>,
+pub async fn reply(
+    ledger: &Ledger,
     key: Digest,
     effect: &Effect,
 ) -> Result<(ReplyKept, Option<Vec<u8>>), semel_ledger::Error> {

@@ -2,17 +2,11 @@
 
 use semel_core::intent::run_key;
 use semel_ledger::cancel::CancelReport;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::{Latest, Store};
+use semel_ledger::store::Latest;
 use semel_ledger::{Error, Ledger};
 
 /// An effect that was opened in it, or a fence that was set for it.
-pub async fn is_on_record<S: Store, H: Holders, E: Entropy>(
-    ledger: &Ledger<S, H, E>,
-    tenant: &str,
-    run: &str,
-) -> Result<bool, Error> {
+pub async fn is_on_record(ledger: &Ledger, tenant: &str, run: &str) -> Result<bool, Error> {
     let key = run_key(ledger.secret(), tenant, run);
     let (_, _, fence) = ledger.fence(key).await?;
     Ok(fence.is_some() || !ledger.store().latest(Latest::Run(key), None, 1).await?.items.is_empty())

@@ -6,9 +6,6 @@ use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, Evidence, NotApplied, NotAppliedWhy, State};
 use semel_core::lifecycle;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::Store;
 use semel_ledger::{Error, Ledger};
 use std::fmt::Write as _;
 
@@ -63,8 +60,8 @@ pub struct RunName<'a> {
     pub run: &'a str,
 }
 
-pub async fn markdown<S: Store, H: Holders, E: Entropy>(
-    ledger: Option<&Ledger<S, H, E>>,
+pub async fn markdown(
+    ledger: Option<&Ledger>,
     sorted: &SortedEffects,
     of: Option<RunName<'_>>,
 ) -> Result<String, Error> {
@@ -143,11 +140,7 @@ pub async fn markdown<S: Store, H: Holders, E: Entropy>(
     Ok(text)
 }
 
-async fn item<S: Store, H: Holders, E: Entropy>(
-    ledger: &Ledger<S, H, E>,
-    key: Digest,
-    effect: &Effect,
-) -> Result<String, Error> {
+async fn item(ledger: &Ledger, key: Digest, effect: &Effect) -> Result<String, Error> {
     let mut line = format!("{} {} {}", effect.id, effect.changed_at(), code(&effect.facts.action));
     if !effect.facts.subject.is_empty() {
         put(&mut line, format_args!(" {}", code(&effect.facts.subject)));

@@ -1,16 +1,11 @@
-//! The gate of a program that serves many calls at once, on a runtime.
+//! The clocks of a program that serves many calls at once, on a runtime.
 
+use async_trait::async_trait;
 use semel_core::time::{At, Uptime};
-use semel_gate::Gate;
 use semel_gate::clock::{Clock, SystemClock};
-use semel_ledger::entropy::OsEntropy;
-use semel_ledger::holders::FileHolders;
-use semel_ledger::sqlite::SqliteStore;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
-
-pub type ServedGate = Gate<SqliteStore, FileHolders, OsEntropy, RuntimeClock>;
 
 /// The machine's clocks, with a sleep that leaves the thread to others.
 #[derive(Debug, Clone)]
@@ -34,6 +29,7 @@ impl RuntimeClock {
     }
 }
 
+#[async_trait]
 impl Clock for RuntimeClock {
     fn now(&self) -> At {
         self.0.now().plus(self.ahead())

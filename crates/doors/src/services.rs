@@ -4,9 +4,10 @@ use crate::delivery_batch::DeliveryBatch;
 use crate::in_flight::InFlight;
 use crate::query::Backends;
 use crate::query::active_confirms::ActiveConfirms;
-use crate::runtime::{RuntimeClock, ServedGate};
+use crate::runtime::RuntimeClock;
 use semel_core::digest::{Digest, Secret};
 use semel_core::policy::{Mode, Policy};
+use semel_gate::Gate;
 use semel_gate::counts;
 use semel_gate::pending_delivery::PendingDelivery;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Services {
     /// Without a ledger effects are refused, and reads pass (rule 16).
-    pub gate: Result<ServedGate, String>,
+    pub gate: Result<Gate, String>,
     pub policy: Policy,
     pub clock: RuntimeClock,
     pub in_flight: InFlight,
@@ -25,7 +26,7 @@ pub struct Services {
 }
 
 impl Services {
-    pub fn new(gate: Result<ServedGate, String>, policy: Policy, clock: RuntimeClock) -> Services {
+    pub fn new(gate: Result<Gate, String>, policy: Policy, clock: RuntimeClock) -> Services {
         Services {
             gate,
             policy,

@@ -5,9 +5,8 @@ use semel_core::effect::State;
 use semel_core::time::At;
 use semel_gate::counts::{Counter, DoorKind};
 use semel_ledger::counts::{CountKey, Day, Tally};
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::{By, PAGE_ROWS_MAX, Store};
+use semel_ledger::holders::Liveness;
+use semel_ledger::store::{By, PAGE_ROWS_MAX};
 use semel_ledger::{Error, Ledger};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -115,12 +114,7 @@ impl StatsLine {
 }
 
 /// Of one tenant, or of all.
-pub async fn stats<S: Store, H: Holders, E: Entropy>(
-    ledger: &Ledger<S, H, E>,
-    tenant: Option<&str>,
-    since: Duration,
-    now: At,
-) -> Result<Stats, Error> {
+pub async fn stats(ledger: &Ledger, tenant: Option<&str>, since: Duration, now: At) -> Result<Stats, Error> {
     let today = Day::of(now);
     let began = At(now.0.saturating_sub(u64::try_from(since.as_micros()).unwrap_or(u64::MAX)));
     let first = Day::of(began).max(Day(today.0.saturating_sub(DAYS_MAX)));
@@ -144,9 +138,7 @@ pub async fn stats<S: Store, H: Holders, E: Entropy>(
 }
 
 /// The deeds of all tenants in all processes since the ledger was founded, in the order of the doors.
-pub async fn totals<S: Store, H: Holders, E: Entropy>(
-    ledger: &Ledger<S, H, E>,
-) -> Result<[Tally; DoorKind::ALL.len()], Error> {
+pub async fn totals(ledger: &Ledger) -> Result<[Tally; DoorKind::ALL.len()], Error> {
     let mut totals: [Tally; DoorKind::ALL.len()] = Default::default();
     for door in DoorKind::ALL {
         totals[door as usize] = ledger.total(door.word()).await?;
@@ -161,18 +153,16 @@ fn add(tally: &mut Tally, more: &Tally) {
 }
 
 /// How many effects are in doubt and need a decision, those included whose holder has just died.
-pub async fn in_doubt<S: Store, H: Holders, E: Entropy>(
-    ledger: &Ledger<S, H, E>,
-    tenant: Option<&str>,
-    now: At,
-) -> Result<u64, Error> {
+pub async fn in_doubt(ledger: &Ledger, tenant: Option<&str>, now: At) -> Result<u64, Error> {
     let (mut doubts, mut after) = (0, None);
     for _ in 0..OPEN_PAGES_MAX {
         let page = ledger.listing(By::Open, after, PAGE_ROWS_MAX).await?;
         for (_, known) in page.items {
             let effect = &known.effect;
             let lapsed = match effect.open_attempt() {
-                Some(attempt) => now >= attempt.deadline || !ledger.is_alive(attempt.owner)?,
+                Some(attempt) => {
+                    now >= attempt.deadline || ledger.liveness_of(attempt).await? != Liveness::Alive
+                }
                 None => matches!(effect.state, State::InDoubt(_)),
             };
             let ours = tenant.is_none_or(|tenant| effect.facts.tenant == tenant);

@@ -1,14 +1,10 @@
 //! An agent's report on a doubt, after it has looked: when it counts, and what it settles.
 
 use crate::Gate;
-use crate::clock::Clock;
 use semel_core::effect::{Effect, Ruling, State};
 use semel_core::ids::Reason;
 use semel_ledger::Error;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
 use semel_ledger::rulings::RulingVerdict;
-use semel_ledger::store::Store;
 use std::time::Duration;
 
 /// The fate of a report.
@@ -21,7 +17,7 @@ pub enum ReportOutcome {
     TooSoon,
 }
 
-impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+impl Gate {
     /// Settles a doubt by what an agent has seen. "Yes" always counts; "no" only once nothing can be sent any more and
     /// no answer is waited for.
     pub async fn report(
@@ -36,7 +32,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         let at = self.clock.now();
         let may_come = !effect.may_believe_no(Duration::ZERO, at)
             || !self.may_count_no(effect, Duration::ZERO)
-            || self.ledger.is_awaited(effect, at)?;
+            || self.ledger.is_awaited(effect, at).await?;
         if !happened && may_come {
             return Ok(ReportOutcome::TooSoon);
         }

@@ -1,14 +1,13 @@
 //! One attempt: its turn, its claim, sending, settling.
 
 use crate::call::{DEADLINE_DEFAULT, GateCall, UnresolvedSend};
-use crate::clock::Clock;
 use crate::events::GateEvent;
 use crate::lookalike::OutlineComparison;
 use crate::pending_settlement::PendingSettlement;
 use crate::reply::{GivenReply, Passed, answer_of_record, answer_ran, held, in_doubt_until_sent};
 use crate::step::{HandedClaim, StepResult};
 use crate::survey::Survey;
-use crate::upstream::{Recorded, Sending, Sent, Upstream, upstream_key};
+use crate::upstream::{Recorded, Sending, Sent, upstream_key};
 use crate::{Error, Gate};
 use semel_core::answer::{Answer, OutcomeWord};
 use semel_core::class::Class;
@@ -23,9 +22,6 @@ use semel_ledger::Late;
 use semel_ledger::claim::{
     AttemptSender, Claim, ClaimKind, ClaimRequest, ClaimResult, FreeTurn, SettleError,
 };
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::Store;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,11 +35,11 @@ pub(crate) const DUPLICATE: &str =
 /// A sender that was paused this close to its last moment does not send.
 const SEND_MARGIN: Duration = Duration::from_secs(1);
 
-impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+impl Gate {
     /// Takes the claim and sends, unless something speaks against it.
-    pub(crate) async fn claim<U: Upstream>(
+    pub(crate) async fn claim(
         &self,
-        call: &mut GateCall<'_, U>,
+        call: &mut GateCall<'_>,
         survey: Survey,
         how: ClaimKind,
     ) -> Result<StepResult, Error> {
@@ -128,9 +124,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Sends and settles.
-    async fn attempt<U: Upstream>(
+    async fn attempt(
         &self,
-        call: &mut GateCall<'_, U>,
+        call: &mut GateCall<'_>,
         mut claim: Claim,
         claimed_from: Duration,
     ) -> Result<StepResult, Error> {
@@ -231,9 +227,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Rule 11: nothing with the identity of an open effect starts in another scope.
-    async fn family_open<U: Upstream>(
+    async fn family_open(
         &self,
-        call: &mut GateCall<'_, U>,
+        call: &mut GateCall<'_>,
         other: Digest,
         now: At,
     ) -> Result<StepResult, Error> {
@@ -251,7 +247,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok(held(effect, trouble, OutcomeWord::Held).into())
     }
 
-    async fn turn<U: Upstream>(&self, call: &mut GateCall<'_, U>, key: Digest) -> Result<TurnResult, Error> {
+    async fn turn(&self, call: &mut GateCall<'_>, key: Digest) -> Result<TurnResult, Error> {
         let now = self.clock.now();
         match self.ledger.turn(key, now).await? {
             Ok(free) => Ok(TurnResult::Free(free)),

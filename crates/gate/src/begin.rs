@@ -2,7 +2,6 @@
 
 use crate::attempt::DUPLICATE;
 use crate::call::GateCall;
-use crate::clock::Clock;
 use crate::events::GateEvent;
 use crate::look::Look;
 use crate::pass::STEPS_MAX;
@@ -24,9 +23,6 @@ use semel_core::retry_origin::RetryOrigin;
 use semel_core::time::At;
 use semel_core::undo::Undo;
 use semel_core::wording;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::Store;
 use semel_ledger::{Late, RecordSnapshot, RecordUpdate};
 
 /// The answer to a request to send.
@@ -76,14 +72,14 @@ pub enum SettleAnswer {
     NoSuchClaim,
 }
 
-impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+impl Gate {
     /// Claims for a client that sends by itself. Asking again with the same nonce gets the same claim, as long as it is
     /// in flight: so a client whose answer was lost loses nothing (rule 15).
-    pub async fn begin<U: Upstream>(
+    pub async fn begin(
         &self,
         intent: &Intent,
         rule: &Rule,
-        upstream: &mut U,
+        upstream: &mut dyn Upstream,
         nonce: Nonce,
     ) -> Result<BeginAnswer, Error> {
         if rule.class == Class::Read || self.mode == Mode::Observe {
@@ -94,7 +90,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             return Ok(BeginAnswer::Unrecorded);
         }
         // A client that has read the answer of its last call means another one now.
-        self.pending_deliveries.settled(intent.key, &self.clock).await;
+        self.pending_deliveries.settled(intent.key, &*self.clock).await;
         let came = self.clock.now();
         let look = Look::default();
         let mut call = GateCall::new(intent, rule, upstream, &look, self.clock.elapsed()).handed_to(nonce);

@@ -38,10 +38,10 @@ const MARK_TAKES: Duration = Duration::from_millis(100);
 const RESEND_PAUSE: Duration = Duration::from_millis(500);
 const RESEND_PAUSE_MAX: Duration = Duration::from_secs(4);
 
-pub(crate) struct GateCall<'a, U> {
+pub(crate) struct GateCall<'a> {
     pub(crate) intent: &'a Intent,
     pub(crate) rule: &'a Rule,
-    pub(crate) upstream: &'a mut U,
+    pub(crate) upstream: &'a mut dyn Upstream,
     pub(crate) look: &'a Look,
     pub(crate) sender: AttemptSender,
     /// When waiting ends, on the monotonic clock.
@@ -82,11 +82,11 @@ pub(crate) struct UnresolvedSend {
     pub(crate) sent: Sent,
 }
 
-impl<'a, U> GateCall<'a, U> {
+impl<'a> GateCall<'a> {
     pub(crate) fn new(
         intent: &'a Intent,
         rule: &'a Rule,
-        upstream: &'a mut U,
+        upstream: &'a mut dyn Upstream,
         look: &'a Look,
         now: Duration,
     ) -> Self {
@@ -198,7 +198,7 @@ impl<'a, U> GateCall<'a, U> {
     }
 }
 
-impl<U: Upstream> GateCall<'_, U> {
+impl GateCall<'_> {
     /// How an effect that has just been seen to be there can be taken back, where its rule says how.
     pub(crate) fn fill_in_undo(&self) -> Option<Undo> {
         let undo = self.rule.undo.as_ref()?;

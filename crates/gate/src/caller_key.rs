@@ -10,10 +10,8 @@ use semel_core::effect::{Effect, NotApplied, NotAppliedWhy, State};
 use semel_core::intent::Intent;
 use semel_core::time::At;
 use semel_ledger::RecordSnapshot;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
 use semel_ledger::small_records::{Alias, KeyTarget};
-use semel_ledger::store::{Revision, Store};
+use semel_ledger::store::Revision;
 use std::cmp::Ordering;
 
 /// The record of a call, and how its caller's own key leads there.
@@ -28,7 +26,7 @@ pub(crate) struct ResolvedKey {
     seen: Option<Revision>,
 }
 
-impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
+impl Gate {
     /// Finds the record of a call. The key is asked anew each time: of two calls that bring one key to two intents, the
     /// faster has it. Where nothing happened under the key so far, it may stand for something else, which has a record
     /// of its own.
@@ -52,9 +50,9 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
     }
 
     /// The same for a call that may have sent: it follows its attempt, whatever its key has come to stand for since.
-    pub(crate) async fn resolve_key_of_call<U>(
+    pub(crate) async fn resolve_key_of_call(
         &self,
-        call: &GateCall<'_, U>,
+        call: &GateCall<'_>,
         now: At,
     ) -> Result<ResolvedKey, Error> {
         let (key, intent) = (self.resolve_key(call.intent, now).await?, call.intent);
@@ -98,7 +96,7 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
     /// A caller's own key that was answered by an effect stands for that effect from then on, as the key does that it
     /// was made for: it is the same call after the window too, and cannot come with another intent. A repeat is
     /// answered also by a ledger that cannot be written.
-    pub(crate) async fn remember_answered<U>(&self, call: &GateCall<'_, U>, answer: &Answer) {
+    pub(crate) async fn remember_answered(&self, call: &GateCall<'_>, answer: &Answer) {
         let (Some(alias), Some(last)) = (call.intent.alias, &call.last) else { return };
         let LastDecision { record, newest: Some(known), unbound: Some(seen), earlier, .. } = last else {
             return;

@@ -1,6 +1,8 @@
 //! Time, as the gate is given it.
 
+use async_trait::async_trait;
 use semel_core::time::{At, Uptime};
+use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
 #[cfg(target_os = "linux")]
@@ -8,7 +10,8 @@ use std::sync::OnceLock;
 use std::task::Poll;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-pub trait Clock: Send + Sync + 'static {
+#[async_trait]
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// Wall time: for the ledger, and for people.
     fn now(&self) -> At;
 
@@ -18,7 +21,7 @@ pub trait Clock: Send + Sync + 'static {
     /// The machine's own clock, where it has one.
     fn uptime(&self) -> Option<Uptime>;
 
-    fn sleep(&self, span: Duration) -> impl Future<Output = ()> + Send;
+    async fn sleep(&self, span: Duration);
 }
 
 /// The clocks of the machine. Sleeping blocks the thread: for programs that do one thing, without a runtime.
@@ -34,6 +37,7 @@ impl SystemClock {
     }
 }
 
+#[async_trait]
 #[allow(clippy::disallowed_methods, reason = "the one home of the machine's clocks")]
 impl Clock for SystemClock {
     fn now(&self) -> At {

@@ -1,16 +1,12 @@
 //! It said that it did it: is it true? Asked until it is, or until the rule's time is over.
 
-use crate::clock::Clock;
 use crate::reply::{Passed, pending};
 use crate::{Error, Gate};
+use async_trait::async_trait;
 use semel_core::effect::{Evidence, State};
 use semel_core::policy::rule::{Confirm, Rule};
 use semel_core::wording;
 use semel_ledger::RecordSnapshot;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::Store;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,9 +21,10 @@ const PAUSE_MIN: Duration = Duration::from_millis(10);
 const LOOK_UP_EVERY: Duration = Duration::from_millis(500);
 
 /// A door brings one of these: it asks, and never decides.
-pub trait Witness: Send {
+#[async_trait]
+pub trait Witness: Send + Sync {
     /// Whether it is true now; an error when nobody can tell.
-    fn ask(&mut self) -> impl Future<Output = Result<bool, String>> + Send;
+    async fn ask(&mut self) -> Result<bool, String>;
 
     /// Whom it asks, in a few words.
     fn name(&self) -> String;
@@ -49,7 +46,7 @@ pub enum Confirmed {
     AsReported,
 }
 
-impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+impl Gate {
     /// The success that a call was answered with, if its truth is still to be asked for. The answer then says so.
     pub fn unconfirmed(&self, rule: &Rule, passed: &mut Passed) -> Option<RecordSnapshot> {
         let confirm = rule.confirm.as_ref()?;
@@ -75,11 +72,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// Asks until it is true, or until the rule's time is over. Only a clear no at the very end refutes: a read may
     /// lag, and one that fails says nothing.
-    pub async fn confirm<W: Witness>(
+    pub async fn confirm(
         &self,
         confirm: &Confirm,
         done: &RecordSnapshot,
-        witness: &mut W,
+        witness: &mut dyn Witness,
     ) -> Result<Confirmed, Error> {
         let Some(left) = self.left(confirm, done) else { return Ok(Confirmed::AsReported) };
         let until = self.clock.elapsed() + left;

@@ -8,10 +8,7 @@ use semel_core::retry_origin::RetryOrigin;
 use semel_core::word_table;
 use semel_ledger::counts::{CountKey, Day, Tally};
 use semel_ledger::doubt_observer::DoubtObserver;
-use semel_ledger::entropy::Entropy;
 use semel_ledger::histogram::Histogram;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::Store;
 use semel_ledger::{Error, Ledger};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -183,11 +180,7 @@ impl Counts {
     }
 
     /// Adds what is new to the ledger's own counts. What cannot be written now is written the next time.
-    pub async fn write<S: Store, H: Holders, E: Entropy>(
-        &self,
-        ledger: &Ledger<S, H, E>,
-        day: Day,
-    ) -> Result<(), Error> {
+    pub async fn write(&self, ledger: &Ledger, day: Day) -> Result<(), Error> {
         let tenants = self.tenants.read().unwrap_or_else(PoisonError::into_inner).clone();
         for (tenant, counted) in &tenants {
             for door in DoorKind::ALL {

@@ -1,7 +1,6 @@
 //! Dry run and observe mode: what would happen, without claiming anything.
 
 use crate::call::GateCall;
-use crate::clock::Clock;
 use crate::look::Look;
 use crate::lookalike::InTheWay;
 use crate::upstream::Upstream;
@@ -15,11 +14,9 @@ use semel_core::intent::{Alike, Intent};
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_ledger::RecordSnapshot;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
+use semel_ledger::holders::Liveness;
 use semel_ledger::journal;
 use semel_ledger::observed::Sightings;
-use semel_ledger::store::Store;
 use serde_json::json;
 
 /// The ledger's answer about a call.
@@ -30,16 +27,16 @@ struct Forecast {
     claims: bool,
 }
 
-impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+impl Gate {
     /// The decision, as a person would put it.
     async fn forecast(&self, intent: &Intent, rule: &Rule) -> Result<Forecast, Error> {
         let survey = self.survey_unwritten(intent, rule).await?;
         let decision = decide(survey.effect(), intent, rule, &survey.situation(Past::default()));
         let now = survey.now();
         let snapshot = survey.snapshot;
-        let holder_died = match snapshot.effect().and_then(|effect| effect.open_attempt()) {
-            Some(attempt) => !self.ledger.is_alive(attempt.owner)?,
-            None => false,
+        let holder = match snapshot.effect().and_then(|effect| effect.open_attempt()) {
+            Some(attempt) => self.ledger.liveness_of(attempt).await?,
+            None => Liveness::Alive,
         };
         let claims = matches!(decision, Decision::Claim(_));
         let in_the_way = match decision {
@@ -52,8 +49,8 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             Decision::Claim(_) => in_the_way
                 .unwrap_or_else(|| (Would::Run, format!("run {} ({})", intent.action, intent.subject))),
             Decision::Resend => (Would::Run, format!("send {} again after an unclear answer", intent.action)),
-            Decision::Join(_) if holder_died => {
-                (Would::Hold, "hold it: the process that ran it is gone".into())
+            Decision::Join(_) if holder != Liveness::Alive => {
+                (Would::Hold, "hold it: the process that ran it is gone, or silent".into())
             }
             Decision::Join(_)
             | Decision::AnswerOwn
@@ -128,7 +125,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         };
         if let Some(relative) = relative {
             let runs = match relative.effect.open_attempt() {
-                Some(attempt) => now < attempt.deadline && self.ledger.is_alive(attempt.owner)?,
+                Some(attempt) => {
+                    now < attempt.deadline && self.ledger.liveness_of(attempt).await? == Liveness::Alive
+                }
                 None => false,
             };
             return Ok(Some(match runs {
@@ -145,13 +144,13 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Answers a dry run. It sends no effect and writes nothing; but it asks what the call would ask first.
-    pub async fn dry_run<U: Upstream>(
+    pub async fn dry_run(
         &self,
         intent: &Intent,
         rule: &Rule,
-        upstream: &mut U,
+        upstream: &mut dyn Upstream,
     ) -> Result<Answer, Error> {
-        self.pending_deliveries.settled(intent.key, &self.clock).await;
+        self.pending_deliveries.settled(intent.key, &*self.clock).await;
         let Forecast { dry_run: mut would, snapshot, claims } = self.forecast(intent, rule).await?;
         let look = Look::default();
         let mut call = GateCall::new(intent, rule, upstream, &look, self.clock.elapsed());

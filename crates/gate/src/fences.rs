@@ -6,11 +6,9 @@ use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::intent::{Intent, run_key};
 use semel_ledger::RecordSnapshot;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::{Revision, Store};
+use semel_ledger::store::Revision;
 
-impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
+impl Gate {
     /// The cell of its run's fence, and whether that is shut.
     pub(crate) async fn fence(&self, intent: &Intent) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
         self.fences(intent.run_key.as_slice()).await
@@ -18,9 +16,9 @@ impl<S: Store, H: Holders, E: Entropy, C> Gate<S, H, E, C> {
 
     /// The same of all runs that sending an effect again is a matter of: its caller's, the one that it began in, and
     /// those that have tried it. What anybody may ask for at any time is its caller's matter alone.
-    pub(crate) async fn fences_of_resend<U>(
+    pub(crate) async fn fences_of_resend(
         &self,
-        call: &GateCall<'_, U>,
+        call: &GateCall<'_>,
         snapshot: &RecordSnapshot,
     ) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
         let mut runs: Vec<Digest> = call.intent.run_key.into_iter().collect();

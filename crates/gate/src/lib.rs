@@ -47,18 +47,15 @@ use pending_settlement::PendingSettlements;
 use semel_core::effect::Effect;
 use semel_core::policy::Mode;
 use semel_ledger::counts::Day;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::Store;
 use semel_ledger::{Ledger, RecordSnapshot, failpoint};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The engine: a ledger, a clock, and the one path between them.
 #[derive(Debug)]
-pub struct Gate<S, H, E, C> {
-    pub ledger: Ledger<S, H, E>,
-    pub clock: C,
+pub struct Gate {
+    pub ledger: Ledger,
+    pub clock: Arc<dyn Clock>,
     pub mode: Mode,
     pub counts: Arc<Counts>,
     pub observer: Option<Arc<dyn Observer>>,
@@ -67,8 +64,8 @@ pub struct Gate<S, H, E, C> {
     clock_jumps: ClockJumps,
 }
 
-impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
-    pub fn new(ledger: Ledger<S, H, E>, clock: C, mode: Mode) -> Self {
+impl Gate {
+    pub fn new(ledger: Ledger, clock: impl Clock, mode: Mode) -> Self {
         let counts = Arc::<Counts>::default();
         let observer: Arc<Counts> = Arc::clone(&counts);
         let ledger = ledger.observed_by(observer);
@@ -80,7 +77,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
             pending_deliveries: PendingDeliveries::default(),
             pending_settlements: PendingSettlements::default(),
             clock_jumps: ClockJumps::watch_from(clock.now(), clock.elapsed()),
-            clock,
+            clock: Arc::new(clock),
         }
     }
 

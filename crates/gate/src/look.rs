@@ -2,7 +2,7 @@
 //! late answer is evidence.
 
 use crate::Gate;
-use crate::clock::{Clock, within};
+use crate::clock::within;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -51,7 +51,7 @@ impl Look {
     }
 }
 
-impl<S, H, E, C: Clock> Gate<S, H, E, C> {
+impl Gate {
     /// Looks until one look has an answer. `look` must finish its work even if it is dropped: what was sent is settled.
     pub async fn look_until_answered<T, F: Future<Output = T>>(
         &self,

@@ -2,7 +2,6 @@
 //! record says was done.
 
 use crate::call::{DELIVERY_TAKES, GateCall};
-use crate::clock::Clock;
 use crate::reply::{Passed, held};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
@@ -15,9 +14,7 @@ use semel_core::policy::rule::{Again, Rule};
 use semel_core::time::{At, Clocks};
 use semel_core::wording;
 use semel_ledger::RecordSnapshot;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::{SeenAlike, Store};
+use semel_ledger::store::SeenAlike;
 
 /// The result of comparing a call with other effects of its outline.
 pub(crate) enum OutlineComparison {
@@ -35,11 +32,11 @@ pub(crate) struct InTheWay {
     pub(crate) held: Option<(Vec<String>, Again)>,
 }
 
-impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+impl Gate {
     /// Compares a call with the newest effects of its outline, before it is claimed.
-    pub(crate) async fn compare<U>(
+    pub(crate) async fn compare(
         &self,
-        call: &mut GateCall<'_, U>,
+        call: &mut GateCall<'_>,
         own: Digest,
     ) -> Result<OutlineComparison, Error> {
         let Alike::Outline { key, .. } = call.intent.alike else { return Ok(OutlineComparison::Clear(None)) };

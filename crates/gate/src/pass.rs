@@ -1,7 +1,6 @@
 //! The one path of a call through the gate.
 
 use crate::call::{GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX, UnresolvedSend};
-use crate::clock::Clock;
 use crate::events::{AnswerEvent, GateEvent};
 use crate::look::Look;
 use crate::reply::{
@@ -25,32 +24,30 @@ use semel_core::time::At;
 use semel_core::wording;
 use semel_ledger::RecordSnapshot;
 use semel_ledger::claim::ClaimKind;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::{Hint, Revision, Store};
+use semel_ledger::store::{Hint, Revision};
 use std::sync::Arc;
 
 /// A call that loses this many races in a row gives up: something spins.
 pub(crate) const STEPS_MAX: usize = 10_000;
 
-impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+impl Gate {
     /// Passes one call: joins, replays, holds, refuses, or claims, sends and settles.
-    pub async fn pass<U: Upstream>(
+    pub async fn pass(
         &self,
         intent: &Intent,
         rule: &Rule,
-        upstream: &mut U,
+        upstream: &mut dyn Upstream,
     ) -> Result<Passed, Error> {
         self.pass_in(&Look::default(), intent, rule, upstream).await
     }
 
     /// The same in one of several looks of a caller.
-    pub async fn pass_in<U: Upstream>(
+    pub async fn pass_in(
         &self,
         look: &Look,
         intent: &Intent,
         rule: &Rule,
-        upstream: &mut U,
+        upstream: &mut dyn Upstream,
     ) -> Result<Passed, Error> {
         if rule.class == Class::Read || self.mode == Mode::Observe {
             return Box::pin(self.pass_through(intent, rule, upstream)).await;
@@ -59,15 +56,15 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// The path of every recorded call.
-    pub(crate) async fn guard<U: Upstream>(
+    pub(crate) async fn guard(
         &self,
         look: &Look,
         intent: &Intent,
         rule: &Rule,
-        upstream: &mut U,
+        upstream: &mut dyn Upstream,
     ) -> Result<Passed, Error> {
         // A client that has read the answer of its last call means another one now.
-        self.pending_deliveries.settled(intent.key, &self.clock).await;
+        self.pending_deliveries.settled(intent.key, &*self.clock).await;
         let came = self.clock.now();
         let looks_again = look.has_sent();
         let mut call = GateCall::new(intent, rule, upstream, look, self.clock.elapsed());
@@ -87,7 +84,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         passed
     }
 
-    async fn drive<U: Upstream>(&self, call: &mut GateCall<'_, U>) -> Result<Passed, Error> {
+    async fn drive(&self, call: &mut GateCall<'_>) -> Result<Passed, Error> {
         for _ in 0..STEPS_MAX {
             match (self.step(call).await, &call.unresolved) {
                 (Ok(StepResult::Answer(passed)), _) => {
@@ -111,13 +108,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    pub(crate) fn emit_answered<U>(
-        &self,
-        call: &GateCall<'_, U>,
-        answer: &Answer,
-        came: At,
-        looked_again: bool,
-    ) {
+    pub(crate) fn emit_answered(&self, call: &GateCall<'_>, answer: &Answer, came: At, looked_again: bool) {
         let seen = call.last.as_ref().and_then(|last| last.newest.as_ref()).map(|stored| &stored.effect);
         let original = seen.filter(|effect| answer.effect_id == Some(effect.id)).and_then(|effect| {
             let by = match &effect.state {
@@ -142,7 +133,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// One look at the ledger, one decision, one act. Rare acts are boxed: they would have their room in every call, and
     /// thousands may wait at once.
-    pub(crate) async fn step<U: Upstream>(&self, call: &mut GateCall<'_, U>) -> Result<StepResult, Error> {
+    pub(crate) async fn step(&self, call: &mut GateCall<'_>) -> Result<StepResult, Error> {
         let survey = self.survey(call).await?;
         let decision = decide(
             survey.effect(),
@@ -214,11 +205,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         Ok(RecordSnapshot { newest: Some(older), reply, ..snapshot })
     }
 
-    async fn resend<U: Upstream>(
-        &self,
-        call: &mut GateCall<'_, U>,
-        survey: Survey,
-    ) -> Result<StepResult, Error> {
+    async fn resend(&self, call: &mut GateCall<'_>, survey: Survey) -> Result<StepResult, Error> {
         let pause = survey.effect().and_then(|effect| call.resend_pause(effect, survey.now()));
         if let Some(pause) = pause {
             self.clock.sleep(pause).await;
@@ -231,9 +218,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         }
     }
 
-    async fn join<U: Upstream>(
+    async fn join(
         &self,
-        call: &mut GateCall<'_, U>,
+        call: &mut GateCall<'_>,
         survey: &Survey,
         attempt: AttemptNo,
     ) -> Result<StepResult, Error> {
@@ -247,9 +234,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         })
     }
 
-    async fn replay<U: Upstream>(
+    async fn replay(
         &self,
-        call: &mut GateCall<'_, U>,
+        call: &mut GateCall<'_>,
         survey: Survey,
         replay: Replay,
     ) -> Result<StepResult, Error> {
@@ -331,7 +318,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Waits for a change of a row or cell. `false`: patience is at its end.
-    pub(crate) async fn wait<U>(&self, call: &mut GateCall<'_, U>, key: Digest, since: Revision) -> bool {
+    pub(crate) async fn wait(&self, call: &mut GateCall<'_>, key: Digest, since: Revision) -> bool {
         let left = call.patience_ends.saturating_sub(self.clock.elapsed());
         if left.is_zero() {
             return false;
@@ -345,11 +332,11 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// Reads, and everything in observe mode: nothing is claimed, nothing is blocked.
-    async fn pass_through<U: Upstream>(
+    async fn pass_through(
         &self,
         intent: &Intent,
         rule: &Rule,
-        upstream: &mut U,
+        upstream: &mut dyn Upstream,
     ) -> Result<Passed, Error> {
         if self.mode == Mode::Observe {
             self.observed(intent, rule).await;
@@ -360,7 +347,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 }
 
 /// Sends without claiming or recording: reads, also when there is no ledger to ask, and everything in observe mode.
-pub async fn unrecorded<U: Upstream>(rule: &Rule, upstream: &mut U) -> Passed {
+pub async fn unrecorded(rule: &Rule, upstream: &mut dyn Upstream) -> Passed {
     match upstream.prepare().await {
         Err(not_started) => Passed::not_started_alone(not_started, rule),
         Ok(()) => {

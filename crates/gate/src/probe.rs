@@ -1,25 +1,21 @@
 //! Probes, and the answers about a doubt.
 
 use crate::call::{DEADLINE_DEFAULT, GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
-use crate::clock::Clock;
 use crate::reply::{Passed, in_doubt};
 use crate::step::StepResult;
-use crate::upstream::{ProbeAnswer, Upstream};
+use crate::upstream::ProbeAnswer;
 use crate::{Error, Gate};
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Doubt, Effect, State};
 use semel_ledger::RecordSnapshot;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
 use semel_ledger::probe_notes::ProbeTrouble;
 use semel_ledger::rulings::Probed;
-use semel_ledger::store::Store;
 
-impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+impl Gate {
     /// In doubt: probe if there is a way to, else hold. A "no" that does not count yet is asked again when it would.
-    pub(crate) async fn probe<U: Upstream>(
+    pub(crate) async fn probe(
         &self,
-        call: &mut GateCall<'_, U>,
+        call: &mut GateCall<'_>,
         snapshot: &RecordSnapshot,
     ) -> Result<StepResult, Error> {
         let effect = snapshot.effect().expect("only a known effect is in doubt");
@@ -70,12 +66,7 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// The probe was asked and the doubt stays: said to the caller, and in the ledger.
-    async fn still_in_doubt<U: Upstream>(
-        &self,
-        call: &GateCall<'_, U>,
-        snapshot: &RecordSnapshot,
-        why: String,
-    ) -> Passed {
+    async fn still_in_doubt(&self, call: &GateCall<'_>, snapshot: &RecordSnapshot, why: String) -> Passed {
         self.note_in_vain(snapshot, ProbeTrouble::Probe, &why).await;
         in_doubt(call, snapshot, Some(why))
     }
@@ -86,9 +77,9 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
     }
 
     /// `before = true`: asks first, and skips what is already there.
-    pub(crate) async fn probe_before_claim<U: Upstream>(
+    pub(crate) async fn probe_before_claim(
         &self,
-        call: &mut GateCall<'_, U>,
+        call: &mut GateCall<'_>,
         snapshot: &RecordSnapshot,
     ) -> Option<Passed> {
         let probe = call.rule.probe.as_ref().filter(|probe| probe.before)?;

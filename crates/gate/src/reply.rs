@@ -310,22 +310,18 @@ fn take_reply(snapshot: &mut RecordSnapshot) -> GivenReply {
 }
 
 /// The answer about a doubt: with what this call's own attempt printed, if it made one.
-pub(crate) fn in_doubt<U>(call: &GateCall<'_, U>, snapshot: &RecordSnapshot, why: Option<String>) -> Passed {
+pub(crate) fn in_doubt(call: &GateCall<'_>, snapshot: &RecordSnapshot, why: Option<String>) -> Passed {
     let mut passed = about_doubt(call, snapshot, wording::in_doubt);
     passed.answer.reason = why;
     passed
 }
 
 /// The same where only the upstream's absence keeps it from being sent again.
-pub(crate) fn in_doubt_until_sent<U>(call: &GateCall<'_, U>, snapshot: &RecordSnapshot) -> Passed {
+pub(crate) fn in_doubt_until_sent(call: &GateCall<'_>, snapshot: &RecordSnapshot) -> Passed {
     about_doubt(call, snapshot, wording::in_doubt_until_sent)
 }
 
-fn about_doubt<U>(
-    call: &GateCall<'_, U>,
-    snapshot: &RecordSnapshot,
-    wording: fn(&Effect) -> Trouble,
-) -> Passed {
+fn about_doubt(call: &GateCall<'_>, snapshot: &RecordSnapshot, wording: fn(&Effect) -> Trouble) -> Passed {
     let own = call.unresolved.as_ref();
     let effect = snapshot.effect().or(own.map(|own| &own.effect)).expect("only a known effect is in doubt");
     let mut passed = held(effect, wording(effect), OutcomeWord::Held);

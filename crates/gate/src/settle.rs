@@ -1,7 +1,6 @@
 //! Records the answers of attempts, also when the ledger cannot be written at first.
 
 use crate::Gate;
-use crate::clock::Clock;
 use crate::events::{GateEvent, SettlementEvent};
 use crate::pending_settlement::PendingSettlement;
 use semel_core::call_metadata::CallMetadata;
@@ -11,15 +10,12 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::prices::TokenUsage;
 use semel_ledger::RecordUpdate;
 use semel_ledger::claim::{Claim, SettleError};
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::Store;
 use std::time::Duration;
 
 /// How long settling is tried when the ledger cannot be written. Longer would only hide the trouble from the caller.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 
-impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+impl Gate {
     /// Records an answer, and tries again for a while if the ledger cannot be written.
     pub(crate) async fn settle_patiently(
         &self,

@@ -3,7 +3,6 @@
 
 use crate::call::GateCall;
 use crate::caller_key::ResolvedKey;
-use crate::clock::Clock;
 use crate::{Error, Gate};
 use semel_core::decide::{Past, Situation};
 use semel_core::digest::Digest;
@@ -12,10 +11,8 @@ use semel_core::intent::Intent;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_ledger::RecordSnapshot;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
 use semel_ledger::record::StoredEffect;
-use semel_ledger::store::{Revision, Store};
+use semel_ledger::store::Revision;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -54,9 +51,9 @@ impl Survey {
     }
 }
 
-impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+impl Gate {
     /// Looks for a call that may act. An attempt that has lapsed is recorded as such on the way.
-    pub(crate) async fn survey<U>(&self, call: &GateCall<'_, U>) -> Result<Survey, Error> {
+    pub(crate) async fn survey(&self, call: &GateCall<'_>) -> Result<Survey, Error> {
         let now = self.clock.now();
         let key = self.resolve_key_of_call(call, now).await?;
         let snapshot = self.ledger.observe(key.record, now).await?;

@@ -1,6 +1,5 @@
 //! Taking an effect back, as an effect of its own.
 
-use crate::clock::Clock;
 use crate::look::Look;
 use crate::reply::{Passed, held};
 use crate::upstream::Upstream;
@@ -12,9 +11,6 @@ use semel_core::intent::Intent;
 use semel_core::policy::rule::Rule;
 use semel_core::undo::{Undo, UndoCall};
 use semel_core::wording;
-use semel_ledger::entropy::Entropy;
-use semel_ledger::holders::Holders;
-use semel_ledger::store::Store;
 
 /// An effect that can be taken back, or has been: then its undo answers from the record.
 #[derive(Debug, Clone)]
@@ -24,7 +20,7 @@ pub struct Undoable {
     pub call: UndoCall,
 }
 
-impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
+impl Gate {
     /// How an effect of this tenant is taken back; or, in the answer, why it is not.
     pub async fn undoable(&self, id: EffectId, tenant: &str) -> Result<Result<Undoable, Box<Passed>>, Error> {
         let now = self.clock.now();
@@ -53,12 +49,12 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
 
     /// Takes it back: by the one path, whatever the mode, so that two who want it do it once. The intent is the one
     /// that [`Intent::to_undo`] makes of the call.
-    pub async fn undo<U: Upstream>(
+    pub async fn undo(
         &self,
         undoable: &Undoable,
         intent: &Intent,
         rule: &Rule,
-        upstream: &mut U,
+        upstream: &mut dyn Upstream,
     ) -> Result<Passed, Error> {
         let passed = self.guard(&Look::default(), intent, rule, upstream).await?;
         // Reading the effect writes the link. If that fails now, the next reader does it.

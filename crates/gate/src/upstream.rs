@@ -1,5 +1,6 @@
 //! The real tool behind, as the gate sees it.
 
+use async_trait::async_trait;
 use semel_core::answer::EffectWord;
 use semel_core::class::Class;
 use semel_core::digest::{Digest, Secret};
@@ -11,20 +12,20 @@ use semel_core::policy::prices::TokenUsage;
 use semel_core::policy::rule::KeyForm;
 use semel_core::policy::rule::{Probe, Rule};
 use serde_json::Value;
-use std::future::Future;
 use std::time::Duration;
 
 /// A door brings one of these for every call. It carries out and reads answers; it never decides, retries or settles.
-pub trait Upstream: Send {
+#[async_trait]
+pub trait Upstream: Send + Sync {
     /// All that can fail without leaving a doubt: finding the program, resolving, connecting, TLS, and whether the
     /// caller's token still holds. Called right before each claim, again if the claim was lost to a race.
-    fn prepare(&mut self) -> impl Future<Output = Result<(), NotStarted>> + Send;
+    async fn prepare(&mut self) -> Result<(), NotStarted>;
 
     /// Carries out one attempt and reads its answer.
-    fn send(&mut self, sending: Sending<'_>) -> impl Future<Output = Sent> + Send;
+    async fn send(&mut self, sending: Sending<'_>) -> Sent;
 
     /// Asks, read-only, whether it happened. `effect` is absent when asking before the first attempt.
-    fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> impl Future<Output = ProbeAnswer> + Send;
+    async fn probe(&mut self, probe: &Probe, effect: Option<&Effect>) -> ProbeAnswer;
 
     /// Whether a sender can act as long as it lives (a child process), rather than only within the send window.
     fn sends_while_alive(&self) -> bool;

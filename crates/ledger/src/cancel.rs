@@ -1,15 +1,14 @@
 //! The fence of a run: set by `cancel` alone, checked by every claim in its own commit.
 
 use crate::command_key::CommandKey;
-use crate::entropy::Entropy;
-use crate::holders::Holders;
+use crate::holders::Liveness;
 use crate::ledger::{CellUpdate, Ledger};
 use crate::record::StoredEffect;
 use crate::small_records::{Epoch, Fence};
-use crate::store::{By, Cursor, Durability, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Revision, Store};
+use crate::store::{By, Cursor, Durability, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Revision};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
-use semel_core::effect::{Attempt, LastSend, SEND_WITHIN, State, Verdict};
+use semel_core::effect::{Attempt, Effect, LastSend, SEND_WITHIN, State, Verdict};
 use semel_core::ids::EffectId;
 use semel_core::intent::run_key;
 use semel_core::time::At;
@@ -38,7 +37,7 @@ impl CancelReport {
     }
 }
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+impl Ledger {
     /// Sets or lifts the fence of a run, then lists what there is: in this order, so that no claim slips between.
     pub async fn cancel(
         &self,
@@ -74,9 +73,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                     true => self.observe(key, now).await?.newest.map_or(stored, Arc::unwrap_or_clone),
                     false => stored,
                 };
-                for attempt in &stored.effect.attempts {
-                    may_send |= self.may_send(attempt, now)?;
-                }
+                may_send = may_send || self.may_send(&stored.effect, now).await?;
                 match stored.effect.state {
                     State::Applied(_) => {
                         let effect = self.with_later_facts(stored.effect).await?;
@@ -102,18 +99,20 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ok(answer)
     }
 
-    /// Whatever became of its effect, an attempt without an answer may still be carried out while its sender can send.
-    fn may_send(&self, attempt: &Attempt, now: At) -> Result<bool, Error> {
-        let answered = matches!(attempt.verdict, Verdict::Applied | Verdict::NotApplied | Verdict::Reported);
-        let gone = match attempt.last_send {
-            // Wall clocks jump; a sender counts its own time. Its whole time again is the margin.
-            LastSend::By(last) => now > last.plus(SEND_WITHIN),
-            LastSend::WhileAlive => false,
+    /// Whatever became of an effect, an attempt without an answer may still be carried out while its sender can send.
+    async fn may_send(&self, effect: &Effect, now: At) -> Result<bool, Error> {
+        let unsure = |attempt: &&Attempt| {
+            let answered =
+                matches!(attempt.verdict, Verdict::Applied | Verdict::NotApplied | Verdict::Reported);
+            let gone = match attempt.last_send {
+                // Wall clocks jump; a sender counts its own time. Its whole time again is the margin.
+                LastSend::By(last) => now > last.plus(SEND_WITHIN),
+                LastSend::WhileAlive => false,
+            };
+            !answered && !gone && attempt.gone_at.is_none()
         };
-        if answered || gone || attempt.gone_at.is_some() {
-            return Ok(false);
-        }
-        self.is_alive(attempt.owner)
+        let holders = self.liveness(effect.attempts.iter().filter(unsure).map(|a| a.owner)).await?;
+        Ok(holders.into_iter().any(|holder| holder != Liveness::Dead))
     }
 
     /// Returns which fence of the run it is that stands now.

@@ -1,13 +1,12 @@
 //! Claim and settle: the right to make one attempt, and its answer.
 
 use crate::duplicate_reply::duplicate_reply;
-use crate::entropy::{Entropy, effect_id, nonce};
-use crate::holders::Holders;
+use crate::entropy::{effect_id, nonce};
 use crate::ledger::{ChangeResult, Late, Ledger, RACES_MAX, RecordChange, RecordSnapshot, RecordUpdate};
 use crate::record::{StoredEffect, index_after, index_of_first};
 use crate::small_records::{Alias, KeyTarget, QUARANTINE, Turn, TurnHolder};
 use crate::store::{
-    Commit, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, SeenAlike, Store,
+    Commit, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, SeenAlike,
 };
 use crate::{Error, journal};
 use semel_core::class::Class;
@@ -129,7 +128,7 @@ pub enum ClaimResult {
     Family(Digest),
 }
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+impl Ledger {
     pub async fn claim(&self, request: &ClaimRequest<'_>) -> Result<ClaimResult, Error> {
         let PreparedClaim { commit, claim } = self.ask(request)?;
         Ok(match self.commit(commit).await? {
@@ -141,7 +140,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
 
     /// Everything about a claim but its commit.
     fn ask(&self, request: &ClaimRequest<'_>) -> Result<PreparedClaim, Error> {
-        let nonce = nonce(&self.entropy);
+        let nonce = nonce(self.entropy());
         let (owner, attempt_nonce) = match request.sender {
             AttemptSender::Here => (self.holders.me()?, nonce),
             // A client may use its nonce twice, and no two commits may share one.
@@ -225,7 +224,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
                     Claiming::First | Claiming::NextAttempt => request.intent.again.clone(),
                 };
                 let occurrence = occurrence(newest.map(|stored| &stored.effect), reason, request.intent);
-                let id = effect_id(&self.entropy, request.now);
+                let id = effect_id(self.entropy(), request.now);
                 let effect = Effect::claimed(request.intent.seed(id, occurrence, request.rule), &new);
                 Ok((effect, Event::Claimed(new)))
             }
@@ -288,14 +287,14 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             return Ok(matches!(written, ChangeResult::Done(_)));
         }
         let occurrence = occurrence(newest, intent.again.clone(), intent);
-        let seed = intent.seed(effect_id(&self.entropy, now), occurrence, rule);
+        let seed = intent.seed(effect_id(self.entropy(), now), occurrence, rule);
         let effect = Effect::forgotten(seed, now, snapshot.epoch.0);
         let line = journal::note("forgotten", Some(&effect), intent.run_key, serde_json::json!({}), now);
         let put = snapshot.put(&effect, &index_of_first(intent, &effect), ReplyChange::Drop);
         let commit = Commit {
             require: Require { cells: vec![(EPOCH_CELL, snapshot.epoch)], ..Require::default() },
             journal: vec![line],
-            ..Commit::of(nonce(&self.entropy), vec![put])
+            ..Commit::of(nonce(self.entropy()), vec![put])
         };
         Ok(self.commit(commit).await?.is_ok())
     }

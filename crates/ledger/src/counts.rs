@@ -3,10 +3,9 @@
 //! Counts are told, not promised: they are written lazily, and a machine that loses power may lose the last of them.
 
 use crate::Error;
-use crate::entropy::{Entropy, nonce};
-use crate::holders::Holders;
+use crate::entropy::nonce;
 use crate::ledger::{CellUpdate, Ledger, RACES_MAX};
-use crate::store::{Commit, Committed, Durability, Put, Store};
+use crate::store::{Commit, Committed, Durability, Put};
 use semel_core::digest::Digest;
 use semel_core::time::At;
 use serde::{Deserialize, Serialize};
@@ -39,7 +38,7 @@ pub struct CountKey<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct CountedDoors(BTreeSet<(String, String)>);
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+impl Ledger {
     pub async fn add_counts(&self, under: CountKey<'_>, more: &Tally) -> Result<(), Error> {
         let key = self.counts_key(under);
         for _ in 0..RACES_MAX {
@@ -55,7 +54,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             let mut total = total.unwrap_or_default();
             add(&mut total, more);
             let puts = vec![Put::cell(key, revision, &tally), Put::cell(total_key, total_revision, &total)];
-            let commit = Commit { durability: Durability::Lazy, ..Commit::of(nonce(&self.entropy), puts) };
+            let commit = Commit { durability: Durability::Lazy, ..Commit::of(nonce(self.entropy()), puts) };
             match self.store.commit(commit.into()).await? {
                 // Nobody knows whether it landed; to add it again could count it twice, which is the worse mistake.
                 Committed::Done | Committed::Unknown => return Ok(()),

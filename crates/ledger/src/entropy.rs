@@ -3,8 +3,9 @@
 use semel_core::ids::{EffectId, Nonce};
 use semel_core::time::At;
 use std::cell::RefCell;
+use std::fmt;
 
-pub trait Entropy: Send + Sync + 'static {
+pub trait Entropy: fmt::Debug + Send + Sync + 'static {
     fn bits(&self) -> u128;
 }
 
@@ -35,12 +36,12 @@ impl Entropy for OsEntropy {
     }
 }
 
-pub fn nonce(entropy: &impl Entropy) -> Nonce {
+pub fn nonce(entropy: &dyn Entropy) -> Nonce {
     Nonce(entropy.bits())
 }
 
 /// A UUIDv7: 48 bits of milliseconds, then random bits, with version and variant in their places.
-pub fn effect_id(entropy: &impl Entropy, at: At) -> EffectId {
+pub fn effect_id(entropy: &dyn Entropy, at: At) -> EffectId {
     const VERSION: u128 = 0x7 << 76;
     const VARIANT: u128 = 0x2 << 62;
     const RANDOM: u128 = (0xFFF << 64) | ((1 << 62) - 1);

@@ -2,20 +2,56 @@
 
 use crate::Error;
 use crate::owner::{Group, OwnerLock, is_alive};
+use async_trait::async_trait;
 use semel_core::ids::OwnerId;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A holder is known to be dead by a lock that dies with it, not by time alone.
-pub trait Holders: Send + Sync + 'static {
+/// What is known of a holder: a process, with the children that act for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Liveness {
+    Alive,
+    /// Proven to be gone: it sends nothing any more. Time alone never proves that.
+    Dead,
+    /// Not heard of. It may be gone, cut off, or asleep, and may still send.
+    Silent,
+}
+
+#[async_trait]
+pub trait Holders: fmt::Debug + Send + Sync + 'static {
     /// This process, registered before its first claim.
     fn me(&self) -> Result<OwnerId, Error>;
 
-    /// Whether that process, or a child that inherited its lock, is still there.
-    fn is_alive(&self, owner: OwnerId) -> Result<bool, Error>;
+    /// What is known of each of these, in their order.
+    async fn liveness(&self, owners: &[OwnerId]) -> Result<Vec<Liveness>, Error>;
+
+    /// Children started from now on keep this process's claims alive with them.
+    fn inheritable(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Children started from now on do not.
+    fn seal(&self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// The process groups that act for this process, from now on.
+    fn acts_through(&self, _groups: &[Group]) -> Result<(), Error> {
+        Ok(())
+    }
+
+    /// Lets go of this process's name, so that the end of the children that inherited it can be seen. A later claim takes
+    /// a new one.
+    fn release_lock(&self) {}
+
+    /// Tidies away the names of processes that are gone, a bounded number at a time. Housekeeping: what cannot be
+    /// tidied is left.
+    fn sweep(&self) {}
 }
 
-/// Holders of a ledger that processes of one machine share: each locks a file of its own.
+/// Holders of a ledger that processes of one machine share: each locks a file of its own. A lock dies with its process,
+/// so nobody is ever silent here.
 #[derive(Debug)]
 pub struct FileHolders {
     directory: PathBuf,
@@ -30,46 +66,12 @@ impl FileHolders {
         FileHolders { directory, mine: Mutex::new(None) }
     }
 
-    /// Children started from now on keep this process's claims alive with them.
-    pub fn inheritable(&self) -> Result<(), Error> {
-        self.lock().as_mut().map_or(Ok(()), OwnerLock::inheritable)
-    }
-
-    /// The process groups that act for this process, from now on.
-    pub fn acts_through(&self, groups: &[Group]) -> Result<(), Error> {
-        self.lock().as_ref().map_or(Ok(()), |lock| lock.acts_through(groups))
-    }
-
-    /// Children started from now on do not.
-    pub fn seal(&self) -> Result<(), Error> {
-        self.lock().as_mut().map_or(Ok(()), OwnerLock::seal)
-    }
-
-    /// Lets go of the lock, so that the end of the children that inherited it can be seen. A later claim takes a
-    /// new one.
-    pub fn release_lock(&self) {
-        if let Some(lock) = self.lock().take() {
-            // Whether it is still held is asked again by the next reader.
-            let _held_by_a_child = lock.release();
-        }
-    }
-
-    /// Tidies away the names of processes that are gone, a bounded number at a time. Housekeeping: what cannot be
-    /// tidied is left.
-    pub fn sweep(&self) {
-        let Ok(entries) = std::fs::read_dir(&self.directory) else { return };
-        let ids =
-            entries.filter_map(|entry| entry.ok()?.file_name().to_str().and_then(OwnerLock::id_of_name));
-        for id in ids.take(SWEEP_MAX) {
-            let _left_if_not_known = self.is_alive(id);
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Option<OwnerLock>> {
         self.mine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+#[async_trait]
 impl Holders for FileHolders {
     fn me(&self) -> Result<OwnerId, Error> {
         let mut mine = self.lock();
@@ -79,9 +81,42 @@ impl Holders for FileHolders {
         }
     }
 
-    fn is_alive(&self, owner: OwnerId) -> Result<bool, Error> {
+    async fn liveness(&self, owners: &[OwnerId]) -> Result<Vec<Liveness>, Error> {
         // Asking the file about ourselves would find our own lock, but only by opening it.
         let me = self.lock().as_ref().map(OwnerLock::id);
-        if me == Some(owner) { Ok(true) } else { is_alive(&self.directory, owner) }
+        let of = |owner: &OwnerId| match me == Some(*owner) || is_alive(&self.directory, *owner)? {
+            true => Ok(Liveness::Alive),
+            false => Ok(Liveness::Dead),
+        };
+        owners.iter().map(of).collect()
+    }
+
+    fn inheritable(&self) -> Result<(), Error> {
+        self.lock().as_mut().map_or(Ok(()), OwnerLock::inheritable)
+    }
+
+    fn acts_through(&self, groups: &[Group]) -> Result<(), Error> {
+        self.lock().as_ref().map_or(Ok(()), |lock| lock.acts_through(groups))
+    }
+
+    fn seal(&self) -> Result<(), Error> {
+        self.lock().as_mut().map_or(Ok(()), OwnerLock::seal)
+    }
+
+    fn release_lock(&self) {
+        if let Some(lock) = self.lock().take() {
+            // Whether it is still held is asked again by the next reader.
+            let _held_by_a_child = lock.release();
+        }
+    }
+
+    fn sweep(&self) {
+        let Ok(entries) = std::fs::read_dir(&self.directory) else { return };
+        let ids =
+            entries.filter_map(|entry| entry.ok()?.file_name().to_str().and_then(OwnerLock::id_of_name));
+        let me = self.lock().as_ref().map(OwnerLock::id);
+        for id in ids.filter(|id| me != Some(*id)).take(SWEEP_MAX) {
+            let _left_if_not_known = is_alive(&self.directory, id);
+        }
     }
 }

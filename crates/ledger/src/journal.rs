@@ -101,6 +101,7 @@ fn details<'a>(event: &'a Event, effect: &'a Effect) -> Details<'a> {
         Event::Lapsed { why, .. } => {
             let why = match why {
                 Lapse::HolderDied => "holder_died",
+                Lapse::HolderSilent => "holder_silent",
                 Lapse::DeadlinePassed => "deadline_passed",
             };
             Details { why: Some(JournalReason::Words(why)), ..only }

@@ -1,9 +1,7 @@
 //! Servers on stdio by name: how each was first started. One name is one server.
 
-use crate::entropy::Entropy;
-use crate::holders::Holders;
 use crate::ledger::{CellUpdate, Ledger};
-use crate::store::{Durability, Store};
+use crate::store::Durability;
 use crate::{Error, journal};
 use semel_core::digest::Digest;
 use semel_core::time::At;
@@ -36,7 +34,7 @@ pub struct KnownServer {
     pub refused: Option<ServerStart>,
 }
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+impl Ledger {
     /// A start of a server, as it can be kept.
     pub fn server_start(&self, words: &[&[u8]], shown: String, directory: String) -> ServerStart {
         ServerStart { command: self.secret().mac("server command", words), shown, directory }

@@ -1,24 +1,29 @@
 //! Lapses that nobody has read yet: noticed and written down, so that those who wait for doubts hear of them.
 
 use crate::Error;
-use crate::entropy::Entropy;
-use crate::holders::Holders;
+use crate::holders::Liveness;
 use crate::ledger::{ChangeResult, Ledger, RACES_MAX, RecordChange};
-use crate::store::{By, PAGE_ROWS_MAX, Store};
+use crate::record::StoredEffect;
+use crate::store::{By, PAGE_ROWS_MAX};
 use semel_core::digest::Digest;
 use semel_core::lifecycle::{Event, Lapse};
 use semel_core::time::At;
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+impl Ledger {
     /// Looks at everything in flight, of all holders. Returns how much of it had lapsed.
     pub async fn notice_lapses(&self, now: At) -> Result<usize, Error> {
         let (mut lapsed, mut after) = (0, None);
         loop {
             // One that cannot be read lapses for nobody: its callers are refused anyway.
             let page = self.listing(By::Open, after, PAGE_ROWS_MAX).await?;
-            for (key, stored) in page.items {
-                let Some(attempt) = stored.effect.open_attempt().filter(|_| !stored.newer) else { continue };
-                if now >= attempt.deadline || !self.is_alive(attempt.owner)? {
+            let in_flight = |(key, stored): (Digest, StoredEffect)| {
+                let attempt = stored.effect.open_attempt().filter(|_| !stored.newer)?;
+                Some((key, attempt.owner, attempt.deadline))
+            };
+            let in_flight: Vec<_> = page.items.into_iter().filter_map(in_flight).collect();
+            let holders = self.liveness(in_flight.iter().map(|(_, owner, _)| *owner)).await?;
+            for ((key, _, deadline), holder) in in_flight.into_iter().zip(holders) {
+                if now >= deadline || holder != Liveness::Alive {
                     self.observe(key, now).await?;
                     lapsed += 1;
                 }

@@ -1,11 +1,9 @@
 //! Successes that were disproved after their record had gone on. An older effect takes no more events, and must not
 //! answer as a success any more.
 
-use crate::entropy::Entropy;
-use crate::holders::Holders;
 use crate::ledger::{Ledger, RecordSnapshot};
 use crate::rulings::is_unconfirmed;
-use crate::store::{Durability, Revision, Store};
+use crate::store::{Durability, Revision};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, State};
@@ -20,7 +18,7 @@ struct LateRefutation {
     at: At,
 }
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+impl Ledger {
     /// Records that a success is not true which is no longer the newest effect of its record. `false`: it is none.
     pub(crate) async fn disprove(&self, seen: &RecordSnapshot, what: String, now: At) -> Result<bool, Error> {
         let Some(seen_effect) = seen.effect() else { return Ok(false) };

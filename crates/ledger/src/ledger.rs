@@ -2,7 +2,7 @@
 
 use crate::doubt_observer::{DoubtObserver, changes_doubt};
 use crate::entropy::{Entropy, nonce};
-use crate::holders::Holders;
+use crate::holders::{Holders, Liveness};
 use crate::record::{StoredEffect, decode, encode, index_after, run_digest};
 use crate::small_records::{Epoch, Fence, cell_value, fence_key};
 use crate::store::{
@@ -11,7 +11,7 @@ use crate::store::{
 };
 use crate::{Error, checksum, journal};
 use semel_core::digest::{Digest, Secret};
-use semel_core::effect::{Attempt, Effect, State};
+use semel_core::effect::{Attempt, Effect, State, Verdict};
 use semel_core::ids::{EffectId, OwnerId};
 use semel_core::lifecycle::{self, Alarm, Event, Lapse};
 use semel_core::time::At;
@@ -22,10 +22,10 @@ use std::sync::Arc;
 
 /// Remembers what was intended and what became of it. Knows no rules, waits for nobody, calls no upstream.
 #[derive(Debug)]
-pub struct Ledger<S, H, E> {
-    pub(crate) store: S,
-    pub(crate) holders: H,
-    pub(crate) entropy: E,
+pub struct Ledger {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) holders: Arc<dyn Holders>,
+    pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) secret: Secret,
     /// Told of what this process writes down although no attempt has answered.
     observer: Option<Arc<dyn DoubtObserver>>,
@@ -116,9 +116,14 @@ pub(crate) const RACES_MAX: usize = 64;
 /// A store that so often in a row cannot say what it did is as good as gone.
 const COMMITS_AGAIN_MAX: usize = 4;
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
-    pub fn new(store: S, holders: H, entropy: E, secret: Secret) -> Self {
-        Ledger { store, holders, entropy, secret, observer: None }
+impl Ledger {
+    pub fn new(
+        store: Arc<dyn Store>,
+        holders: Arc<dyn Holders>,
+        entropy: impl Entropy,
+        secret: Secret,
+    ) -> Self {
+        Ledger { store, holders, entropy: Arc::new(entropy), secret, observer: None }
     }
 
     /// Lapses are derived on read, by any reader, and doubts are cleared by many, so both are told where they are
@@ -128,16 +133,16 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         Ledger { observer: Some(observer), ..self }
     }
 
-    pub fn store(&self) -> &S {
-        &self.store
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
     }
 
-    pub fn holders(&self) -> &H {
-        &self.holders
+    pub fn holders(&self) -> &dyn Holders {
+        &*self.holders
     }
 
-    pub fn entropy(&self) -> &E {
-        &self.entropy
+    pub fn entropy(&self) -> &dyn Entropy {
+        &*self.entropy
     }
 
     pub fn secret(&self) -> &Secret {
@@ -162,7 +167,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     pub async fn observe(&self, key: Digest, now: At) -> Result<RecordSnapshot, Error> {
         let mut snapshot = self.find(key).await?;
         for _ in 0..RACES_MAX {
-            let Some(event) = self.overdue(&snapshot, now)? else {
+            let Some(event) = self.overdue(&snapshot, now).await? else {
                 return match snapshot.effect().is_some_and(has_undo_call) {
                     true => Box::pin(self.linked(snapshot)).await,
                     false => Ok(snapshot),
@@ -185,27 +190,37 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     /// Changes of the newest effect that nobody has written down yet.
-    fn overdue(&self, snapshot: &RecordSnapshot, now: At) -> Result<Option<Event>, Error> {
+    async fn overdue(&self, snapshot: &RecordSnapshot, now: At) -> Result<Option<Event>, Error> {
         let Some(stored) = snapshot.newest.as_ref().filter(|stored| !stored.newer) else { return Ok(None) };
         let effect = &stored.effect;
         if let Some(attempt) = effect.open_attempt() {
-            let lapse = lapse_of(attempt, self.is_alive(attempt.owner)?, now);
+            let lapse = lapse_of(attempt, self.liveness_of(attempt).await?, now);
             return Ok(lapse.map(|why| Event::Lapsed { why, at: now }));
         }
         if !matches!(effect.state, State::InDoubt(_)) {
             return Ok(None);
         }
-        for attempt in effect.attempts.iter().filter(|a| a.gone_at.is_none()) {
-            if attempt.verdict == semel_core::effect::Verdict::Unproven && !self.is_alive(attempt.owner)? {
-                return Ok(Some(Event::SenderGone { attempt: attempt.number, at: now }));
-            }
-        }
-        Ok(None)
+        let unproven = |a: &&Attempt| a.gone_at.is_none() && a.verdict == Verdict::Unproven;
+        let unproven: Vec<_> = effect.attempts.iter().filter(unproven).collect();
+        let holders = self.liveness(unproven.iter().map(|attempt| attempt.owner)).await?;
+        let gone = unproven.into_iter().zip(holders).find(|(_, holder)| *holder == Liveness::Dead);
+        Ok(gone.map(|(attempt, _)| Event::SenderGone { attempt: attempt.number, at: now }))
     }
 
-    /// Whether the holder of an attempt may still act, as far as anybody can see.
-    pub fn is_alive(&self, owner: OwnerId) -> Result<bool, Error> {
-        if owner == OwnerId::AWAY { Ok(true) } else { self.holders.is_alive(owner) }
+    /// What is known of each of these holders, in their order. A client that took its claim away counts as alive: there
+    /// is nothing to be known of it.
+    pub async fn liveness(&self, owners: impl Iterator<Item = OwnerId>) -> Result<Vec<Liveness>, Error> {
+        let owners: Vec<_> = owners.collect();
+        let mut asked: Vec<_> = owners.iter().copied().filter(|owner| *owner != OwnerId::AWAY).collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let known = if asked.is_empty() { Vec::new() } else { self.holders.liveness(&asked).await? };
+        let of = |owner| asked.binary_search(owner).map_or(Liveness::Alive, |place| known[place]);
+        Ok(owners.iter().map(of).collect())
+    }
+
+    pub async fn liveness_of(&self, attempt: &Attempt) -> Result<Liveness, Error> {
+        Ok(self.liveness([attempt.owner].into_iter()).await?[0])
     }
 
     /// Applies an event to the newest effect of a record, at the revision that was read.
@@ -280,7 +295,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
             require: Require { cells: vec![(EPOCH_CELL, snapshot.epoch)], ..Require::default() },
             journal: lines,
             durability,
-            ..Commit::of(nonce(&self.entropy), puts)
+            ..Commit::of(nonce(self.entropy()), puts)
         };
         let snapshot = snapshot.after(step.effect, index, kept);
         Ok((commit, RecordUpdate { snapshot, alarm: step.alarm, late: None }))
@@ -294,7 +309,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     /// Lines alone leave no nonce behind, so those that may not have landed may come to stand twice: evidence may rest
     /// on them.
     pub(crate) async fn noted(&self, journal: Vec<JournalLine>, durability: Durability) -> Result<(), Error> {
-        let commit = Commit { journal, durability, ..Commit::of(nonce(&self.entropy), Vec::new()) };
+        let commit = Commit { journal, durability, ..Commit::of(nonce(self.entropy()), Vec::new()) };
         let written = self.commit(commit).await?;
         written.expect("a commit that puts and requires nothing meets no conflict");
         Ok(())
@@ -472,7 +487,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
         durability: Durability,
     ) -> Result<bool, Error> {
         let put = Put::cell(key, expected, value);
-        let commit = Commit { journal: lines, durability, ..Commit::of(nonce(&self.entropy), vec![put]) };
+        let commit = Commit { journal: lines, durability, ..Commit::of(nonce(self.entropy()), vec![put]) };
         Ok(self.commit(commit).await?.is_ok())
     }
 
@@ -524,11 +539,13 @@ pub(crate) enum ChangeResult {
     Moved,
 }
 
-/// The lapse of an attempt in flight whose holder is dead, or whose time is over.
-fn lapse_of(attempt: &Attempt, is_alive: bool, now: At) -> Option<Lapse> {
-    match is_alive {
-        false => Some(Lapse::HolderDied),
-        true => (now >= attempt.deadline).then_some(Lapse::DeadlinePassed),
+/// The lapse of an attempt in flight whose holder is not there, or whose time is over.
+fn lapse_of(attempt: &Attempt, holder: Liveness, now: At) -> Option<Lapse> {
+    match holder {
+        Liveness::Dead => Some(Lapse::HolderDied),
+        _ if now >= attempt.deadline => Some(Lapse::DeadlinePassed),
+        Liveness::Silent => Some(Lapse::HolderSilent),
+        Liveness::Alive => None,
     }
 }
 

@@ -7,6 +7,7 @@ use crate::store::{
     JournalLine, Latest, Nonce, PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, SeenAlike, Store,
     Versioned,
 };
+use async_trait::async_trait;
 use semel_core::digest::Digest;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::convert::Infallible;
@@ -284,6 +285,7 @@ impl View for Tables {
     }
 }
 
+#[async_trait]
 impl Store for MemoryStore {
     async fn read(&self, key: Digest) -> Result<Versioned, Error> {
         let state = self.readable()?;

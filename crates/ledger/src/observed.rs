@@ -2,10 +2,8 @@
 //! for all processes of a ledger. It is for a report, and written as lazily.
 
 use crate::Error;
-use crate::entropy::Entropy;
-use crate::holders::Holders;
 use crate::ledger::{CellUpdate, Ledger};
-use crate::store::{Durability, JournalLine, Store};
+use crate::store::{Durability, JournalLine};
 use semel_core::digest::Digest;
 use semel_core::time::At;
 use serde::{Deserialize, Serialize};
@@ -44,7 +42,7 @@ impl Calls {
     }
 }
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+impl Ledger {
     /// Remembers a call and writes down the line that `line` makes of what was seen before it.
     pub async fn observed(
         &self,

@@ -1,10 +1,9 @@
 //! How far the journal was told to somebody outside, and who tells it: one process at a time.
 
 use crate::Error;
-use crate::entropy::Entropy;
-use crate::holders::Holders;
+use crate::holders::Liveness;
 use crate::ledger::Ledger;
-use crate::store::{Cursor, Durability, Revision, Store};
+use crate::store::{Cursor, Durability, Revision};
 use semel_core::digest::Digest;
 use semel_core::ids::OwnerId;
 use serde::{Deserialize, Serialize};
@@ -24,15 +23,19 @@ pub struct JournalOutbox {
     pub sent_to: Cursor,
 }
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
-    /// Takes the outbox of this name, unless a process that is alive has it. The first time it begins at the journal's
+impl Ledger {
+    /// Takes the outbox of this name, unless a process that is known to be alive has it. The first time it begins at the journal's
     /// end: what is old is not news.
     pub async fn take_outbox(&self, name: &str) -> Result<Option<JournalOutbox>, Error> {
         let key = self.secret().mac("outbox", &[name.as_bytes()]);
         let me = self.holders().me()?;
         let (revision, kept) = self.cell::<OutboxState>(key).await?;
         let sent_to = match kept {
-            Some(kept) if kept.by != me && self.is_alive(kept.by)? => return Ok(None),
+            Some(kept) if kept.by != me => match self.liveness([kept.by].into_iter()).await?[0] {
+                Liveness::Alive => return Ok(None),
+                // One that is only silent finds out when it next says how far it is.
+                Liveness::Dead | Liveness::Silent => kept.sent_to,
+            },
             Some(kept) => kept.sent_to,
             None => self.newest_line().await?.map_or(Cursor(0), |(cursor, _)| cursor),
         };

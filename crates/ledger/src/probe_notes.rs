@@ -1,9 +1,7 @@
 //! Notes of probes that brought nothing, for people who decide about the doubt or mend the rule.
 
-use crate::entropy::Entropy;
-use crate::holders::Holders;
 use crate::ledger::{CellUpdate, Ledger, RecordSnapshot};
-use crate::store::{Durability, Store};
+use crate::store::Durability;
 use crate::{Error, journal};
 use semel_core::time::At;
 use semel_core::word_table;
@@ -32,7 +30,7 @@ struct ProbeNotes {
     why: String,
 }
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+impl Ledger {
     /// Journals why a question about a doubt brought nothing: once for the same reason, and only so often.
     pub async fn note_probe_trouble(
         &self,

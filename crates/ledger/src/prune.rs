@@ -5,12 +5,11 @@
 //! all, so retention's own time advances by a few days in a run and stops before a clock far past the journal.
 
 use crate::Error;
-use crate::entropy::{Entropy, nonce};
-use crate::holders::Holders;
+use crate::entropy::nonce;
 use crate::ledger::Ledger;
 use crate::record::{StoredEffect, decode};
 use crate::small_records::{RetentionProgress, pruned_key};
-use crate::store::{By, Commit, Cursor, Durability, PAGE_ROWS_MAX, Put, Store};
+use crate::store::{By, Commit, Cursor, Durability, PAGE_ROWS_MAX, Put};
 use semel_core::effect::{Reply, State};
 use semel_core::policy::Retention;
 use semel_core::time::{At, Uptime};
@@ -31,7 +30,7 @@ const CLOCK_AHEAD_MAX: Duration = Duration::from_secs(7 * 24 * 3600);
 /// How far it goes at once: some days, so that a machine that was off for weeks catches up in weeks.
 const STEP_MAX: Duration = Duration::from_secs(4 * 24 * 3600);
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+impl Ledger {
     /// The instant of the newest line, if the clock is so far past it that it may be wrong. Pruning by it could drop
     /// facts inside their window.
     pub async fn far_behind(&self, now: At) -> Result<Option<At>, Error> {
@@ -169,7 +168,7 @@ impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
     }
 
     async fn prune_commit(&self, puts: Vec<Put>) -> Result<bool, Error> {
-        let commit = Commit { durability: Durability::Lazy, ..Commit::of(nonce(&self.entropy), puts) };
+        let commit = Commit { durability: Durability::Lazy, ..Commit::of(nonce(self.entropy()), puts) };
         Ok(self.commit(commit).await?.is_ok())
     }
 }

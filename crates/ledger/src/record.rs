@@ -280,6 +280,7 @@ mod tests {
             not_applied(NotAppliedWhy::Refuted("x".repeat(300))),
             not_applied(NotAppliedWhy::Reported("exit 1".into())),
             doubt(Doubt::HolderDied),
+            doubt(Doubt::HolderSilent),
             doubt(Doubt::DeadlinePassed),
             doubt(Doubt::Ambiguous("502".into())),
             doubt(Doubt::Epoch),

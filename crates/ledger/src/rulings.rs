@@ -1,9 +1,8 @@
 //! Decisions of people and probes about a doubt.
 
-use crate::entropy::Entropy;
-use crate::holders::Holders;
+use crate::holders::Liveness;
 use crate::ledger::{ChangeResult, Ledger, RACES_MAX, RecordChange, RecordSnapshot, RecordUpdate};
-use crate::store::{ReplyChange, Store};
+use crate::store::ReplyChange;
 use crate::{Error, journal};
 use semel_core::answer::EffectWord;
 use semel_core::digest::Digest;
@@ -37,18 +36,20 @@ pub enum Probed {
     },
 }
 
-/// How long after its deadline the answer of an attempt is still reckoned with, while its holder lives.
+/// How long after its lapse the answer of an attempt is still reckoned with, while its holder may live.
 const AWAITED_FOR: Duration = Duration::from_secs(600);
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
-    /// Whether somebody still waits for the answer of an attempt that is past its deadline: its upstream may be at
+impl Ledger {
+    /// Whether somebody may still wait for the answer of an attempt that has lapsed: its upstream may be at
     /// work, and an effect that is not there yet may be there in a moment. A person who rules "no" should know.
-    pub fn is_awaited(&self, effect: &Effect, now: At) -> Result<bool, Error> {
-        let State::InDoubt(InDoubt { since, why: Doubt::DeadlinePassed }) = &effect.state else {
+    pub async fn is_awaited(&self, effect: &Effect, now: At) -> Result<bool, Error> {
+        let State::InDoubt(InDoubt { since, why: Doubt::DeadlinePassed | Doubt::HolderSilent }) =
+            &effect.state
+        else {
             return Ok(false);
         };
         match effect.newest_attempt().filter(|_| now < since.plus(AWAITED_FOR)) {
-            Some(attempt) => self.is_alive(attempt.owner),
+            Some(attempt) => Ok(self.liveness_of(attempt).await? != Liveness::Dead),
             None => Ok(false),
         }
     }

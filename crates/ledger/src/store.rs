@@ -4,12 +4,14 @@
 //! can be written a second time in SQL. Batching is its private matter; a commit returns only after it is durable.
 
 use crate::Error;
+use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::small_records::cell_bytes;
+use async_trait::async_trait;
 use semel_core::digest::Digest;
 pub use semel_core::ids::{Nonce, OwnerId};
 use semel_core::time::At;
 use serde::{Deserialize, Serialize};
-use std::future::Future;
+use std::fmt;
 use std::sync::Arc;
 
 /// Counts the writes of one row; 0 means that there is none.
@@ -263,50 +265,53 @@ pub const PAGE_ROWS_MAX: usize = 500;
 /// At most this many lines of the journal in one page.
 pub const JOURNAL_PAGE_MAX: usize = 1_000;
 
-pub trait Store: Send + Sync + 'static {
-    fn read(&self, key: Digest) -> impl Future<Output = Result<Versioned, Error>> + Send;
+#[async_trait]
+pub trait Store: fmt::Debug + Send + Sync + 'static {
+    async fn read(&self, key: Digest) -> Result<Versioned, Error>;
 
-    fn cell(&self, key: Digest) -> impl Future<Output = Result<Option<Cell>, Error>> + Send;
+    async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error>;
 
-    fn commit(&self, commit: Arc<Commit>) -> impl Future<Output = Result<Committed, Error>> + Send;
+    async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error>;
 
     /// Rows without their replies, `limit` at most (itself at most [`PAGE_ROWS_MAX`]), after the cursor.
-    fn scan(
-        &self,
-        by: By,
-        after: Option<Cursor>,
-        limit: usize,
-    ) -> impl Future<Output = Result<Page<Row>, Error>> + Send;
+    async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error>;
 
     /// Rows without their replies, newest first, before the cursor, each with its own: for people, who read the newest
     /// and stop. `limit` as in [`Store::scan`].
-    fn latest(
+    async fn latest(
         &self,
         of: Latest,
         before: Option<Cursor>,
         limit: usize,
-    ) -> impl Future<Output = Result<Page<(Cursor, Row)>, Error>> + Send;
+    ) -> Result<Page<(Cursor, Row)>, Error>;
 
     /// Lines after the cursor, oldest first, with their own cursors.
-    fn journal(
+    async fn journal(
         &self,
         after: Option<Cursor>,
         limit: usize,
-    ) -> impl Future<Output = Result<Page<(Cursor, JournalLine)>, Error>> + Send;
+    ) -> Result<Page<(Cursor, JournalLine)>, Error>;
 
     /// The newest line, with its cursor.
-    fn newest_line(&self) -> impl Future<Output = Result<Option<(Cursor, JournalLine)>, Error>> + Send;
+    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error>;
 
     /// The recorded reply of one effect of a record.
-    fn reply(&self, key: Digest, ordinal: u32)
-    -> impl Future<Output = Result<Option<Vec<u8>>, Error>> + Send;
+    async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error>;
 
     /// Resolves when the row or cell under `key` may have moved past `since`, or at the latest after `wait`.
     /// It may be spurious; polling by reads is the truth.
-    fn changed(
-        &self,
-        key: Digest,
-        since: Revision,
-        wait: std::time::Duration,
-    ) -> impl Future<Output = Hint> + Send;
+    async fn changed(&self, key: Digest, since: Revision, wait: std::time::Duration) -> Hint;
+
+    /// What is wrong with the bytes as they lie there, in words. Reads everything.
+    async fn check(&self) -> Result<Vec<String>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// How long durable commits took, since this process opened it.
+    fn commit_times(&self) -> HistogramSnapshot {
+        Histogram::default().counted()
+    }
+
+    /// Nothing more is to come: what the engine keeps beside the data goes into it.
+    fn fold_back(&self) {}
 }

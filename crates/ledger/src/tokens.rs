@@ -2,10 +2,8 @@
 //! never written down; it is shown once, when it is made.
 
 use crate::command_key::CommandKey;
-use crate::entropy::Entropy;
-use crate::holders::Holders;
 use crate::ledger::{CellUpdate, Ledger};
-use crate::store::{Durability, JOURNAL_PAGE_MAX, JournalLine, Store};
+use crate::store::{Durability, JOURNAL_PAGE_MAX, JournalLine};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
 use semel_core::time::At;
@@ -173,7 +171,7 @@ impl fmt::Debug for IssuedToken {
     }
 }
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+impl Ledger {
     pub async fn tokens(&self) -> Result<TokenTable, Error> {
         Ok(self.cell(self.tokens_key()).await?.1.unwrap_or_default())
     }

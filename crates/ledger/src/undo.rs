@@ -4,11 +4,9 @@
 //! effects that take no more marks, it is found by the undo's intent key, which follows from the effect.
 
 use crate::Error;
-use crate::entropy::Entropy;
-use crate::holders::Holders;
 use crate::ledger::{ChangeResult, Ledger, RACES_MAX, RecordChange, RecordSnapshot, has_undo_call};
 use crate::record::StoredEffect;
-use crate::store::{By, PAGE_ROWS_MAX, Store};
+use crate::store::{By, PAGE_ROWS_MAX};
 use semel_core::effect::{Effect, State};
 use semel_core::ids::EffectId;
 use semel_core::intent::undo_key;
@@ -17,7 +15,7 @@ use semel_core::time::At;
 use semel_core::undo::Undone;
 use std::sync::Arc;
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+impl Ledger {
     /// An effect that knows whether it was undone, whatever was written down of that.
     pub(crate) async fn with_undone(&self, mut effect: Effect) -> Result<Effect, Error> {
         effect.undone = self.undone(&effect).await?;

@@ -1,10 +1,8 @@
 //! Whether the ledger takes a write now: only one that reached the disk tells.
 
 use crate::Error;
-use crate::entropy::Entropy;
-use crate::holders::Holders;
 use crate::ledger::{CellUpdate, Ledger};
-use crate::store::{Durability, Store};
+use crate::store::Durability;
 use semel_core::time::At;
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +11,7 @@ struct WriteCheck {
     at: At,
 }
 
-impl<S: Store, H: Holders, E: Entropy> Ledger<S, H, E> {
+impl Ledger {
     /// Writes durably, on the path that claims take.
     pub async fn prove_ready(&self, now: At) -> Result<(), Error> {
         let key = self.secret().mac("ready", &[]);

@@ -2,7 +2,7 @@
 
 use crate::args::DoctorArgs;
 use crate::context::{Context, EXIT_FINDINGS};
-use crate::open::{self, LocalLedger};
+use crate::open;
 use crate::output::{RESTORE, counted, hint, ledger_hint};
 use crate::policy_files::{self, Unusable};
 use crate::terminal_text;
@@ -15,6 +15,7 @@ use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::servers::McpEndpoint;
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::Ledger;
 use semel_ledger::place::Place;
 use semel_ledger::sqlite;
 use semel_ledger::store::{By, PAGE_ROWS_MAX};
@@ -184,7 +185,7 @@ fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> 
         checks.fail("ledger", format!("{error:#}"), hint(&error));
     }
     if full {
-        match ledger.store().integrity_check() {
+        match block_on(ledger.store().check()) {
             Ok(complaints) if complaints.is_empty() => checks.ok("integrity", "every page and index agrees"),
             Ok(complaints) => {
                 checks.fail("integrity", complaints.join("; "), Some(RESTORE.to_owned()));
@@ -209,7 +210,7 @@ fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> 
 }
 
 /// Every effect whose record cannot be read.
-fn damaged(ledger: &LocalLedger) -> Result<Vec<EffectId>, semel_ledger::Error> {
+fn damaged(ledger: &Ledger) -> Result<Vec<EffectId>, semel_ledger::Error> {
     let (mut damaged, mut after) = (Vec::new(), None);
     loop {
         let page = block_on(ledger.listing(By::All, after, PAGE_ROWS_MAX))?;
@@ -221,7 +222,7 @@ fn damaged(ledger: &LocalLedger) -> Result<Vec<EffectId>, semel_ledger::Error> {
     }
 }
 
-fn contents(checks: &mut Checks, ledger: &LocalLedger, now: At) -> anyhow::Result<()> {
+fn contents(checks: &mut Checks, ledger: &Ledger, now: At) -> anyhow::Result<()> {
     match block_on(ledger.epoch())?.1 {
         Some(epoch) if epoch.forgotten_before(now).is_some() => {
             let detail =

@@ -166,7 +166,7 @@ fn make_token(file: &Path) -> Result<String, semel_ledger::Error> {
     let options = OpenOptions { blocking: true, ..OpenOptions::at(Place::at(file), now) };
     let OpenedStore { store, secret, .. } = SqliteStore::open(options)?;
     let holders = FileHolders::in_directory(store.place().owners());
-    let ledger = Ledger::new(store, holders, OsEntropy, secret);
+    let ledger = Ledger::new(std::sync::Arc::new(store), std::sync::Arc::new(holders), OsEntropy, secret);
     let new = TokenRequest::new("local", AccessScope::Admin, Some("alice"), None).expect("a plain name");
     Ok(block_on(ledger.make_token(&new, now))?.text)
 }

@@ -33,6 +33,7 @@ fn columns() -> Vec<(&'static str, Vec<Effect>)> {
     ];
     let doubts = [
         Doubt::HolderDied,
+        Doubt::HolderSilent,
         Doubt::DeadlinePassed,
         Doubt::Ambiguous("502".into()),
         Doubt::Epoch,
@@ -82,6 +83,7 @@ fn event(row: &str, effect: &Effect) -> Event {
         "older attempt settled in doubt" => settled(older, unclear()),
         "unknown attempt settled" => settled(AttemptNo(77), success()),
         "lapsed, holder died" => Event::Lapsed { why: Lapse::HolderDied, at: late() },
+        "lapsed, holder silent" => Event::Lapsed { why: Lapse::HolderSilent, at: late() },
         "lapsed, deadline passed" => Event::Lapsed { why: Lapse::DeadlinePassed, at: late() },
         "sender gone" => Event::SenderGone { attempt: newest, at: late() },
         "sender of an unknown attempt gone" => Event::SenderGone { attempt: AttemptNo(77), at: late() },
@@ -193,7 +195,7 @@ const EVENT_WORDS: [&str; 19] = [
     "adopted",
 ];
 
-const KINDS: [&str; 21] = [
+const KINDS: [&str; 22] = [
     "in doubt: damaged",
     "in flight",
     "accepted",
@@ -210,6 +212,7 @@ const KINDS: [&str; 21] = [
     "not applied: ruled",
     "not applied: refuted",
     "in doubt: holder died",
+    "in doubt: holder silent",
     "in doubt: deadline passed",
     "in doubt: ambiguous",
     "in doubt: epoch",
@@ -234,6 +237,7 @@ fn kind(state: &State) -> &'static str {
         },
         State::InDoubt(doubt) => match doubt.why {
             Doubt::HolderDied => "in doubt: holder died",
+            Doubt::HolderSilent => "in doubt: holder silent",
             Doubt::DeadlinePassed => "in doubt: deadline passed",
             Doubt::Ambiguous(_) => "in doubt: ambiguous",
             Doubt::Epoch => "in doubt: epoch",
@@ -391,6 +395,17 @@ fn a_no_counts_only_when_nobody_can_send_any_more_and_it_has_been_quiet() {
     assert!(!doubt.may_believe_no(QUIET, late()));
     doubt.attempts[0].gone_at = Some(late());
     assert!(doubt.may_believe_no(QUIET, late().plus(QUIET)));
+}
+
+#[test]
+fn only_the_death_of_a_holder_proves_that_its_sender_is_gone() {
+    let flight = effect(State::InFlight { attempt: AttemptNo(1) }, &[Verdict::Open]);
+    for (why, gone_at) in
+        [(Lapse::HolderDied, Some(late())), (Lapse::HolderSilent, None), (Lapse::DeadlinePassed, None)]
+    {
+        let lapsed = next(&flight, &Event::Lapsed { why, at: late() }).unwrap().effect;
+        assert_eq!((lapsed.attempts[0].gone_at, lapsed.state.word()), (gone_at, "in doubt"), "{why:?}");
+    }
 }
 
 #[test]

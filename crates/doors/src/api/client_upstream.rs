@@ -7,6 +7,7 @@ use crate::query::{Credentials, Query, Subject};
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
 use crate::services::Services;
+use async_trait::async_trait;
 use semel_core::effect::Effect;
 use semel_core::ids::AttemptNo;
 use semel_core::json::Json;
@@ -46,6 +47,7 @@ impl<'a> ClientUpstream<'a> {
     }
 }
 
+#[async_trait]
 impl Upstream for ClientUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         lets_send(self.token).await

@@ -10,7 +10,7 @@ use semel_core::ids::EffectId;
 use semel_core::time::At;
 use semel_ledger::Error;
 use semel_ledger::record::decode;
-use semel_ledger::store::{Latest, PAGE_ROWS_MAX, Store};
+use semel_ledger::store::{Latest, PAGE_ROWS_MAX};
 
 /// Shorter ends would too often name two.
 const SUFFIX_CHARACTERS_MIN: usize = 4;

@@ -13,7 +13,6 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use semel_core::effect::State;
 use semel_core::time::At;
-use semel_gate::clock::Clock;
 use semel_ledger::rulings::Probed;
 use serde::Deserialize;
 use serde_json::value::RawValue;

@@ -16,7 +16,6 @@ use semel_core::json::{self, Json};
 use semel_core::lifecycle::Illegal;
 use semel_core::policy::Rule;
 use semel_core::time::At;
-use semel_gate::clock::Clock;
 use semel_ledger::rulings::RulingVerdict;
 use semel_ledger::{Error, RecordUpdate};
 use serde::Deserialize;

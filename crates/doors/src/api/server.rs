@@ -3,11 +3,11 @@
 use super::problem::Problem;
 use super::request::ApiPrincipal;
 use crate::http::large_body_permits::{self, LargeBodyPermit, LargeBodyPermits};
-use crate::runtime::ServedGate;
 use crate::services::Services;
 use crate::undo::Undoer;
 use http::StatusCode;
 use semel_core::wording;
+use semel_gate::Gate;
 use std::sync::Arc;
 
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl ApiServer {
     }
 
     /// The gate, or the answer of a server that has no ledger.
-    pub fn gate(&self) -> Result<&ServedGate, Problem> {
+    pub fn gate(&self) -> Result<&Gate, Problem> {
         self.services.gate.as_ref().map_err(|why| Problem::of_trouble(wording::ledger_unavailable(why)))
     }
 }

@@ -8,7 +8,6 @@ use crate::stats;
 use axum::response::Response;
 use schemars::JsonSchema;
 use semel_core::policy::duration;
-use semel_gate::clock::Clock;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;

@@ -7,7 +7,6 @@ use super::server::ApiServer;
 use axum::response::Response;
 use schemars::JsonSchema;
 use semel_core::policy::duration;
-use semel_gate::clock::Clock;
 use semel_ledger::tokens::{AccessScope, StoredToken, TokenRequest};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

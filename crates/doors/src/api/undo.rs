@@ -11,7 +11,6 @@ use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
 use semel_core::ids::Reason;
-use semel_gate::clock::Clock;
 use serde::Deserialize;
 use std::sync::Arc;
 use std::time::Duration;

@@ -2,23 +2,23 @@
 
 use super::serve::CommandUpstream;
 use crate::reply::CommandOutput;
+use async_trait::async_trait;
 use semel_core::json::Json;
 use semel_core::policy::rule::Confirm;
-use semel_gate::clock::Clock;
 use semel_gate::confirm::Witness;
 use semel_gate::{GivenReply, Passed};
 
 /// CommandWitness about the command of an upstream.
 #[derive(Debug)]
-pub struct CommandWitness<'a, 'b, C> {
-    upstream: &'b mut CommandUpstream<'a, C>,
+pub struct CommandWitness<'a, 'b> {
+    upstream: &'b mut CommandUpstream<'a>,
     confirm: &'b Confirm,
     arguments: Json,
     reply: Json,
 }
 
-impl<'a, 'b, C: Clock> CommandWitness<'a, 'b, C> {
-    pub fn about(passed: &Passed, confirm: &'b Confirm, upstream: &'b mut CommandUpstream<'a, C>) -> Self {
+impl<'a, 'b> CommandWitness<'a, 'b> {
+    pub fn about(passed: &Passed, confirm: &'b Confirm, upstream: &'b mut CommandUpstream<'a>) -> Self {
         let reply = match &passed.reply {
             GivenReply::Recorded(bytes) => CommandOutput::decode(bytes).map(|output| output.stdout),
             GivenReply::Live => Some(upstream.printed().to_vec()),
@@ -29,7 +29,8 @@ impl<'a, 'b, C: Clock> CommandWitness<'a, 'b, C> {
     }
 }
 
-impl<C: Clock> Witness for CommandWitness<'_, '_, C> {
+#[async_trait]
+impl Witness for CommandWitness<'_, '_> {
     async fn ask(&mut self) -> Result<bool, String> {
         self.upstream.query(&self.arguments, None, Some(&self.reply)).confirm(self.confirm).await
     }

@@ -12,6 +12,7 @@ use crate::redact::SecretParts;
 use crate::redact::Secrets;
 use crate::reply::account::{self, ToolAccount};
 use crate::reply::{CommandOutput, REPLY_BYTES_MAX};
+use async_trait::async_trait;
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
 use semel_core::ids::AttemptNo;
@@ -23,7 +24,7 @@ use semel_core::policy::rule::{EffectWording, InjectInto, Probe, Rule};
 use semel_core::redact::secret_values;
 use semel_gate::clock::Clock;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
-use semel_ledger::holders::FileHolders;
+use semel_ledger::holders::Holders;
 use serde_json::{Value, json};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -33,14 +34,14 @@ use std::time::Duration;
 
 /// One wrapped command.
 #[derive(Debug)]
-pub struct CommandUpstream<'a, C> {
+pub struct CommandUpstream<'a> {
     line: &'a CommandLine,
     action: String,
     rule: &'a Rule,
     policy: &'a Policy,
     /// Its lock is inherited by the child, so that the holder counts as alive until the whole tree is gone.
-    holders: &'a FileHolders,
-    clock: &'a C,
+    holders: &'a dyn Holders,
+    clock: &'a dyn Clock,
     options: CommandOptions,
     signals: Option<Signals>,
     program: Option<PathBuf>,
@@ -73,13 +74,13 @@ pub struct CommandOptions {
     pub output_drain: Option<fn() -> Command>,
 }
 
-impl<'a, C: Clock> CommandUpstream<'a, C> {
+impl<'a> CommandUpstream<'a> {
     pub fn new(
         line: &'a CommandLine,
         action: String,
         (rule, policy): (&'a Rule, &'a Policy),
-        holders: &'a FileHolders,
-        clock: &'a C,
+        holders: &'a dyn Holders,
+        clock: &'a dyn Clock,
         options: CommandOptions,
     ) -> Self {
         CommandUpstream {
@@ -323,7 +324,8 @@ impl<'a, C: Clock> CommandUpstream<'a, C> {
     }
 }
 
-impl<C: Clock> Upstream for CommandUpstream<'_, C> {
+#[async_trait]
+impl Upstream for CommandUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         self.program = Some(program::find(
             &self.line.argv[0],

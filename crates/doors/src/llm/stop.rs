@@ -1,12 +1,11 @@
 //! Reasons to end a generation early: a cancelled run, or nobody there to read it where a rule says so.
 
 use super::live_answer::LiveAnswer;
-use crate::runtime::ServedGate;
 use crate::services::Services;
 use semel_core::digest::Digest;
 use semel_core::policy::rule::{OnDisconnect, Rule};
-use semel_gate::clock::Clock;
-use semel_ledger::store::{Hint, Store};
+use semel_gate::Gate;
+use semel_ledger::store::Hint;
 use std::time::Duration;
 
 /// Why a generation is ended before its end.
@@ -37,7 +36,7 @@ pub async fn stops(services: &Services, rule: &Rule, run: Option<Digest>, live: 
 }
 
 /// Resolves when the run is cancelled. The ledger tells: nobody polls.
-async fn cancelled(gate: &ServedGate, run: Digest) {
+async fn cancelled(gate: &Gate, run: Digest) {
     loop {
         if let Ok((key, revision, fence)) = gate.ledger.fence(run).await {
             if fence.is_some_and(|fence| fence.cancelled) {

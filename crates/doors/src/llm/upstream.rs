@@ -15,6 +15,7 @@ use crate::http::server::{Revocable, lets_send};
 use crate::proxy::Offer;
 use crate::redact::Secrets;
 use crate::services::Services;
+use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use semel_core::class::Class;
@@ -211,6 +212,7 @@ impl ModelUpstream<'_> {
     }
 }
 
+#[async_trait]
 impl Upstream for ModelUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         self.prepared = self.prepared.take().and_then(Prepared::fresh);

@@ -21,7 +21,7 @@ use semel_core::wording;
 use semel_gate::agent_ruling::ReportOutcome;
 use semel_gate::clock::Clock;
 use semel_ledger::record::decode;
-use semel_ledger::store::{By, Latest, PAGE_ROWS_MAX, Store};
+use semel_ledger::store::{By, Latest, PAGE_ROWS_MAX};
 use serde_json::json;
 use std::time::Duration;
 

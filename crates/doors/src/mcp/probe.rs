@@ -11,6 +11,7 @@ use crate::redact::Secrets;
 use crate::reply::tool;
 use crate::services::Services;
 use crate::wire::members::Members;
+use async_trait::async_trait;
 use bytes::Bytes;
 use semel_core::effect::Effect;
 use semel_core::json::Json;
@@ -108,6 +109,7 @@ struct ToolWitness<'a> {
     reply: Json,
 }
 
+#[async_trait]
 impl Witness for ToolWitness<'_> {
     async fn ask(&mut self) -> Result<bool, String> {
         let GuardedCall { server, call, rule, .. } = self.guarded;

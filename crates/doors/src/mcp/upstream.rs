@@ -22,6 +22,7 @@ use crate::redact::Secrets;
 use crate::redact::result::NOT_TOLD;
 use crate::services::Services;
 use crate::wire::members::Members;
+use async_trait::async_trait;
 use semel_core::effect::{Effect, Evidence, LastSend, NotAppliedWhy, Reply};
 use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::json::Json;
@@ -254,6 +255,7 @@ impl<'a> ToolUpstream<'a> {
     }
 }
 
+#[async_trait]
 impl Upstream for ToolUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         // A call that was sent is finished for the next caller; one that was not is not begun without a caller.

@@ -7,7 +7,6 @@ use super::inject::{self, RequestParts};
 use super::upstream::HttpUpstream;
 use crate::http::body;
 use crate::reply::http as reply;
-use crate::runtime::ServedGate;
 use http::header::{HeaderName, HeaderValue};
 use http::{Method, Request, StatusCode};
 use semel_core::answer::{Answer, EffectWord, Would};
@@ -15,6 +14,7 @@ use semel_core::class::Class;
 use semel_core::json::Json;
 use semel_core::policy::rule::{DryRunOption, EffectWording, Inject, InjectInto};
 use semel_gate::Error;
+use semel_gate::Gate;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ const TAKES_MAX: Duration = Duration::from_secs(30);
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
 /// The outcome that a request would have, with the upstream's own account. Nothing is claimed, and no effect is sent.
-pub async fn answer(gate: &ServedGate, guarded: &GuardedRequest) -> Result<Answer, Error> {
+pub async fn answer(gate: &Gate, guarded: &GuardedRequest) -> Result<Answer, Error> {
     // Nothing is sent through it, so nobody waits for an answer.
     let mut upstream = HttpUpstream::of(guarded, oneshot::channel().0);
     let GuardedRequest { method, path, understood, .. } = guarded;

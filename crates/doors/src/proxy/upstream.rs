@@ -15,6 +15,7 @@ use crate::http::server::lets_send;
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
 use crate::reply::{REPLY_BYTES_MAX, http as reply};
+use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use http::header::CONTENT_LENGTH;
 use http::response::Parts as Head;
@@ -306,6 +307,7 @@ fn shown_as(status: StatusCode, body: &[u8]) -> Value {
     json!({"status": status.as_u16(), "body": body})
 }
 
+#[async_trait]
 impl Upstream for HttpUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         self.prepared = self.prepared.take().and_then(Prepared::fresh);

@@ -1,6 +1,7 @@
 //! A witness for the gate: puts one confirm's question about one subject.
 
 use super::Query;
+use async_trait::async_trait;
 use semel_core::policy::rule::Confirm;
 use semel_gate::confirm::Witness;
 
@@ -10,6 +11,7 @@ pub struct ConfirmWitness<'a> {
     pub confirm: &'a Confirm,
 }
 
+#[async_trait]
 impl Witness for ConfirmWitness<'_> {
     async fn ask(&mut self) -> Result<bool, String> {
         self.query.confirm(self.confirm).await

@@ -13,7 +13,6 @@ use axum::routing::get;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
 use semel_core::policy::file::MetricsFor;
-use semel_gate::clock::Clock;
 use semel_ledger::tokens::AccessScope;
 use std::sync::Arc;
 use std::time::Duration;

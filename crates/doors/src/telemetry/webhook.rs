@@ -6,7 +6,6 @@
 use super::post::post;
 use crate::effect_json::EffectJson;
 use crate::http::client::Client;
-use crate::runtime::ServedGate;
 use crate::services::Services;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -15,6 +14,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use semel_core::ids::EffectId;
 use semel_core::time::At;
+use semel_gate::Gate;
 use semel_gate::clock::Clock;
 use semel_ledger::Error;
 use semel_ledger::outbox::JournalOutbox;
@@ -105,7 +105,7 @@ pub struct BadSecret;
 /// The work of one process.
 struct WebhookTask<'a, W> {
     webhook: &'a WebhookSender,
-    gate: &'a ServedGate,
+    gate: &'a Gate,
     warn: W,
     /// Somebody has heard that it does not go well, and not yet that it does again.
     away: bool,
@@ -185,11 +185,7 @@ impl<W: Fn(String) + Send + Sync> WebhookTask<'_, W> {
 }
 
 /// A line of the journal as a message, if it is news.
-async fn message(
-    gate: &ServedGate,
-    cursor: Cursor,
-    line: &JournalLine,
-) -> Result<Option<WebhookMessage>, Error> {
+async fn message(gate: &Gate, cursor: Cursor, line: &JournalLine) -> Result<Option<WebhookMessage>, Error> {
     let Some(kind) = kind(line) else { return Ok(None) };
     let Some(id) = line.effect.map(EffectId) else { return Ok(None) };
     let (key, known) = match gate.ledger.by_id(id).await {

@@ -18,8 +18,8 @@ use crate::proxy::upstream::HttpUpstream;
 use crate::proxy::upstream_answer::UpstreamAnswer;
 use crate::query::witness::ConfirmWitness;
 use crate::query::{Credentials, Query, Subject};
-use crate::runtime::ServedGate;
 use crate::services::Services;
+use async_trait::async_trait;
 use bytes::Bytes;
 use request::{PreparedUndo, UndoCallHttp};
 use semel_core::class::Class;
@@ -32,6 +32,7 @@ use semel_core::policy::rule::{InjectInto, Probe};
 use semel_core::policy::{ActionFacts, Rule};
 use semel_core::undo::{UndoCall, Undoes};
 use semel_core::wording;
+use semel_gate::Gate;
 use semel_gate::undo::Undoable;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{Error, Passed};
@@ -58,7 +59,7 @@ pub struct UndoRequest {
 struct ActiveUndo<'a> {
     services: &'a Arc<Services>,
     servers: &'a ConfiguredServers,
-    gate: &'a ServedGate,
+    gate: &'a Gate,
     request: &'a UndoRequest,
     undoable: Undoable,
 }
@@ -214,7 +215,7 @@ impl ActiveUndo<'_> {
         &self,
         intent: &Intent,
         prepared: &PreparedUndo,
-        upstream: &mut impl Upstream,
+        upstream: &mut dyn Upstream,
     ) -> Result<Passed, Error> {
         self.gate.undo(&self.undoable, intent, &prepared.rule, upstream).await
     }
@@ -326,6 +327,7 @@ fn tool_call(server: &Server, tool: &str, arguments: &str) -> Result<ToolCall, S
 /// No upstream could carry it out, and why.
 struct NoUpstream(String);
 
+#[async_trait]
 impl Upstream for NoUpstream {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         Err(NotStarted { why: self.0.clone(), data: Value::Null })

@@ -22,7 +22,7 @@ use semel_doors::proxy::{self, Offer, offer::OfferSettings};
 use semel_doors::query::Backends;
 use semel_doors::query::origins::Origins;
 use semel_doors::router::DoorRouter;
-use semel_doors::runtime::{RuntimeClock, ServedGate};
+use semel_doors::runtime::RuntimeClock;
 use semel_doors::services::Services;
 use semel_doors::telemetry::{self, ServerHealth};
 use semel_doors::undo::Undoer;
@@ -235,11 +235,15 @@ async fn serve(
     }
 }
 
-fn gate(ledger: &Path, clock: &RuntimeClock, policy: &Policy) -> Result<ServedGate, String> {
+fn gate(ledger: &Path, clock: &RuntimeClock, policy: &Policy) -> Result<Gate, String> {
     let options = OpenOptions::at(Place::at(ledger), clock.now());
     let OpenedStore { store, secret, .. } = SqliteStore::open(options).map_err(|error| error.to_string())?;
     let holders = FileHolders::in_directory(store.place().owners());
-    Ok(Gate::new(Ledger::new(store, holders, OsEntropy, secret), clock.clone(), policy.mode))
+    Ok(Gate::new(
+        Ledger::new(Arc::new(store), Arc::new(holders), OsEntropy, secret),
+        clock.clone(),
+        policy.mode,
+    ))
 }
 
 fn admission(services: &Arc<Services>) -> Admission {

@@ -6,6 +6,7 @@ use semel_core::class::Class;
 use semel_core::ids::OwnerId;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Mode;
+use semel_gate::Gate;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::{ProbeAnswer, Sent};
 use semel_gate::{BeginAnswer, ClaimHandle, GivenReply, Passed, SettleAnswer, Settlement};
@@ -15,17 +16,17 @@ use std::sync::Arc;
 const ONE: Process = 1;
 
 impl House {
-    fn begin(&self, gate: &Arc<TestGate>, wish: &Wish, nonce: u128) -> BeginAnswer {
+    fn begin(&self, gate: &Arc<Gate>, wish: &Wish, nonce: u128) -> BeginAnswer {
         self.run(begin(gate, wish, nonce, &self.clock))
     }
 
-    fn settle_with(&self, gate: &Arc<TestGate>, taken: &ClaimHandle, outcome: Outcome) -> SettleAnswer {
+    fn settle_with(&self, gate: &Arc<Gate>, taken: &ClaimHandle, outcome: Outcome) -> SettleAnswer {
         self.settle_saying(gate, taken, outcome, b"done")
     }
 
     fn settle_saying(
         &self,
-        gate: &Arc<TestGate>,
+        gate: &Arc<Gate>,
         taken: &ClaimHandle,
         outcome: Outcome,
         reply: &'static [u8],

@@ -3,17 +3,18 @@
 use crate::house::*;
 use semel_core::class::Class;
 use semel_core::policy::Mode;
+use semel_gate::Gate;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::counts::{Counter, DoorKind, Usage};
 use semel_ledger::counts::{CountKey, Day};
 use semel_ledger::memory::InjectedFault;
 use std::sync::Arc;
 
-fn counted(gate: &TestGate, counter: Counter) -> u64 {
+fn counted(gate: &Gate, counter: Counter) -> u64 {
     gate.counts.total(DoorKind::Fn, counter)
 }
 
-fn all(gate: &TestGate, counters: &[Counter]) -> Vec<u64> {
+fn all(gate: &Gate, counters: &[Counter]) -> Vec<u64> {
     counters.iter().map(|counter| counted(gate, *counter)).collect()
 }
 

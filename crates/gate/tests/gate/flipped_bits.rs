@@ -19,8 +19,6 @@ use std::sync::{Arc, Mutex};
 use std::{fs, io};
 use tempfile::TempDir;
 
-type SqliteGate = Gate<SqliteStore, SharedHolders, SharedRandom, ManualClock>;
-
 /// Enough for two levels of every table and index.
 const CALLS: usize = 160;
 
@@ -39,18 +37,18 @@ fn wish(number: usize) -> Wish {
 
 /// A process on a ledger, as a command has it.
 struct Desk {
-    gate: Arc<SqliteGate>,
+    gate: Arc<Gate>,
     clock: ManualClock,
     random: SharedRandom,
 }
 
 impl Desk {
-    fn open(place: &Place, seed: u64) -> Result<Desk, semel_ledger::Error> {
+    fn open(place: &Place, locks: &Locks, seed: u64) -> Result<Desk, semel_ledger::Error> {
         let (clock, random) = (ManualClock::default(), SharedRandom::of(seed));
         let options = OpenOptions { blocking: true, ..OpenOptions::at(place.clone(), clock.now()) };
         let store = SqliteStore::open(options)?.store;
-        let holders = SharedHolders(Arc::new(SimulatedHolders::of(OUTSIDE, &Locks::default(), false)));
-        let ledger = Ledger::new(store, holders, random.clone(), House::secret());
+        let holders = SharedHolders(Arc::new(SimulatedHolders::of(OUTSIDE, locks, None)));
+        let ledger = Ledger::new(Arc::new(store), Arc::new(holders), random.clone(), House::secret());
         Ok(Desk { gate: Arc::new(Gate::new(ledger, clock.clone(), Mode::Guard)), clock, random })
     }
 
@@ -64,11 +62,19 @@ impl Desk {
     }
 }
 
+/// A ledger on disk, and the locks of those who wrote it: nobody after them may have their names.
+struct Written {
+    _directory: TempDir,
+    place: Place,
+    locks: Locks,
+}
+
 /// A ledger of many calls. With a WAL, half of them lie there.
-fn written(with_wal: bool) -> (TempDir, Place) {
+fn written(with_wal: bool) -> Written {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let place = Place::at(directory.path().join("ledger.db"));
-    let desk = Desk::open(&place, 1).expect("it is founded");
+    let locks = Locks::default();
+    let desk = Desk::open(&place, &locks, 1).expect("it is founded");
     for number in 0..CALLS {
         let outcome = if number % 5 == 0 { unclear() } else { success() };
         assert_eq!(desk.call(number, &Script::answers([outcome])), (1, true), "{number}");
@@ -76,7 +82,7 @@ fn written(with_wal: bool) -> (TempDir, Place) {
             desk.gate.ledger.store().fold_back();
         }
     }
-    (directory, place)
+    Written { _directory: directory, place, locks }
 }
 
 fn copied(from: &Path, into: &Path) -> io::Result<()> {
@@ -100,7 +106,7 @@ struct Tally {
     ran_again: Vec<u64>,
 }
 
-fn flip(place: &Place, file: impl Fn(&Place) -> PathBuf) -> Tally {
+fn flip(Written { place, locks, .. }: &Written, file: impl Fn(&Place) -> PathBuf) -> Tally {
     let bytes = fs::read(file(place)).expect("readable");
     let mut random = Random::new(bytes.len() as u64);
     let mut tally = Tally { flips: flips(), ..Tally::default() };
@@ -112,7 +118,7 @@ fn flip(place: &Place, file: impl Fn(&Place) -> PathBuf) -> Tally {
         let mut damaged = bytes.clone();
         damaged[(bit / 8) as usize] ^= 1 << (bit % 8);
         fs::write(file(&copy), damaged).expect("writable");
-        let Ok(desk) = Desk::open(&copy, 2 + bit) else {
+        let Ok(desk) = Desk::open(&copy, locks, 2 + bit) else {
             tally.refused += 1;
             continue;
         };
@@ -140,12 +146,10 @@ fn no_call_runs_again(tally: &Tally) {
 
 #[test]
 fn a_flipped_bit_of_the_database_makes_no_call_run_again() {
-    let (_directory, place) = written(false);
-    no_call_runs_again(&flip(&place, |place| place.database().to_owned()));
+    no_call_runs_again(&flip(&written(false), |place| place.database().to_owned()));
 }
 
 #[test]
 fn a_flipped_bit_of_the_wal_makes_no_call_run_again() {
-    let (_directory, place) = written(true);
-    no_call_runs_again(&flip(&place, Place::wal));
+    no_call_runs_again(&flip(&written(true), Place::wal));
 }

@@ -1,5 +1,6 @@
 //! Gates over one memory store, on a manual clock, with an upstream that follows a script.
 
+use async_trait::async_trait;
 use semel_core::answer::{Answer, Code, EffectWord};
 use semel_core::class::Class;
 use semel_core::digest::{Digest, Secret};
@@ -25,14 +26,12 @@ use semel_testkit::simulation::clock::ManualClock;
 use semel_testkit::simulation::executor::{self, OUTSIDE, Orders, Process, step_aside};
 use semel_testkit::simulation::holders::{Descriptor, Locks, SharedHolders, SimulatedHolders};
 use semel_testkit::simulation::random::SharedRandom;
-use semel_testkit::simulation::store::SharedStore;
 use serde_json::Value;
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-pub type TestGate = Gate<HookedStore, SharedHolders, SharedRandom, ManualClock>;
 
 pub const TENANT: &str = "tenant";
 
@@ -79,16 +78,17 @@ impl House {
     }
 
     /// A process with a gate of its own.
-    pub fn process(&self, process: Process, mode: Mode) -> (Arc<TestGate>, SharedHolders) {
-        let holders = SharedHolders(Arc::new(SimulatedHolders::of(process, &self.locks, false)));
-        let inner = SharedStore(Arc::clone(&self.memory));
+    pub fn process(&self, process: Process, mode: Mode) -> (Arc<Gate>, SharedHolders) {
+        let holders = SharedHolders(Arc::new(SimulatedHolders::of(process, &self.locks, None)));
+        let inner = Arc::clone(&self.memory);
         let (after_commit, begun) = (Arc::clone(&self.after_commit), Arc::clone(&self.begun));
         let store = HookedStore { inner, after_commit, begun };
-        let ledger = Ledger::new(store, holders.clone(), self.random.clone(), House::secret());
+        let ledger =
+            Ledger::new(Arc::new(store), Arc::new(holders.clone()), self.random.clone(), House::secret());
         (Arc::new(Gate::new(ledger, self.clock.clone(), mode)), holders)
     }
 
-    pub fn gate(&self) -> Arc<TestGate> {
+    pub fn gate(&self) -> Arc<Gate> {
         self.process(OUTSIDE, Mode::Guard).0
     }
 
@@ -129,16 +129,16 @@ impl House {
     }
 
     /// One call, alone, to its answer.
-    pub fn pass(&self, gate: &Arc<TestGate>, wish: &Wish, script: &Script) -> Passed {
+    pub fn pass(&self, gate: &Arc<Gate>, wish: &Wish, script: &Script) -> Passed {
         self.try_pass(gate, wish, script).expect("the ledger is well")
     }
 
-    pub fn try_pass(&self, gate: &Arc<TestGate>, wish: &Wish, script: &Script) -> Result<Passed, Error> {
+    pub fn try_pass(&self, gate: &Arc<Gate>, wish: &Wish, script: &Script) -> Result<Passed, Error> {
         self.run(call(gate, wish, script, &self.clock))
     }
 
     /// A call whose answer reaches its caller.
-    pub fn pass_delivered(&self, gate: &Arc<TestGate>, wish: &Wish, script: &Script) -> Passed {
+    pub fn pass_delivered(&self, gate: &Arc<Gate>, wish: &Wish, script: &Script) -> Passed {
         let passed = self.pass(gate, wish, script);
         let delivery = passed.delivery.clone().expect("a success");
         self.deliver(gate, delivery);
@@ -146,7 +146,7 @@ impl House {
     }
 
     /// The same, if there is anything to mark: a refusal has no mark.
-    pub fn pass_heard(&self, gate: &Arc<TestGate>, wish: &Wish, script: &Script) -> Passed {
+    pub fn pass_heard(&self, gate: &Arc<Gate>, wish: &Wish, script: &Script) -> Passed {
         let passed = self.pass(gate, wish, script);
         if let Some(delivery) = passed.delivery.clone() {
             self.deliver(gate, delivery);
@@ -154,7 +154,7 @@ impl House {
         passed
     }
 
-    fn deliver(&self, gate: &Arc<TestGate>, delivery: RecordSnapshot) {
+    fn deliver(&self, gate: &Arc<Gate>, delivery: RecordSnapshot) {
         let gate = Arc::clone(gate);
         self.run(async move { gate.delivered(&delivery).await.expect("the ledger is well") });
     }
@@ -196,12 +196,12 @@ pub fn take<T>(slot: &Arc<Mutex<Option<T>>>) -> T {
     slot.lock().unwrap().take().expect("it has come to its end")
 }
 
-pub fn call<S: Store>(
-    gate: &Arc<Gate<S, SharedHolders, SharedRandom, ManualClock>>,
+pub fn call(
+    gate: &Arc<Gate>,
     wish: &Wish,
     script: &Script,
     clock: &ManualClock,
-) -> impl Future<Output = Result<Passed, Error>> + Send + use<S> {
+) -> impl Future<Output = Result<Passed, Error>> + Send + use<> {
     let (gate, wish, script, clock) = (Arc::clone(gate), wish.clone(), script.clone(), clock.clone());
     async move {
         let says_in_full = script.lines().says_more;
@@ -220,7 +220,7 @@ pub fn actor(script: &Script, clock: &ManualClock) -> impl Upstream + use<> {
 
 /// A client's wish to send by itself.
 pub fn begin(
-    gate: &Arc<TestGate>,
+    gate: &Arc<Gate>,
     wish: &Wish,
     nonce: u128,
     clock: &ManualClock,
@@ -468,6 +468,7 @@ struct Actor {
     clock: ManualClock,
 }
 
+#[async_trait]
 impl Upstream for Actor {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         let hook = self.script.lines().on_prepare.take();
@@ -529,7 +530,7 @@ impl Upstream for Actor {
 }
 
 /// What would become of a call.
-pub fn dry_run(gate: &TestGate, wish: &Wish, script: &Script, clock: &ManualClock) -> Answer {
+pub fn dry_run(gate: &Gate, wish: &Wish, script: &Script, clock: &ManualClock) -> Answer {
     let mut actor = Actor { script: script.clone(), clock: clock.clone() };
     block_on(gate.dry_run(&wish.intent(), &wish.rule, &mut actor)).expect("the ledger is well")
 }
@@ -539,13 +540,19 @@ pub fn code(passed: &Passed) -> Option<Code> {
 }
 
 /// The memory store, and a place where something can happen in between.
-#[derive(Clone)]
 pub struct HookedStore {
-    inner: SharedStore,
+    inner: Arc<MemoryStore>,
     after_commit: Arc<Mutex<Option<Hook>>>,
     begun: Arc<Mutex<usize>>,
 }
 
+impl fmt::Debug for HookedStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+#[async_trait]
 impl Store for HookedStore {
     async fn read(&self, key: Digest) -> Result<Versioned, LedgerError> {
         self.inner.read(key).await

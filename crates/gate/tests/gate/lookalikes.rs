@@ -1,11 +1,12 @@
 //! Calls that look like another effect, and successes that are no longer so (`spec/judgement.md`, sections 5 and 6).
 
-use crate::house::{House, Script, TestGate, Wish, call, code, refusal, seconds, success, unclear};
+use crate::house::{House, Script, Wish, call, code, refusal, seconds, success, unclear};
 use semel_core::answer::{Code, OutcomeWord};
 use semel_core::class::Class;
 use semel_core::effect::Ruling;
 use semel_core::ids::Reason;
 use semel_core::policy::rule::Again;
+use semel_gate::Gate;
 use semel_gate::clock::{Clock, block_on};
 use semel_ledger::rulings::RulingVerdict;
 use std::sync::Arc;
@@ -26,7 +27,7 @@ fn with(members: &str) -> Wish {
 }
 
 /// A house in which a call was made, and what it came to.
-fn after(first: First, wish: &Wish) -> (House, Arc<TestGate>) {
+fn after(first: First, wish: &Wish) -> (House, Arc<Gate>) {
     let house = House::new();
     let gate = house.gate();
     match first {
@@ -39,7 +40,7 @@ fn after(first: First, wish: &Wish) -> (House, Arc<TestGate>) {
 }
 
 /// The code of the second call, or how it ended, and whether it was sent.
-fn second(house: &House, gate: &Arc<TestGate>, wish: &Wish) -> (String, bool) {
+fn second(house: &House, gate: &Arc<Gate>, wish: &Wish) -> (String, bool) {
     let script = Script::answers([success()]);
     let passed = house.pass(gate, wish, &script);
     let word = code(&passed).map_or(passed.answer.outcome.word(), Code::word);

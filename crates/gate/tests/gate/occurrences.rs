@@ -9,6 +9,7 @@ use semel_core::intent::AskedBy;
 use semel_core::json::Path;
 use semel_core::policy::expression::Expression;
 use semel_core::policy::rule::Again;
+use semel_gate::Gate;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::ProbeAnswer;
 use semel_ledger::rulings::RulingVerdict;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 #[track_caller]
 fn assert_repeats(
     house: &House,
-    (gate, wish, script): (&Arc<TestGate>, &Wish, &Script),
+    (gate, wish, script): (&Arc<Gate>, &Wish, &Script),
     repeats: &[(&'static str, OutcomeWord, usize)],
 ) {
     for (why, outcome, sent) in repeats {

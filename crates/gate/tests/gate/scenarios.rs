@@ -366,6 +366,34 @@ fn a_no_does_not_count_at_once_after_the_death_of_a_holder() {
     assert_eq!(next.sent(), 1);
 }
 
+/// Rule 17: somebody of whom nothing is heard may still be at work.
+#[test]
+fn the_silence_of_a_holder_leaves_a_doubt_and_makes_no_no_count() {
+    let (house, mut wish) = (House::new(), Wish::probed());
+    wish.rule.wait = seconds(60);
+    let (gate, holders) = house.process(1, Mode::Guard);
+    let slow = Script::after(seconds(300), success()).by_child(None);
+    let first = house.start(1, call(&gate, &wish, &slow, &house.clock));
+    let next = Script::succeeds().probes([ProbeAnswer::No]);
+    let second = house.start(2, {
+        let (clock, call) =
+            (house.clock.clone(), call(&house.process(2, Mode::Guard).0, &wish, &next, &house.clock));
+        async move {
+            clock.nap(seconds(10)).await;
+            let silence = holders.silence();
+            let held = call.await;
+            drop(silence);
+            held
+        }
+    });
+    house.settle();
+    let held = take(&second).unwrap();
+    assert_eq!((code(&held), next.sent()), (Some(Code::InDoubt), 0));
+    assert!(held.answer.trouble.unwrap().what_happened.contains("has not been heard of"));
+    assert!(take(&first).unwrap().answer.ok, "it was at work all the time");
+    assert_eq!((slow.sent(), state(&house)), (1, "applied"));
+}
+
 #[test]
 fn a_probe_that_cannot_tell_leaves_the_doubt_and_says_why() {
     let (house, wish) = (House::new(), Wish::probed());

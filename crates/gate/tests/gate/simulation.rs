@@ -64,6 +64,8 @@ const MUST_BE_SEEN: &[(&str, u64)] = &[
     ("crash", 200),
     ("power cut", 100),
     ("pause", 100),
+    ("silence", 100),
+    ("lapsed by silence", 50),
     ("clock jump", 50),
     ("failover", 50),
     ("store outage", 100),
@@ -113,6 +115,11 @@ fn an_upstream_that_sends_again_by_itself_is_caught() {
 #[test]
 fn pronouncing_live_holders_dead_is_caught() {
     assert_caught(Sabotage::LivePronouncedDead, "at most once");
+}
+
+#[test]
+fn pronouncing_silent_holders_dead_is_caught() {
+    assert_caught(Sabotage::SilentPronouncedDead, "at most once");
 }
 
 #[test]

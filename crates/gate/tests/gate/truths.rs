@@ -1,6 +1,7 @@
 //! Successes whose truth is asked for.
 
 use crate::house::{House, Script, Wish, seconds};
+use async_trait::async_trait;
 use semel_core::effect::{Evidence, State};
 use semel_core::policy::expression::Expression;
 use semel_core::policy::rule::{Confirm, RuleCall};
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 struct Says(bool);
 
+#[async_trait]
 impl Witness for Says {
     async fn ask(&mut self) -> Result<bool, String> {
         Ok(self.0)
@@ -26,6 +28,7 @@ struct SaysNoSlowly {
     asked: u32,
 }
 
+#[async_trait]
 impl Witness for SaysNoSlowly {
     async fn ask(&mut self) -> Result<bool, String> {
         self.asked += 1;

@@ -39,6 +39,7 @@ use crate::place::Place;
 use crate::store::{
     By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
 };
+use async_trait::async_trait;
 use fault::SqliteFault;
 use group_commit::GroupCommit;
 use poller::Poller;
@@ -78,24 +79,8 @@ impl SqliteStore {
         self.lane.as_ref().map_or(0, |lane| lane.durable_commits())
     }
 
-    /// How long durable commits took, since this process opened it.
-    pub fn commit_times(&self) -> HistogramSnapshot {
-        self.lane.as_ref().map_or_else(|| Histogram::default().counted(), |lane| lane.times())
-    }
-
     pub fn place(&self) -> &Place {
         &self.place
-    }
-
-    /// Folds the WAL back, so that the database file alone is the whole ledger: for a program that ran for long and
-    /// ends. An older file put in its place would else lie beside a later WAL, which SQLite takes for
-    /// its own. It waits for no other process; while others are at work, the last of them does it.
-    pub fn fold_back(&self) {
-        if self.same_process().is_ok()
-            && let Some(mut writer) = self.lane.as_ref().and_then(|lane| lane.writer_at_the_end())
-        {
-            writer.fold_back();
-        }
     }
 
     /// Looks at every page and every index, and at what SQLite cannot know. Takes time in proportion to the ledger.
@@ -186,6 +171,7 @@ impl SqliteStore {
     }
 }
 
+#[async_trait]
 impl Store for SqliteStore {
     async fn read(&self, key: Digest) -> Result<Versioned, Error> {
         self.with_reader(|connection| read::newest(connection, key, &self.witness))
@@ -237,6 +223,25 @@ impl Store for SqliteStore {
             return self.watch_blocking(key, since, wait);
         }
         self.waiters.wait(key, since, wait).await
+    }
+
+    fn commit_times(&self) -> HistogramSnapshot {
+        self.lane.as_ref().map_or_else(|| Histogram::default().counted(), |lane| lane.times())
+    }
+
+    async fn check(&self) -> Result<Vec<String>, Error> {
+        self.integrity_check()
+    }
+
+    /// Folds the WAL back, so that the database file alone is the whole ledger: for a program that ran for long and
+    /// ends. An older file put in its place would else lie beside a later WAL, which SQLite takes for
+    /// its own. It waits for no other process; while others are at work, the last of them does it.
+    fn fold_back(&self) {
+        if self.same_process().is_ok()
+            && let Some(mut writer) = self.lane.as_ref().and_then(|lane| lane.writer_at_the_end())
+        {
+            writer.fold_back();
+        }
     }
 }
 

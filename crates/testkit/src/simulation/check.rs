@@ -245,6 +245,7 @@ fn count_journal(stage: &Simulation, journal: &[JournalLine]) {
         let what = match line.kind.as_str() {
             "claimed" => "claimed",
             "resent" => "resent",
+            "lapsed" if line.data.contains("holder_silent") => "lapsed by silence",
             "lapsed" => "lapsed",
             "settled_in_doubt" => "settled in doubt",
             "probed_yes" => "probed yes",

@@ -1,5 +1,6 @@
 //! Time that stands still until somebody moves it.
 
+use async_trait::async_trait;
 use semel_core::time::{At, Uptime};
 use semel_gate::clock::Clock;
 use semel_ledger::memory::Sleeper;
@@ -62,6 +63,7 @@ impl ManualClock {
     }
 }
 
+#[async_trait]
 impl Clock for ManualClock {
     fn now(&self) -> At {
         let time = self.time();
@@ -78,8 +80,8 @@ impl Clock for ManualClock {
         Some(Uptime { boot: time.boots, micros: time.elapsed.as_micros() as u64 })
     }
 
-    fn sleep(&self, span: Duration) -> impl Future<Output = ()> + Send {
-        self.nap(span)
+    async fn sleep(&self, span: Duration) {
+        self.nap(span).await;
     }
 }
 

@@ -1,10 +1,11 @@
 //! Who is alive, in a simulation: a process, or a child that inherited its lock.
 
 use super::executor::Process;
+use async_trait::async_trait;
 use semel_core::ids::OwnerId;
 use semel_ledger::Error;
-use semel_ledger::holders::Holders;
-use std::collections::BTreeMap;
+use semel_ledger::holders::{Holders, Liveness};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,6 +16,8 @@ pub struct Locks(Arc<Mutex<LockTable>>);
 #[derive(Debug, Default)]
 struct LockTable {
     open: BTreeMap<OwnerId, u32>,
+    /// Those that nobody hears of, dead or not.
+    silent: BTreeSet<OwnerId>,
     last: u128,
 }
 
@@ -42,6 +45,13 @@ impl Drop for Descriptor {
     }
 }
 
+/// What rule 17 forbids.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lie {
+    EverybodyElseIsDead,
+    TheSilentAreDead,
+}
+
 /// The holders as one process sees them.
 #[derive(Debug)]
 pub struct SimulatedHolders {
@@ -50,12 +60,11 @@ pub struct SimulatedHolders {
     mine: Mutex<Option<Descriptor>>,
     /// The directory of locks cannot be written.
     shut: AtomicBool,
-    /// Declares everybody else dead: what rule 17 forbids.
-    lies: bool,
+    lies: Option<Lie>,
 }
 
 impl SimulatedHolders {
-    pub fn of(process: Process, locks: &Locks, lies: bool) -> Self {
+    pub fn of(process: Process, locks: &Locks, lies: Option<Lie>) -> Self {
         SimulatedHolders {
             process,
             locks: locks.clone(),
@@ -78,9 +87,30 @@ impl SimulatedHolders {
         Some(Descriptor { locks: self.locks.clone(), owner })
     }
 
+    /// From now on others hear nothing of this process, which goes on all the same, until the guard is dropped.
+    pub fn silence(&self) -> Option<Silence> {
+        let mine = self.mine.lock().unwrap_or_else(PoisonError::into_inner);
+        let owner = mine.as_ref()?.owner;
+        self.locks.table().silent.insert(owner);
+        Some(Silence { locks: self.locks.clone(), owner })
+    }
+
     /// The process dies, or lets go so that the end of its children can be seen.
     pub fn release_lock(&self) {
         self.mine.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// A holder that nobody hears of.
+#[derive(Debug)]
+pub struct Silence {
+    locks: Locks,
+    owner: OwnerId,
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        self.locks.table().silent.remove(&self.owner);
     }
 }
 
@@ -96,6 +126,7 @@ impl std::ops::Deref for SharedHolders {
     }
 }
 
+#[async_trait]
 impl Holders for SharedHolders {
     fn me(&self) -> Result<OwnerId, Error> {
         let mut mine = self.mine.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,11 +144,16 @@ impl Holders for SharedHolders {
         Ok(owner)
     }
 
-    fn is_alive(&self, owner: OwnerId) -> Result<bool, Error> {
+    async fn liveness(&self, owners: &[OwnerId]) -> Result<Vec<Liveness>, Error> {
         let mine = self.mine.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(|mine| mine.owner);
-        if self.lies && mine != Some(owner) {
-            return Ok(false);
-        }
-        Ok(self.locks.table().open.contains_key(&owner))
+        let table = self.locks.table();
+        let of = |owner: &OwnerId| match (table.silent.contains(owner), self.lies) {
+            _ if mine == Some(*owner) => Liveness::Alive,
+            (_, Some(Lie::EverybodyElseIsDead)) | (true, Some(Lie::TheSilentAreDead)) => Liveness::Dead,
+            (true, None) => Liveness::Silent,
+            (false, _) if table.open.contains_key(owner) => Liveness::Alive,
+            (false, _) => Liveness::Dead,
+        };
+        Ok(owners.iter().map(of).collect())
     }
 }

@@ -1,7 +1,7 @@
 //! The gate ring: whole gates over one shaky store, against a world that counts.
 //!
 //! One thread polls all tasks in an order that the seed decides, on a clock that moves only when everybody waits.
-//! Processes crash and pause, the power fails, requests and answers get lost, commits land unanswered, a lagging replica takes over,
+//! Processes crash, pause and fall silent, the power fails, requests and answers get lost, commits land unanswered, a lagging replica takes over,
 //! the wall clock jumps, runs are cancelled. Afterwards the world and the ledger are held against each other.
 
 mod check;
@@ -30,6 +30,8 @@ pub enum Sabotage {
     HiddenResend,
     /// Live holders are pronounced dead.
     LivePronouncedDead,
+    /// Holders that nobody hears of are pronounced dead.
+    SilentPronouncedDead,
     /// The probe says "no" without looking.
     LyingProbe,
     /// A failover that loses claims goes unnoticed.

@@ -100,7 +100,9 @@ impl SimulationPlan {
             | Sabotage::FenceIgnored
             | Sabotage::NothingSynced
             | Sabotage::PastDropped => CallKind::Opaque,
-            Sabotage::LivePronouncedDead | Sabotage::LyingProbe => CallKind::Probed,
+            Sabotage::LivePronouncedDead | Sabotage::SilentPronouncedDead | Sabotage::LyingProbe => {
+                CallKind::Probed
+            }
         });
         let faultless = !hard && random.percent(20);
         let jumpy = !hard && !faultless && random.percent(25);

@@ -3,7 +3,7 @@
 use super::Sabotage;
 use super::clock::ManualClock;
 use super::executor::{OUTSIDE, Orders, Process};
-use super::holders::{Locks, SharedHolders, SimulatedHolders};
+use super::holders::{Lie, Locks, SharedHolders, SimulatedHolders};
 use super::plan::{PlannedCall, SimulationPlan, TENANT, secret};
 use super::random::SharedRandom;
 use super::store::{ShakyStore, StoreTrouble};
@@ -29,8 +29,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-pub type SimulatedGate = Gate<ShakyStore, SharedHolders, SharedRandom, ManualClock>;
 
 #[derive(Debug)]
 pub struct Simulation {
@@ -154,8 +152,12 @@ impl Simulation {
         }
     }
 
-    pub fn gate(&self, process: Process) -> (Arc<SimulatedGate>, SharedHolders) {
-        let lies = self.broken == Some(Sabotage::LivePronouncedDead);
+    pub fn gate(&self, process: Process) -> (Arc<Gate>, SharedHolders) {
+        let lies = match self.broken {
+            Some(Sabotage::LivePronouncedDead) => Some(Lie::EverybodyElseIsDead),
+            Some(Sabotage::SilentPronouncedDead) => Some(Lie::TheSilentAreDead),
+            _ => None,
+        };
         let holders = SharedHolders(Arc::new(SimulatedHolders::of(process, &self.locks, lies)));
         let store = ShakyStore {
             inner: Arc::clone(&self.memory),
@@ -165,13 +167,13 @@ impl Simulation {
             trouble: self.trouble.clone(),
             broken: self.broken,
         };
-        let ledger = Ledger::new(store, holders.clone(), self.random.clone(), secret());
+        let ledger = Ledger::new(Arc::new(store), Arc::new(holders.clone()), self.random.clone(), secret());
         let gate = Gate::new(ledger, self.clock.clone(), Mode::Guard);
         (Arc::new(gate), holders)
     }
 
     /// An agent works through its list; after a crash it goes on with the call that it had not finished.
-    async fn agent(&self, slot: usize, agent: usize, gate: &SimulatedGate, holders: &SharedHolders) {
+    async fn agent(&self, slot: usize, agent: usize, gate: &Gate, holders: &SharedHolders) {
         let calls = &self.plan.processes[slot][agent];
         loop {
             let next = *lock(&self.progress).entry((slot, agent)).or_default();
@@ -191,7 +193,7 @@ impl Simulation {
     async fn call(
         &self,
         call: &PlannedCall,
-        gate: &SimulatedGate,
+        gate: &Gate,
         holders: &SharedHolders,
         fates: Fates,
     ) -> Option<GivenAnswer> {
@@ -234,7 +236,7 @@ impl Simulation {
     /// A caller that sends by itself.
     async fn carry_away(
         &self,
-        gate: &SimulatedGate,
+        gate: &Gate,
         intent: &Intent,
         rule: &Rule,
         upstream: &mut SimulatedUpstream,

@@ -5,6 +5,7 @@ use super::clock::ManualClock;
 use super::executor::step_aside;
 use super::random::SharedRandom;
 use super::tally::EventTally;
+use async_trait::async_trait;
 use semel_core::digest::Digest;
 use semel_core::effect::Occurrence;
 use semel_gate::clock::Clock;
@@ -89,6 +90,7 @@ const COMMIT_FAULTS: [(InjectedFault, &str); 4] = [
     (InjectedFault::NotWritten, "commit refused"),
 ];
 
+#[async_trait]
 impl Store for ShakyStore {
     async fn read(&self, key: Digest) -> Result<Versioned, Error> {
         self.before_read().await;
@@ -159,57 +161,6 @@ impl Store for ShakyStore {
 
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
         self.inner.changed(key, since, wait).await
-    }
-}
-
-/// One memory store, shared by several gates, without troubles of its own.
-#[derive(Debug, Clone)]
-pub struct SharedStore(pub Arc<MemoryStore>);
-
-impl Store for SharedStore {
-    async fn read(&self, key: Digest) -> Result<Versioned, Error> {
-        self.0.read(key).await
-    }
-
-    async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error> {
-        self.0.cell(key).await
-    }
-
-    async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
-        self.0.commit(commit).await
-    }
-
-    async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
-        self.0.scan(by, after, limit).await
-    }
-
-    async fn latest(
-        &self,
-        of: Latest,
-        before: Option<Cursor>,
-        limit: usize,
-    ) -> Result<Page<(Cursor, Row)>, Error> {
-        self.0.latest(of, before, limit).await
-    }
-
-    async fn journal(
-        &self,
-        after: Option<Cursor>,
-        limit: usize,
-    ) -> Result<Page<(Cursor, JournalLine)>, Error> {
-        self.0.journal(after, limit).await
-    }
-
-    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
-        self.0.newest_line().await
-    }
-
-    async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
-        self.0.reply(key, ordinal).await
-    }
-
-    async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
-        self.0.changed(key, since, wait).await
     }
 }
 

@@ -3,11 +3,10 @@
 use super::Sabotage;
 use super::plan::{RUNS, TENANT};
 use super::stage::{RunSpan, Simulation, lock};
-use super::store::SharedStore;
 use semel_core::policy::Retention;
 use semel_gate::clock::Clock;
 use semel_ledger::Ledger;
-use semel_ledger::memory::MemorySnapshot;
+use semel_ledger::memory::{MemorySnapshot, MemoryStore};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ pub async fn rage(stage: Arc<Simulation>) {
     for _ in 0..stage.plan.troubles {
         stage.clock.nap(random.millis(50, 9_000)).await;
         let slot = random.below(stage.plan.processes.len());
-        match random.below(10) {
+        match random.below(12) {
             0 | 1 => {
                 stage.tally.count("crash");
                 crash(&stage, slot);
@@ -43,6 +42,7 @@ pub async fn rage(stage: Arc<Simulation>) {
                     stage.orders.pause(process, stage.clock.elapsed() + random.millis(500, 45_000));
                 }
             }
+            10 | 11 => silence(&stage, slot),
             3 if stage.plan.jumpy => {
                 stage.tally.count("clock jump");
                 stage.clock.jump(if random.percent(50) { HOUR_MICROS } else { -HOUR_MICROS });
@@ -90,6 +90,21 @@ fn crash(stage: &Arc<Simulation>, slot: usize) {
     });
 }
 
+/// Nobody hears of a process for a while, and it goes on all the same, at once or after a pause.
+fn silence(stage: &Arc<Simulation>, slot: usize) {
+    let Some((process, holders)) = lock(&stage.living).get(&slot).cloned() else { return };
+    let Some(silence) = holders.silence() else { return };
+    stage.tally.count("silence");
+    let (clock, span) = (stage.clock.clone(), stage.random.millis(1_000, 60_000));
+    if stage.random.percent(30) {
+        stage.orders.pause(process, clock.elapsed() + stage.random.millis(500, 45_000));
+    }
+    stage.orders.start(super::executor::OUTSIDE, async move {
+        clock.nap(span).await;
+        drop(silence);
+    });
+}
+
 /// A replica that lags takes over; the store notices that, and bumps its epoch before it serves anybody.
 async fn fail_over(stage: &Simulation, old: &MemorySnapshot) {
     stage.memory.fail_over_to(old);
@@ -97,8 +112,12 @@ async fn fail_over(stage: &Simulation, old: &MemorySnapshot) {
         return;
     }
     let (_, holders) = stage.gate(super::executor::OUTSIDE);
-    let store = SharedStore(Arc::clone(&stage.memory));
-    let ledger = Ledger::new(store, holders, stage.random.clone(), super::plan::secret());
+    let ledger = Ledger::new(
+        Arc::<MemoryStore>::clone(&stage.memory),
+        Arc::new(holders),
+        stage.random.clone(),
+        super::plan::secret(),
+    );
     ledger.bump_epoch("failover", stage.clock.now()).await.expect("the memory store takes an epoch");
 }
 

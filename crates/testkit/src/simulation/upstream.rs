@@ -7,6 +7,7 @@ use super::holders::SharedHolders;
 use super::random::SharedRandom;
 use super::tally::EventTally;
 use super::world::{CallIdentity, EffectPlace, HonouredKey, SimulatedWorld};
+use async_trait::async_trait;
 use semel_core::answer::EffectWord;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, Evidence, NotAppliedWhy, Reply};
@@ -187,6 +188,7 @@ impl SimulatedUpstream {
     }
 }
 
+#[async_trait]
 impl Upstream for SimulatedUpstream {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
         // A run may be cancelled and drained while a connection is made.

@@ -1,6 +1,7 @@
 //! A gate as a server would have it: SQLite ledger, lock files, a runtime; and a tool behind it that does nothing.
 
 use crate::project::Result;
+use async_trait::async_trait;
 use semel_core::answer::{EffectWord, OutcomeWord};
 use semel_core::class::Class;
 use semel_core::effect::{Effect, Evidence, Reply};
@@ -40,7 +41,8 @@ pub enum KeySource {
 
 #[derive(Debug)]
 pub struct House {
-    pub gate: Gate<SqliteStore, FileHolders, OsEntropy, BenchClock>,
+    pub gate: Gate,
+    store: Arc<SqliteStore>,
     rule: Arc<Rule>,
 }
 
@@ -50,14 +52,15 @@ impl House {
         let options = OpenOptions::at(Place::at(ledger), clock.now());
         let OpenedStore { store, secret, .. } = SqliteStore::open(options)?;
         let holders = FileHolders::in_directory(store.place().owners());
-        let ledger = Ledger::new(store, holders, OsEntropy, secret);
+        let store = Arc::new(store);
+        let ledger = Ledger::new(Arc::<SqliteStore>::clone(&store), Arc::new(holders), OsEntropy, secret);
         let arguments = arguments(0);
         let facts = ActionFacts {
             class_override: Some(Class::Consequential),
             ..ActionFacts::new(ACTION, &arguments)
         };
         let rule = Policy::default().rule_for(&facts);
-        Ok(House { gate: Gate::new(ledger, clock, Mode::Guard), rule })
+        Ok(House { gate: Gate::new(ledger, clock, Mode::Guard), store, rule })
     }
 
     /// The intent of call `n` of a series. Another `n` or another series is another intent.
@@ -89,7 +92,7 @@ impl House {
         self.pass_to(intent, &mut Nothing).await
     }
 
-    pub async fn pass_to(&self, intent: &Intent, upstream: &mut impl Upstream) -> Passed {
+    pub async fn pass_to(&self, intent: &Intent, upstream: &mut dyn Upstream) -> Passed {
         self.gate.pass(intent, &self.rule, upstream).await.expect("the ledger works")
     }
 
@@ -108,7 +111,7 @@ impl House {
     }
 
     pub fn durable_commits(&self) -> u64 {
-        self.gate.ledger.store().durable_commits()
+        self.store.durable_commits()
     }
 }
 
@@ -131,6 +134,7 @@ pub fn runtime() -> Result<Runtime> {
 #[derive(Debug)]
 pub struct BenchClock(SystemClock);
 
+#[async_trait]
 impl Clock for BenchClock {
     fn now(&self) -> At {
         self.0.now()
@@ -153,6 +157,7 @@ impl Clock for BenchClock {
 #[derive(Debug)]
 pub struct Nothing;
 
+#[async_trait]
 impl Upstream for Nothing {
     async fn prepare(&mut self) -> std::result::Result<(), NotStarted> {
         Ok(())

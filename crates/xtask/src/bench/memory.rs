@@ -6,6 +6,7 @@ use super::house::{self, House, KeySource, success};
 use super::measure::{self, Machine};
 use super::report::{ReportLine, figure};
 use crate::project::{self, Result};
+use async_trait::async_trait;
 use semel_core::answer::OutcomeWord;
 use semel_core::effect::Effect;
 use semel_core::ids::AttemptNo;
@@ -91,6 +92,7 @@ struct Slow {
     gates: Arc<(Notify, Notify)>,
 }
 
+#[async_trait]
 impl Upstream for Slow {
     async fn prepare(&mut self) -> std::result::Result<(), NotStarted> {
         Ok(())

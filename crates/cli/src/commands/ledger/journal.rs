@@ -1,9 +1,9 @@
 //! Lines of the journal, for `tail`, `show` and `doctor`.
 
-use crate::open::LocalLedger;
 use crate::terminal_text;
 use semel_core::ids::EffectId;
 use semel_gate::clock::block_on;
+use semel_ledger::Ledger;
 use semel_ledger::store::{JOURNAL_PAGE_MAX, JournalLine};
 use serde::Serialize;
 use serde_json::Value;
@@ -38,7 +38,7 @@ impl LineJson {
 }
 
 /// The journal of one effect, oldest first.
-pub fn of_effect(ledger: &LocalLedger, id: EffectId) -> anyhow::Result<Vec<LineJson>> {
+pub fn of_effect(ledger: &Ledger, id: EffectId) -> anyhow::Result<Vec<LineJson>> {
     let mut lines = Vec::new();
     let mut after = None;
     loop {

@@ -4,7 +4,7 @@ use super::scan::{self, Which};
 use crate::args::EffectName;
 use crate::change::ChangeArgs;
 use crate::context::Context;
-use crate::open::{LocalLedger, TENANT};
+use crate::open::TENANT;
 use crate::output::{Hinted, counted, hint};
 use crate::terminal_text;
 use semel_core::digest::Digest;
@@ -14,8 +14,9 @@ use semel_core::ids::{EffectId, IdempotencyKey};
 use semel_core::subject::quoted_for_a_shell;
 use semel_core::time::At;
 use semel_gate::clock::block_on;
+use semel_ledger::Ledger;
 use semel_ledger::small_records::Alias;
-use semel_ledger::store::{By, PAGE_ROWS_MAX, Store};
+use semel_ledger::store::{By, PAGE_ROWS_MAX};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
@@ -29,7 +30,7 @@ const CANDIDATES_SHOWN: usize = 5;
 /// mistake: after a lost answer it is the question.
 pub fn look_up(
     context: &Context,
-    ledger: Option<&LocalLedger>,
+    ledger: Option<&Ledger>,
     name: &EffectName,
     now: At,
 ) -> anyhow::Result<Option<(Digest, Effect)>> {
@@ -43,7 +44,7 @@ pub fn look_up(
 }
 
 /// Finds the one effect that a person decides about. A key that several callers used names none.
-fn find(ledger: Option<&LocalLedger>, name: &EffectName, now: At) -> anyhow::Result<(Digest, Effect)> {
+fn find(ledger: Option<&Ledger>, name: &EffectName, now: At) -> anyhow::Result<(Digest, Effect)> {
     let Some(key) = &name.key else { return by_id(ledger, name) };
     let parsed = IdempotencyKey::parse(key)?;
     let Some(ledger) = ledger else { return Err(no_such_key(key)) };
@@ -61,7 +62,7 @@ fn find(ledger: Option<&LocalLedger>, name: &EffectName, now: At) -> anyhow::Res
 /// Finds the effect that a command changes. Under a key of its own the command names it by id: the key of a call leads
 /// to the newest effect, and that is another one once the command has done its work.
 pub fn find_to_change(
-    ledger: Option<&LocalLedger>,
+    ledger: Option<&Ledger>,
     name: &EffectName,
     change: &ChangeArgs,
     now: At,
@@ -81,13 +82,13 @@ fn no_such_key(key: &str) -> anyhow::Error {
     )
 }
 
-fn by_id(ledger: Option<&LocalLedger>, name: &EffectName) -> anyhow::Result<(Digest, Effect)> {
+fn by_id(ledger: Option<&Ledger>, name: &EffectName) -> anyhow::Result<(Digest, Effect)> {
     let text = name.effect.as_deref().unwrap_or_default();
     by_text(ledger, text).map_err(|error| if ledger.is_some() { perhaps_a_key(error, text) } else { error })
 }
 
 /// Finds an effect by its id or the end of one, in a ledger that may not exist.
-pub fn by_text(ledger: Option<&LocalLedger>, text: &str) -> anyhow::Result<(Digest, Effect)> {
+pub fn by_text(ledger: Option<&Ledger>, text: &str) -> anyhow::Result<(Digest, Effect)> {
     let unknown = || Hinted::error(format!("no effect {text} in this ledger"), "semel ledger list");
     // `semel doctor` says where it would be.
     let none = || Hinted::error(format!("no effect {text}: there is no ledger yet"), "semel doctor");
@@ -114,7 +115,7 @@ fn perhaps_a_key(error: anyhow::Error, name: &str) -> anyhow::Error {
 
 /// The newest effect under a caller's key: the key as identity, else through a rule's fields, else the newest of those
 /// that came through another door.
-fn by_key(ledger: &LocalLedger, key: &IdempotencyKey, now: At) -> anyhow::Result<Option<(Digest, Effect)>> {
+fn by_key(ledger: &Ledger, key: &IdempotencyKey, now: At) -> anyhow::Result<Option<(Digest, Effect)>> {
     let parts = IntentParts { tenant: TENANT, principal: TENANT, authority: "", scope: "global" };
     let named = intent_key(ledger.secret(), &parts, &IntentDigest::of_caller_key(key.as_str()));
     let found = block_on(ledger.find(named))?;
@@ -140,7 +141,7 @@ fn by_key(ledger: &LocalLedger, key: &IdempotencyKey, now: At) -> anyhow::Result
 
 /// The newest effect of every caller that used this key. Its record's key holds whose it was and where it went, which
 /// only its caller knows, so all effects are looked at.
-fn with_key(ledger: &LocalLedger, key: &IdempotencyKey, now: At) -> anyhow::Result<BTreeMap<Digest, Effect>> {
+fn with_key(ledger: &Ledger, key: &IdempotencyKey, now: At) -> anyhow::Result<BTreeMap<Digest, Effect>> {
     let digest = IntentDigest::of_caller_key(key.as_str());
     let mut found = BTreeMap::new();
     let damaged = scan::effects(ledger, Which::default(), now, |key, effect| {
@@ -158,7 +159,7 @@ fn with_key(ledger: &LocalLedger, key: &IdempotencyKey, now: At) -> anyhow::Resu
     Ok(found)
 }
 
-fn by_suffix(ledger: &LocalLedger, text: &str) -> anyhow::Result<Option<EffectId>> {
+fn by_suffix(ledger: &Ledger, text: &str) -> anyhow::Result<Option<EffectId>> {
     let suffix = text.strip_prefix("ef_").unwrap_or(text).trim_start_matches('…').to_ascii_uppercase();
     if suffix.len() < SUFFIX_CHARACTERS_MIN || !suffix.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         let what = format!(

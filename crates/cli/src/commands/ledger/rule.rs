@@ -5,7 +5,6 @@ use crate::args::BecauseArgs;
 use crate::change::Change;
 use crate::context::Context;
 use crate::effect_json;
-use crate::open::LocalLedger;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use anyhow::Context as _;
@@ -16,19 +15,22 @@ use semel_core::ids::Reason;
 use semel_core::lifecycle::{self, Event, Illegal};
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::Ledger;
+use semel_ledger::holders::Liveness;
 use semel_ledger::{Error, RecordUpdate};
 use serde_json::Value;
 
 /// Whether an effect in doubt may yet be carried out: a process that could still send it is alive, or a call waits.
-pub fn may_still_happen(ledger: &LocalLedger, effect: &Effect, now: At) -> bool {
+pub fn may_still_happen(ledger: &Ledger, effect: &Effect, now: At) -> bool {
     let may_still_send = |attempt: &Attempt| match attempt.last_send {
         LastSend::By(last) => now <= last,
         LastSend::WhileAlive => true,
     };
-    let mut unsure = effect.attempts.iter().filter(|a| a.gone_at.is_none() && may_still_send(a));
+    let unsure = effect.attempts.iter().filter(|a| a.gone_at.is_none() && may_still_send(a));
+    let holders = block_on(ledger.liveness(unsure.map(|attempt| attempt.owner)));
+    let may_live = |holders: Vec<Liveness>| holders.into_iter().any(|holder| holder != Liveness::Dead);
     matches!(effect.state, State::InDoubt(_))
-        && (unsure.any(|attempt| ledger.is_alive(attempt.owner).unwrap_or(true))
-            || ledger.is_awaited(effect, now).unwrap_or(true))
+        && (holders.map_or(true, may_live) || block_on(ledger.is_awaited(effect, now)).unwrap_or(true))
 }
 
 /// A ruling was wrong.
@@ -89,7 +91,7 @@ fn rule(
     context: &Context,
     because: &BecauseArgs,
     words: Words,
-    change: impl FnOnce(&LocalLedger, &Effect, Ruling) -> anyhow::Result<RecordUpdate>,
+    change: impl FnOnce(&Ledger, &Effect, Ruling) -> anyhow::Result<RecordUpdate>,
 ) -> anyhow::Result<Change> {
     let operator = Operator::unless_dry(context, &because.operator, &because.change)?;
     let clock = SystemClock::start();
@@ -123,7 +125,7 @@ fn rule(
 }
 
 /// The effect as it stands, to answer with.
-pub(super) fn document(ledger: &LocalLedger, key: Digest, effect: &Effect) -> anyhow::Result<Value> {
+pub(super) fn document(ledger: &Ledger, key: Digest, effect: &Effect) -> anyhow::Result<Value> {
     Ok(serde_json::to_value(effect_json::read(ledger, key, effect)?)?)
 }
 

@@ -1,12 +1,13 @@
 //! Going through effects, each as it is now: what a dead process held is seen to be in doubt.
 
-use crate::open::{LocalLedger, TENANT};
+use crate::open::TENANT;
 use crate::output::{Output, counted};
 use semel_core::digest::Digest;
 use semel_core::effect::Effect;
 use semel_core::intent::run_key;
 use semel_core::time::At;
 use semel_gate::clock::block_on;
+use semel_ledger::Ledger;
 use semel_ledger::store::{By, PAGE_ROWS_MAX};
 use std::ops::ControlFlow;
 
@@ -20,7 +21,7 @@ pub struct Which<'a> {
 
 /// In order of insertion, so the oldest first. What cannot be read is passed over; returns how much that was.
 pub fn effects(
-    ledger: &LocalLedger,
+    ledger: &Ledger,
     which: Which<'_>,
     now: At,
     mut take: impl FnMut(Digest, Effect) -> anyhow::Result<ControlFlow<()>>,
@@ -61,7 +62,7 @@ pub fn say_left_out(output: Output, damaged: usize) {
 }
 
 /// An effect after what time and death have done to it. Only the newest of a record can be open.
-pub fn now_of(ledger: &LocalLedger, key: Digest, effect: Effect, now: At) -> anyhow::Result<Effect> {
+pub fn now_of(ledger: &Ledger, key: Digest, effect: Effect, now: At) -> anyhow::Result<Effect> {
     if !effect.is_open() {
         return Ok(block_on(ledger.with_later_facts(effect))?);
     }

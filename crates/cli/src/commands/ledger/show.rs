@@ -5,7 +5,6 @@ use super::{named, scan};
 use crate::args::EffectName;
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::effect_json::{self, EffectJson, ReplyKept};
-use crate::open::LocalLedger;
 use crate::output::stderr_is_terminal;
 use crate::table;
 use crate::terminal_text;
@@ -16,6 +15,7 @@ use semel_core::time::in_words;
 use semel_doors::reply::CommandOutput;
 use semel_doors::run_summary::first_line;
 use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::Ledger;
 use semel_ledger::store::{By, PAGE_ROWS_MAX};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -98,7 +98,7 @@ fn hints(effect: &Effect) -> Vec<String> {
     }
 }
 
-fn look(ledger: &LocalLedger, key: Digest, effect: &Effect) -> anyhow::Result<Shown> {
+fn look(ledger: &Ledger, key: Digest, effect: &Effect) -> anyhow::Result<Shown> {
     let (kept, bytes) = effect_json::reply(ledger, key, effect)?;
     let ruling = |ruling: &Ruling| RulingJson {
         by: ruling.by.clone(),
@@ -128,7 +128,7 @@ fn look(ledger: &LocalLedger, key: Digest, effect: &Effect) -> anyhow::Result<Sh
     })
 }
 
-fn others(ledger: &LocalLedger, key: Digest, effect: &Effect) -> anyhow::Result<Vec<OccurrenceJson>> {
+fn others(ledger: &Ledger, key: Digest, effect: &Effect) -> anyhow::Result<Vec<OccurrenceJson>> {
     let mut others = Vec::new();
     let mut after = None;
     loop {

@@ -3,10 +3,11 @@
 use super::journal::LineJson;
 use crate::args::TailArgs;
 use crate::context::Context;
-use crate::open::{self, LocalLedger};
+use crate::open;
 use crate::output::reader_left_within;
 use semel_gate::clock::{SystemClock, block_on};
 use semel_ledger::Error;
+use semel_ledger::Ledger;
 use semel_ledger::place::Place;
 use semel_ledger::store::{Cursor, JOURNAL_PAGE_MAX};
 use std::io::ErrorKind;
@@ -19,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub fn run(context: &Context, args: &TailArgs) -> anyhow::Result<ExitCode> {
     let file = context.environment.ledger_file(context.global.ledger.as_deref())?;
-    let mut open: Option<(LocalLedger, Option<Cursor>)> = None;
+    let mut open: Option<(Ledger, Option<Cursor>)> = None;
     loop {
         if open.is_none()
             && let Some(ledger) = founded(context, &file)?
@@ -39,7 +40,7 @@ pub fn run(context: &Context, args: &TailArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The ledger, once there is one. Between its first file and its tables it is not there yet.
-fn founded(context: &Context, file: &Path) -> anyhow::Result<Option<LocalLedger>> {
+fn founded(context: &Context, file: &Path) -> anyhow::Result<Option<Ledger>> {
     if !open::is_founded(&Place::at(file)) {
         return Ok(None);
     }
@@ -50,7 +51,7 @@ fn founded(context: &Context, file: &Path) -> anyhow::Result<Option<LocalLedger>
 }
 
 /// Prints what has come since. `false`: the reader went away.
-fn print_new(context: &Context, ledger: &LocalLedger, after: &mut Option<Cursor>) -> anyhow::Result<bool> {
+fn print_new(context: &Context, ledger: &Ledger, after: &mut Option<Cursor>) -> anyhow::Result<bool> {
     loop {
         let page = block_on(ledger.journal(*after, JOURNAL_PAGE_MAX))?;
         for (cursor, line) in &page.items {

@@ -3,7 +3,6 @@
 use crate::args::ReconcileArgs;
 use crate::commands::ledger::scan::{self, Which};
 use crate::context::Context;
-use crate::open::LocalLedger;
 use crate::output::{Hinted, counted, stderr_is_terminal};
 use crate::policy_files;
 use anyhow::Context as _;
@@ -19,13 +18,14 @@ use semel_detect::reconcile::outside::of_file;
 use semel_detect::reconcile::transcript::intended_calls;
 use semel_detect::reconcile::{IntendedEffect, Pairing, Standing};
 use semel_detect::source::discover::{self, TranscriptFile};
+use semel_ledger::Ledger;
 use std::ops::ControlFlow;
 
 /// The effects of the ledger that are asked for.
 pub fn effects(
     context: &Context,
     args: &ReconcileArgs,
-    ledger: &LocalLedger,
+    ledger: &Ledger,
     now: At,
 ) -> anyhow::Result<Vec<Effect>> {
     let oldest = oldest(args, now);

@@ -11,7 +11,7 @@ use super::ledger::rule::{may_still_happen, ruling};
 use crate::args::{OutsideArgs, ReconcileArgs};
 use crate::change::Change;
 use crate::context::{Context, EXIT_FINDINGS};
-use crate::open::{LocalLedger, TENANT};
+use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::{Hinted, counted};
 use crate::{table, terminal_text};
@@ -22,6 +22,7 @@ use semel_core::effect::{Effect, State};
 use semel_core::policy::file::ReconcileTable;
 use semel_detect::reconcile::{Comparison, Pairing, compare};
 use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::Ledger;
 use semel_ledger::rulings::RulingVerdict;
 use serde_json::json;
 use std::path::PathBuf;
@@ -38,7 +39,7 @@ pub fn run(context: &Context, args: &ReconcileArgs) -> anyhow::Result<Change> {
         true => Operator::unless_dry(context, &args.operator, &args.change)?,
         false => None,
     };
-    let open = || -> anyhow::Result<LocalLedger> {
+    let open = || -> anyhow::Result<Ledger> {
         let ledger = context.existing_ledger(&clock)?;
         ledger.ok_or_else(|| Hinted::error("there is no ledger yet".to_owned(), "semel doctor"))
     };
@@ -154,7 +155,7 @@ fn apply(
     context: &Context,
     args: &ReconcileArgs,
     operator: Option<&Operator<'_>>,
-    ledger: &LocalLedger,
+    ledger: &Ledger,
     effects: &[Effect],
     found: &[Comparison],
 ) -> anyhow::Result<Change> {

@@ -3,7 +3,6 @@
 use super::intended::transcript_files;
 use crate::args::ReconcileArgs;
 use crate::context::Context;
-use crate::open::LocalLedger;
 use crate::output::counted;
 use crate::{probe_access, server_runtime};
 use anyhow::Context as _;
@@ -18,6 +17,7 @@ use semel_detect::reconcile::Comparison;
 use semel_detect::reconcile::transcript::for_each_action;
 use semel_doors::query::{Credentials, Query, QueryFinding, Subject};
 use semel_gate::clock::{Clock, SystemClock};
+use semel_ledger::Ledger;
 use std::collections::HashMap;
 
 /// Arguments of calls, by action and fingerprint.
@@ -27,7 +27,7 @@ type KnownArguments = HashMap<(String, Digest), Json>;
 pub fn ask(
     context: &Context,
     args: &ReconcileArgs,
-    ledger: &LocalLedger,
+    ledger: &Ledger,
     effects: &[Effect],
 ) -> anyhow::Result<Vec<Comparison>> {
     let policy = context.policy()?;

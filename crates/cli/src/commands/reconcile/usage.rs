@@ -3,7 +3,6 @@
 use crate::change::Change;
 use crate::commands::ledger::scan::{self, Which};
 use crate::context::{Context, EXIT_FINDINGS};
-use crate::open::LocalLedger;
 use crate::table;
 use anyhow::{Context as _, bail};
 use semel_core::effect::Effect;
@@ -15,6 +14,7 @@ use semel_detect::reconcile::usage::{
 };
 use semel_gate::clock::block_on;
 use semel_gate::counts::{Counter, DoorKind};
+use semel_ledger::Ledger;
 use semel_ledger::counts::{CountKey, Day, Tally};
 use serde::Serialize;
 use serde_json::json;
@@ -38,7 +38,7 @@ struct ModelCalls {
     repeated_by_process: u64,
 }
 
-pub fn compare(context: &Context, ledger: &LocalLedger, file: &Path, now: At) -> anyhow::Result<Change> {
+pub fn compare(context: &Context, ledger: &Ledger, file: &Path, now: At) -> anyhow::Result<Change> {
     let about = || file.display().to_string();
     let rows = of_file(file).with_context(about)?;
     let export = read_export(&rows).with_context(about)?;
@@ -85,7 +85,7 @@ fn count_attempts(effect: &Effect, action: &str, all: Span, own: &mut LedgerUsag
 }
 
 fn count_days(
-    ledger: &LocalLedger,
+    ledger: &Ledger,
     all: Span,
     own: &mut LedgerUsage,
     calls: &mut ModelCalls,

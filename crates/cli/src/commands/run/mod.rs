@@ -6,7 +6,7 @@ pub mod respond;
 
 use crate::args::{DRAIN_OUTPUT, RunArgs};
 use crate::context::Context;
-use crate::open::{self, LocalGate, LocalLedger};
+use crate::open;
 use crate::output::{ledger_hint, stderr_is_terminal};
 use crate::policy_files;
 use crate::probe_access;
@@ -23,9 +23,11 @@ use semel_core::wording;
 use semel_doors::command::confirm::CommandWitness;
 use semel_doors::command::serve::{CommandOptions, CommandUpstream, Show};
 use semel_doors::process::stream::reader_is_gone;
+use semel_gate::Gate;
 use semel_gate::Passed;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::holders::FileHolders;
+use semel_ledger::Ledger;
+use semel_ledger::holders::{FileHolders, Holders};
 use semel_ledger::place::Place;
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -56,7 +58,7 @@ struct PreparedRun {
 }
 
 struct OpenedLedger {
-    ledger: LocalLedger,
+    ledger: Ledger,
     /// A dry run founds no ledger: where there is none, it looks at an empty one, which goes with it.
     _empty: Option<tempfile::TempDir>,
 }
@@ -112,7 +114,7 @@ impl PreparedRun {
             Ok(made) => made,
             Err(code) => return code,
         };
-        let mut upstream = self.upstream(context, gate.ledger.holders(), &gate.clock);
+        let mut upstream = self.upstream(context, gate.ledger.holders(), &*gate.clock);
         match block_on(gate.dry_run(&intent, &self.rule, &mut upstream)) {
             Ok(answer) => dry_run(context, &self.rule, answer, &mut upstream),
             Err(error) => finish_unavailable(context, &self.rule, &error.to_string(), None),
@@ -124,7 +126,7 @@ impl PreparedRun {
             Ok(made) => made,
             Err(code) => return code,
         };
-        let mut upstream = self.upstream(context, gate.ledger.holders(), &gate.clock);
+        let mut upstream = self.upstream(context, gate.ledger.holders(), &*gate.clock);
         let passed = match block_on(gate.pass(&intent, &self.rule, &mut upstream)) {
             Ok(passed) => confirm(context, &gate, &self.rule, passed, &mut upstream),
             Err(semel_gate::Error::Ledger(error)) => {
@@ -140,12 +142,7 @@ impl PreparedRun {
         code
     }
 
-    fn intent(
-        &self,
-        context: &Context,
-        ledger: LocalLedger,
-        clock: SystemClock,
-    ) -> Result<(LocalGate, Intent), u8> {
+    fn intent(&self, context: &Context, ledger: Ledger, clock: SystemClock) -> Result<(Gate, Intent), u8> {
         let ask = self.request.ask(&self.action, &self.arguments);
         let intent = Intent::of(&ask, &self.rule, ledger.secret())
             .map_err(|missing| finish_trouble(context, &self.rule, wording::key_required(&missing)))?;
@@ -155,9 +152,9 @@ impl PreparedRun {
     fn upstream<'a>(
         &'a self,
         context: &Context,
-        holders: &'a FileHolders,
-        clock: &'a SystemClock,
-    ) -> CommandUpstream<'a, SystemClock> {
+        holders: &'a dyn Holders,
+        clock: &'a dyn Clock,
+    ) -> CommandUpstream<'a> {
         let asks = self.rule.probe.is_some() || self.rule.confirm.is_some();
         let options = CommandOptions {
             show: if context.output.json { Show::InAnswer } else { Show::Live },
@@ -180,9 +177,9 @@ impl PreparedRun {
 /// Gives the answer to the caller, and marks it as delivered if the caller can have read it.
 fn deliver(
     context: &Context,
-    gate: &LocalGate,
+    gate: &Gate,
     passed: Passed,
-    upstream: &mut CommandUpstream<'_, SystemClock>,
+    upstream: &mut CommandUpstream<'_>,
     parent: Option<Pid>,
 ) -> u8 {
     let (code, accepted) = respond(context, &passed, upstream);
@@ -224,10 +221,10 @@ pub fn drain_output() {
 /// nobody is left to ask.
 fn confirm(
     context: &Context,
-    gate: &LocalGate,
+    gate: &Gate,
     rule: &Rule,
     mut passed: Passed,
-    upstream: &mut CommandUpstream<'_, SystemClock>,
+    upstream: &mut CommandUpstream<'_>,
 ) -> Passed {
     let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(rule, &mut passed)) else {
         return passed;
@@ -246,7 +243,7 @@ fn confirm(
 }
 
 /// Retention runs by itself. Its trouble must not change the answer of a command that ran.
-fn keep_retention(context: &Context, gate: &LocalGate, policy: &Policy) {
+fn keep_retention(context: &Context, gate: &Gate, policy: &Policy) {
     match block_on(gate.ledger.prune_if_due(policy.retention, gate.clock.now(), gate.clock.uptime())) {
         Ok(Some(_)) => gate.ledger.holders().sweep(),
         Ok(None) => {}

@@ -35,7 +35,7 @@ impl PipedInput {
     }
 }
 
-pub fn read(has_key: bool, clock: &impl Clock) -> anyhow::Result<PipedInput> {
+pub fn read(has_key: bool, clock: &dyn Clock) -> anyhow::Result<PipedInput> {
     let stdin = std::io::stdin();
     let Ok(metadata) = rustix::fs::fstat(&stdin) else { return Ok(PipedInput::Nothing) };
     let kind = FileType::from_raw_mode(metadata.st_mode);
@@ -77,7 +77,7 @@ pub fn read(has_key: bool, clock: &impl Clock) -> anyhow::Result<PipedInput> {
     }
 }
 
-fn readable(stdin: &std::io::Stdin, patience: Duration, clock: &impl Clock) -> anyhow::Result<bool> {
+fn readable(stdin: &std::io::Stdin, patience: Duration, clock: &dyn Clock) -> anyhow::Result<bool> {
     let until = clock.elapsed() + patience;
     loop {
         let left = until.saturating_sub(clock.elapsed());

@@ -13,7 +13,6 @@ use semel_core::wording;
 use semel_doors::command::serve::CommandUpstream;
 use semel_doors::process::stream::write_fully;
 use semel_doors::reply::CommandOutput;
-use semel_gate::clock::Clock;
 use semel_gate::{GivenReply, Passed};
 use serde_json::json;
 use std::io::Write;
@@ -23,11 +22,7 @@ use std::os::fd::AsFd;
 pub const EXIT_SEMEL_FAILED: u8 = 125;
 
 /// Gives the answer to the caller. Returns the exit code, and whether the last byte was accepted.
-pub fn respond<C: Clock>(
-    context: &Context,
-    passed: &Passed,
-    upstream: &mut CommandUpstream<'_, C>,
-) -> (u8, bool) {
+pub fn respond(context: &Context, passed: &Passed, upstream: &mut CommandUpstream<'_>) -> (u8, bool) {
     let recorded = match &passed.reply {
         GivenReply::Recorded(bytes) => CommandOutput::decode(bytes),
         GivenReply::Live | GivenReply::None => None,
@@ -125,12 +120,7 @@ pub fn say_waiting(effect: &Effect) {
     );
 }
 
-pub fn dry_run<C: Clock>(
-    context: &Context,
-    rule: &Rule,
-    mut answer: Answer,
-    upstream: &mut CommandUpstream<'_, C>,
-) -> u8 {
+pub fn dry_run(context: &Context, rule: &Rule, mut answer: Answer, upstream: &mut CommandUpstream<'_>) -> u8 {
     if let Some(dry_run) = &mut answer.dry_run
         && dry_run.would == semel_core::answer::Would::Run
         && rule.class != Class::Read

@@ -31,7 +31,7 @@ use semel_doors::mcp::server::{Server, Settings};
 use semel_doors::proxy::{self, Offer, Offers};
 use semel_doors::query::backends::{Backends, Shell};
 use semel_doors::router::DoorRouter;
-use semel_doors::runtime::{RuntimeClock, ServedGate};
+use semel_doors::runtime::RuntimeClock;
 use semel_doors::services::Services;
 use semel_gate::clock::Clock;
 use semel_gate::{Gate, GivenReply};
@@ -251,7 +251,7 @@ impl Stage {
         };
         let holders = gate.ledger.holders();
         let mut upstream =
-            CommandUpstream::new(&line, action, (&rule, &services.policy), holders, &gate.clock, options);
+            CommandUpstream::new(&line, action, (&rule, &services.policy), holders, &*gate.clock, options);
         let passed = gate.pass(&intent, &rule, &mut upstream).await.expect("the ledger is well");
         if let Some(delivery) = passed.delivery.as_ref().filter(|_| delivered) {
             gate.delivered(delivery).await.expect("the ledger is well");
@@ -298,8 +298,8 @@ impl House {
         let options = OpenOptions::at(Place::at(directory.join("ledger.db")), clock.now());
         let OpenedStore { store, secret, .. } = SqliteStore::open(options).expect("a ledger");
         let holders = FileHolders::in_directory(store.place().owners());
-        let ledger = Ledger::new(store, holders, OsEntropy, secret);
-        let gate: ServedGate = Gate::new(ledger, clock.clone(), policy.mode);
+        let ledger = Ledger::new(Arc::new(store), Arc::new(holders), OsEntropy, secret);
+        let gate: Gate = Gate::new(ledger, clock.clone(), policy.mode);
         let services = Arc::new(Services::new(Ok(gate), policy, clock.clone()));
         let names: BTreeSet<&str> = std::iter::once(pair.call.call.as_str())
             .chain(between.iter().map(|between| between.call.as_str()))

@@ -21,15 +21,13 @@ impl Sleeper for NoSleep {
     }
 }
 
-type TestLedger = Ledger<MemoryStore, FileHolders, OsEntropy>;
-
-fn ledger() -> Arc<TestLedger> {
+fn ledger() -> Arc<Ledger> {
     let secret = semel_core::digest::Secret::new([7; 32]);
     let holders = FileHolders::in_directory(std::path::PathBuf::new());
-    Arc::new(Ledger::new(MemoryStore::new(Arc::new(NoSleep)), holders, OsEntropy, secret))
+    Arc::new(Ledger::new(Arc::new(MemoryStore::new(Arc::new(NoSleep))), Arc::new(holders), OsEntropy, secret))
 }
 
-fn admission(ledger: &Arc<TestLedger>) -> Admission {
+fn admission(ledger: &Arc<Ledger>) -> Admission {
     let ledger = Arc::clone(ledger);
     let read: crate::http::server::ReadTokens = Arc::new(move || {
         let ledger = Arc::clone(&ledger);
