@@ -46,8 +46,8 @@ pub struct Global {
     /// Use this policy file instead of the semel.toml found upward from here.
     #[arg(long, global = true, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Use this ledger file.
-    #[arg(long, global = true, value_name = "FILE")]
+    /// Use this ledger: a file, or postgres://HOST/DATABASE.
+    #[arg(long, global = true, value_name = "LEDGER")]
     pub ledger: Option<PathBuf>,
 }
 

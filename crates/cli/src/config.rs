@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use semel_doors::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The surroundings of this process.
 #[derive(Debug, Clone)]
@@ -98,24 +98,6 @@ impl Environment {
             }
             Err(std::env::VarError::NotUnicode(_)) => bail!("{name} is not valid UTF-8"),
         }
-    }
-
-    /// Where the ledger lies: a path, or the address of an engine. Only the embedded one exists so far.
-    pub fn ledger_file(&self, flag: Option<&Path>) -> anyhow::Result<PathBuf> {
-        let (from, place) = match (flag, &self.ledger) {
-            (Some(flag), _) => ("--ledger", flag),
-            (None, Some(ledger)) => ("SEMEL_LEDGER", Path::new(ledger)),
-            (None, None) => return Ok(self.state_directory()?.join("ledger.db")),
-        };
-        let text = place.to_str().unwrap_or_default();
-        let path = match text.split_once("://").or_else(|| text.split_once(':')) {
-            Some(("sqlite" | "file", path)) if !path.is_empty() => Path::new(path),
-            Some((engine, _)) if text.contains("://") && !engine.contains('/') => {
-                bail!("{from} names the engine {engine}, which this semel does not have; it has sqlite:PATH")
-            }
-            _ => place,
-        };
-        Ok(self.cwd.join(path))
     }
 
     /// Where semel keeps what it must not lose.

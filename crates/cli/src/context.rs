@@ -2,7 +2,7 @@
 
 use crate::args::Global;
 use crate::config::Environment;
-use crate::open;
+use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::output::{Hinted, Output, counted, stderr_is_terminal};
 use crate::policy_files::{self, Unusable};
 use semel_core::policy::Policy;
@@ -23,14 +23,17 @@ pub const EXIT_FINDINGS: u8 = 1;
 impl Context {
     /// The ledger, founded if there is none.
     pub fn ledger(&self, clock: &SystemClock) -> anyhow::Result<Ledger> {
-        let file = self.environment.ledger_file(self.global.ledger.as_deref())?;
-        Ok(open::ledger(&file, &self.environment, clock)?)
+        Ok(LedgerAddress::of(self)?.open(&self.environment, clock, Purpose::Command)?)
     }
 
-    /// The ledger, if there is one.
+    /// The ledger, if there is one. One that is gone while its secret is there is opened all the same, because then it
+    /// must be seen that it may have forgotten.
     pub fn existing_ledger(&self, clock: &SystemClock) -> anyhow::Result<Option<Ledger>> {
-        let file = self.environment.ledger_file(self.global.ledger.as_deref())?;
-        Ok(open::existing(&file, &self.environment, clock)?)
+        let address = LedgerAddress::of(self)?;
+        if !address.is_founded() {
+            return Ok(None);
+        }
+        Ok(Some(address.open(&self.environment, clock, Purpose::Command)?))
     }
 
     pub fn policy(&self) -> anyhow::Result<Policy> {

@@ -6,6 +6,7 @@ mod commands;
 mod config;
 mod context;
 mod effect_json;
+mod ledger_address;
 mod mcp_servers;
 mod open;
 mod operator;

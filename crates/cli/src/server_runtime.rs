@@ -1,6 +1,7 @@
 //! Puts the parts together for a program that serves many calls at once: runtime, ledger, gate.
 
 use crate::context::Context;
+use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::output::{Output, counted};
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
@@ -10,11 +11,7 @@ use semel_doors::runtime::RuntimeClock;
 use semel_doors::services::Services;
 use semel_gate::Gate;
 use semel_gate::clock::Clock;
-use semel_ledger::Ledger;
 use semel_ledger::entropy::{Entropy, OsEntropy};
-use semel_ledger::holders::FileHolders;
-use semel_ledger::place::Place;
-use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,20 +45,9 @@ pub fn gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<
 }
 
 fn open_gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<Gate, String> {
-    let environment = &context.environment;
-    let file =
-        environment.ledger_file(context.global.ledger.as_deref()).map_err(|error| format!("{error:#}"))?;
-    let options = OpenOptions {
-        allow_network_fs: environment.allow_network_fs,
-        ..OpenOptions::at(Place::at(file), clock.now())
-    };
-    let OpenedStore { store, secret, .. } = SqliteStore::open(options).map_err(|error| error.to_string())?;
-    let holders = FileHolders::in_directory(store.place().owners());
-    Ok(Gate::new(
-        Ledger::new(Arc::new(store), Arc::new(holders), OsEntropy, secret),
-        clock.clone(),
-        policy.mode,
-    ))
+    let address = LedgerAddress::of(context).map_err(|error| format!("{error:#}"))?;
+    let ledger = address.open(&context.environment, clock, Purpose::Server);
+    Ok(Gate::new(ledger.map_err(|error| error.to_string())?, clock.clone(), policy.mode))
 }
 
 /// How often a program that runs for long looks whether retention is due; the ledger itself says when it is.

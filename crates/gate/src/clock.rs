@@ -5,9 +5,10 @@ use semel_core::time::{At, Uptime};
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
 #[cfg(target_os = "linux")]
 use std::sync::OnceLock;
-use std::task::Poll;
+use std::task::{Poll, Wake};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 #[async_trait]
@@ -72,18 +73,28 @@ impl Clock for SystemClock {
     }
 }
 
-/// Drives a future whose every wait blocks inside its own poll, as all parts of a command-line program do.
-///
-/// No runtime is started. A future that is pending all the same is polled again after a short pause.
-#[allow(clippy::disallowed_methods, reason = "the blocking driver's own pause")]
+/// Drives a future on this thread, as a command-line program does. No runtime is started: nearly every wait blocks inside
+/// its own poll, and an engine that works on a thread of its own wakes this one.
 pub fn block_on<F: Future>(future: F) -> F::Output {
     let mut future = pin!(future);
-    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let waker = Arc::new(Unpark(std::thread::current())).into();
+    let mut context = std::task::Context::from_waker(&waker);
     loop {
         if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
             return output;
         }
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::park_timeout(POLL_AGAIN);
+    }
+}
+
+/// A wake that got lost costs no more than this.
+const POLL_AGAIN: Duration = Duration::from_millis(10);
+
+struct Unpark(std::thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 

@@ -55,6 +55,8 @@ pub trait Holders: fmt::Debug + Send + Sync + 'static {
 #[derive(Debug)]
 pub struct FileHolders {
     directory: PathBuf,
+    /// The upper half of all ids in this directory, where ids of other machines come along too.
+    tag: Option<u64>,
     mine: Mutex<Option<OwnerLock>>,
 }
 
@@ -63,7 +65,11 @@ const SWEEP_MAX: usize = 10_000;
 
 impl FileHolders {
     pub fn in_directory(directory: PathBuf) -> Self {
-        FileHolders { directory, mine: Mutex::new(None) }
+        FileHolders { directory, tag: None, mine: Mutex::new(None) }
+    }
+
+    pub(crate) fn tagged(directory: PathBuf, tag: u64) -> Self {
+        FileHolders { directory, tag: Some(tag), mine: Mutex::new(None) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<OwnerLock>> {
@@ -77,7 +83,13 @@ impl Holders for FileHolders {
         let mut mine = self.lock();
         match &*mine {
             Some(lock) => Ok(lock.id()),
-            None => Ok(mine.insert(OwnerLock::take(&self.directory)?).id()),
+            None => {
+                let lock = match self.tag {
+                    None => OwnerLock::take(&self.directory),
+                    Some(tag) => OwnerLock::take_tagged(&self.directory, tag),
+                };
+                Ok(mine.insert(lock?).id())
+            }
         }
     }
 

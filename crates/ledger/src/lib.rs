@@ -12,6 +12,7 @@ mod duplicate_reply;
 pub mod entropy;
 pub mod error;
 pub mod failpoint;
+pub mod fleet_holders;
 pub mod histogram;
 pub mod holders;
 pub mod journal;

@@ -30,10 +30,16 @@ struct LockFile {
 impl OwnerLock {
     /// Locks a new file in `directory`, which is created 0700 if it is missing.
     pub fn take(directory: &Path) -> Result<Self, Error> {
-        Self::try_take(directory).map_err(|source| cannot(directory, source))
+        Self::try_take(directory, fresh_id).map_err(|source| cannot(directory, source))
     }
 
-    fn try_take(directory: &Path) -> io::Result<Self> {
+    /// The same, under an id that begins with these bits.
+    pub(crate) fn take_tagged(directory: &Path, tag: u64) -> Result<Self, Error> {
+        let tagged = || Ok(OwnerId(u128::from(tag) << 64 | fresh_id()?.0 & u128::from(u64::MAX)));
+        Self::try_take(directory, tagged).map_err(|source| cannot(directory, source))
+    }
+
+    fn try_take(directory: &Path, fresh_id: impl Fn() -> io::Result<OwnerId>) -> io::Result<Self> {
         create_private_directory(directory)?;
         loop {
             let id = fresh_id()?;
@@ -203,7 +209,7 @@ fn same_file(found: &fs::Metadata, file: &File) -> bool {
     file.metadata().is_ok_and(|ours| (ours.dev(), ours.ino()) == (found.dev(), found.ino()))
 }
 
-fn cannot(directory: &Path, source: io::Error) -> Error {
+pub(crate) fn cannot(directory: &Path, source: io::Error) -> Error {
     Error::Open { path: directory.to_owned(), source }
 }
 

@@ -302,6 +302,20 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// It may be spurious; polling by reads is the truth.
     async fn changed(&self, key: Digest, since: Revision, wait: std::time::Duration) -> Hint;
 
+    /// From now on the others who share the ledger hear of this process, as long as the store is open. Engines of one
+    /// machine need not tell them: there the locks are the proof.
+    fn announce(&self, _owner: OwnerId) {}
+
+    /// Those of these who were heard of, and are not any more.
+    async fn silent(&self, _owners: &[OwnerId]) -> Result<Vec<OwnerId>, Error> {
+        Ok(Vec::new())
+    }
+
+    /// The engine and what its answers are worth, for people: a word and a sentence each. `now` is this host's clock.
+    async fn describe(&self, _now: At) -> Result<Vec<(&'static str, String)>, Error> {
+        Ok(Vec::new())
+    }
+
     /// What is wrong with the bytes as they lie there, in words. Reads everything.
     async fn check(&self) -> Result<Vec<String>, Error> {
         Ok(Vec::new())

@@ -2,7 +2,7 @@
 
 use crate::args::DoctorArgs;
 use crate::context::{Context, EXIT_FINDINGS};
-use crate::open;
+use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::output::{RESTORE, counted, hint, ledger_hint};
 use crate::policy_files::{self, Unusable};
 use crate::terminal_text;
@@ -73,14 +73,16 @@ impl Checks {
     }
 }
 
+/// The middle one of so many is shown.
+const CLAIMS_TIMED: usize = 5;
+
 pub fn run(context: &Context, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let mut checks = Checks::default();
     checks.ok("sqlite", sqlite::version());
-    match context.environment.ledger_file(context.global.ledger.as_deref()) {
-        Err(error) => {
-            checks.fail("state directory", format!("{error:#}"), Some("set SEMEL_STATE_DIR".to_owned()))
-        }
-        Ok(file) => {
+    match LedgerAddress::of(context) {
+        Err(error) => checks.fail("ledger", format!("{error:#}"), hint(&error)),
+        Ok(address @ LedgerAddress::Postgres { .. }) => server(context, &mut checks, &address),
+        Ok(LedgerAddress::File(file)) => {
             let place = Place::at(file);
             directory(&mut checks, &place);
             ledger(context, &mut checks, &place, args.full)?;
@@ -126,7 +128,7 @@ fn directory(checks: &mut Checks, place: &Place) {
             checks.fail("state directory", format!("{shown} is not a directory"), hint())
         }
         // In another directory it would begin with an empty ledger.
-        Ok(_) if !writable && open::is_founded(place) => {
+        Ok(_) if !writable && LedgerAddress::File(place.database().to_owned()).is_founded() => {
             let hint =
                 format!("make it writable again: what was done is known by the ledger in {shown} alone");
             checks.fail("state directory", format!("{shown} cannot be written"), Some(hint));
@@ -156,7 +158,7 @@ fn directory(checks: &mut Checks, place: &Place) {
 
 fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> anyhow::Result<()> {
     let database = place.database();
-    if !open::is_founded(place) {
+    if !LedgerAddress::File(place.database().to_owned()).is_founded() {
         checks.ok("ledger", format!("{} is not there yet; the first semel run makes it", database.display()));
         return Ok(());
     }
@@ -173,7 +175,8 @@ fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> 
     if let Ok(Some(_)) = place.secret() {
         checks.ok("secret", place.secret_file().display().to_string());
     }
-    let ledger = match open::reading(database, &context.environment, &SystemClock::start()) {
+    let address = LedgerAddress::File(database.to_owned());
+    let ledger = match address.open(&context.environment, &SystemClock::start(), Purpose::Reading) {
         Ok(ledger) => ledger,
         Err(error) => {
             checks.fail("ledger", error.to_string(), ledger_hint(&error));
@@ -207,6 +210,33 @@ fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> 
         }
     }
     Ok(())
+}
+
+/// A ledger on a server: its settings, and how long a durable write takes on the path of a claim.
+fn server(context: &Context, checks: &mut Checks, address: &LedgerAddress) {
+    let clock = SystemClock::start();
+    let ledger = match address.open(&context.environment, &clock, Purpose::Command) {
+        Ok(ledger) => ledger,
+        Err(error) => return checks.fail("ledger", error.to_string(), ledger_hint(&error)),
+    };
+    checks.ok("ledger", address.to_string());
+    match block_on(ledger.store().describe(clock.now())) {
+        Ok(facts) => facts.into_iter().for_each(|(what, is)| checks.ok(what, is)),
+        Err(error) => checks.fail("server", error.to_string(), ledger_hint(&error)),
+    }
+    let mut times: Vec<Duration> = Vec::new();
+    for _ in 0..CLAIMS_TIMED {
+        let begun = clock.elapsed();
+        match block_on(ledger.prove_ready(clock.now())) {
+            Ok(()) => times.push(clock.elapsed().saturating_sub(begun)),
+            Err(error) => return checks.fail("write", error.to_string(), ledger_hint(&error)),
+        }
+    }
+    times.sort_unstable();
+    checks.ok("latency", format!("a durable write takes {:.1?}", times[CLAIMS_TIMED / 2]));
+    if let Err(error) = contents(checks, &ledger, clock.now()) {
+        checks.fail("ledger", format!("{error:#}"), hint(&error));
+    }
 }
 
 /// Every effect whose record cannot be read.

@@ -42,6 +42,12 @@ CREATE TABLE cell (
   body     bytea  NOT NULL
 );
 
+-- Processes that hold attempts, and when each was last heard of.
+CREATE TABLE holder (
+  owner bytea       PRIMARY KEY,
+  beat  timestamptz NOT NULL
+);
+
 CREATE TABLE journal (
   id     bigint PRIMARY KEY,
   at     bigint NOT NULL,

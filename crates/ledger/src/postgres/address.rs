@@ -69,6 +69,10 @@ impl PostgresAddress {
         Ok(PostgresAddress { config, schema: schema.to_owned(), authority })
     }
 
+    pub fn has_password(&self) -> bool {
+        self.config.get_password().is_some()
+    }
+
     pub(super) fn connect_timeout(&self) -> Duration {
         self.config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT)
     }

@@ -10,6 +10,8 @@ mod address;
 mod batch;
 mod columns;
 mod connect;
+mod describe;
+mod heartbeat;
 mod lineage;
 mod needs;
 mod prefetch;
@@ -26,9 +28,13 @@ use crate::Error;
 use crate::store::{
     By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
 };
+use async_trait::async_trait;
 use batch::{Batcher, Queued};
+use heartbeat::Heartbeat;
 use read::Reader;
 use semel_core::digest::{Digest, Secret};
+use semel_core::ids::OwnerId;
+use semel_core::time::At;
 use statements::Sql;
 use std::fmt;
 use std::sync::Arc;
@@ -49,6 +55,7 @@ pub struct PostgresStore {
     queue: mpsc::Sender<Queued>,
     reader: Arc<Reader>,
     waiters: Arc<Waiters>,
+    heartbeat: Arc<Heartbeat>,
     io: Handle,
     /// Ends the connections with the store.
     _thread: IoThread,
@@ -126,7 +133,9 @@ impl PostgresStore {
         }
         io.spawn(wake::listen(address.clone(), Arc::clone(&sql), Arc::clone(&waiters)));
         let reader = Arc::new(Reader::new(address.clone(), sql, client));
-        Ok((PostgresStore { address, queue, reader, waiters, io, _thread: thread }, secret))
+        let heartbeat = Arc::<Heartbeat>::default();
+        io.spawn(Arc::clone(&heartbeat).run(Arc::clone(&reader)));
+        Ok((PostgresStore { address, queue, reader, waiters, heartbeat, io, _thread: thread }, secret))
     }
 
     pub fn address(&self) -> &PostgresAddress {
@@ -145,6 +154,7 @@ fn stopped(error: tokio::task::JoinError) -> Error {
     Error::NotRead { what: format!("the thread of the ledger has stopped: {error}") }
 }
 
+#[async_trait]
 impl Store for PostgresStore {
     async fn read(&self, key: Digest) -> Result<Versioned, Error> {
         let reader = Arc::clone(&self.reader);
@@ -226,6 +236,20 @@ impl Store for PostgresStore {
             Ok(Ok(hint)) => hint,
             _ => Hint::TimedOut,
         }
+    }
+
+    async fn describe(&self, now: At) -> Result<Vec<(&'static str, String)>, Error> {
+        let reader = Arc::clone(&self.reader);
+        self.on_io(async move { reader.describe(now).await }).await
+    }
+
+    fn announce(&self, owner: OwnerId) {
+        self.heartbeat.announce(owner);
+    }
+
+    async fn silent(&self, owners: &[OwnerId]) -> Result<Vec<OwnerId>, Error> {
+        let (reader, owners) = (Arc::clone(&self.reader), owners.to_vec());
+        self.on_io(async move { reader.silent(&owners).await }).await
     }
 }
 

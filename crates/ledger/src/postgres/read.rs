@@ -30,7 +30,7 @@ const ASK_MAX: usize = 3;
 
 pub(super) struct Reader {
     address: PostgresAddress,
-    sql: Arc<Sql>,
+    pub(super) sql: Arc<Sql>,
     client: Mutex<Arc<Client>>,
 }
 
@@ -49,7 +49,7 @@ impl Reader {
         Ok(Arc::clone(&kept))
     }
 
-    async fn query(&self, sql: &str, values: Values<'_>) -> Result<Vec<Found>, Error> {
+    pub(super) async fn query(&self, sql: &str, values: Values<'_>) -> Result<Vec<Found>, Error> {
         let silent = |_| Error::NotRead { what: "the server does not answer".to_owned() };
         timeout(ANSWER_WITHIN, self.ask(sql, values)).await.map_err(silent)?
     }

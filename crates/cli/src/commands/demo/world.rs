@@ -2,7 +2,8 @@
 
 use super::pay::{self, Charge};
 use crate::config::Environment;
-use crate::open::{self, TENANT};
+use crate::ledger_address::{LedgerAddress, Purpose};
+use crate::open::TENANT;
 use anyhow::Context as _;
 use semel_doors::caller::OPERATOR_TOKEN;
 use semel_gate::clock::{Clock, SystemClock, block_on};
@@ -117,7 +118,11 @@ impl DemoWorld {
         let clock = SystemClock::start();
         let file = self.directory.path().join("state/ledger.db");
         let new = TokenRequest::new(TENANT, AccessScope::Operator, Some("demo"), None)?;
-        let made = block_on(open::ledger(&file, &self.environment, &clock)?.make_token(&new, clock.now()))?;
+        let made = block_on(
+            LedgerAddress::File(file)
+                .open(&self.environment, &clock, Purpose::Command)?
+                .make_token(&new, clock.now()),
+        )?;
         let mut command = self.command(self.program.as_os_str());
         command.env(OPERATOR_TOKEN, made.text).args(arguments);
         command.output().context("semel cannot be started")

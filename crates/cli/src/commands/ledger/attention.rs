@@ -3,6 +3,7 @@
 use super::scan::{self, Which};
 use crate::context::Context;
 use crate::effect_json;
+use crate::ledger_address::LedgerAddress;
 use crate::open::TENANT;
 use crate::{table, terminal_text};
 use semel_core::class::Class;
@@ -80,8 +81,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     text.push_str(&summary(&counts));
     context.output.data(text);
     if ledger.is_none() {
-        let file = context.environment.ledger_file(context.global.ledger.as_deref())?;
-        context.output.say(format_args!("There is no ledger yet at {}.", file.display()));
+        context.output.say(format_args!("There is no ledger yet at {}.", LedgerAddress::of(context)?));
     }
     if let (Some(ledger), Some(run)) = (&ledger, run)
         && let Some(fence) = block_on(ledger.standing_fence(TENANT, run))?

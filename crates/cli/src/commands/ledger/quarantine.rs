@@ -3,7 +3,8 @@
 use crate::args::{EndQuarantineArgs, MarkRestoredArgs, RotateSecretArgs};
 use crate::change::Change;
 use crate::context::Context;
-use crate::open::{self, TENANT};
+use crate::ledger_address::{LedgerAddress, Purpose, sqlite_options};
+use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::{counted, stderr_is_terminal};
 use crate::terminal_text;
@@ -78,9 +79,10 @@ pub fn rotate_secret(context: &Context, args: &RotateSecretArgs) -> anyhow::Resu
     if CommandKey::is_repeat(key, epoch.as_ref().and_then(|epoch| epoch.command))? {
         return Ok(change(EffectWord::Noop, epoch.as_ref(), now));
     }
-    let file = context.environment.ledger_file(context.global.ledger.as_deref())?;
+    let address = LedgerAddress::of(context)?;
+    let file = address.file("rotate-secret")?;
     let renewal = if args.replace { SecretRenewal::Replace } else { SecretRenewal::OnlyIfMissing };
-    let options = open::options(&file, &context.environment, &clock);
+    let options = sqlite_options(file, &context.environment, &clock, Purpose::Command);
     let epoch = renew_secret(&options, renewal, reason.as_str(), key, now)?;
     context.output.say(
         "The ledger has a new secret and recognises none of its earlier calls. Calls that it has not seen are held \

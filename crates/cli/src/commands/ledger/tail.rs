@@ -3,15 +3,13 @@
 use super::journal::LineJson;
 use crate::args::TailArgs;
 use crate::context::Context;
-use crate::open;
+use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::output::reader_left_within;
 use semel_gate::clock::{SystemClock, block_on};
 use semel_ledger::Error;
 use semel_ledger::Ledger;
-use semel_ledger::place::Place;
 use semel_ledger::store::{Cursor, JOURNAL_PAGE_MAX};
 use std::io::ErrorKind;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -19,11 +17,11 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub fn run(context: &Context, args: &TailArgs) -> anyhow::Result<ExitCode> {
-    let file = context.environment.ledger_file(context.global.ledger.as_deref())?;
+    let address = LedgerAddress::of(context)?;
     let mut open: Option<(Ledger, Option<Cursor>)> = None;
     loop {
         if open.is_none()
-            && let Some(ledger) = founded(context, &file)?
+            && let Some(ledger) = founded(context, &address)?
         {
             let end = block_on(ledger.newest_line())?.map_or(0, |(Cursor(end), _)| end);
             open = Some((ledger, Some(Cursor(end.saturating_sub(args.lines as u64)))));
@@ -40,11 +38,11 @@ pub fn run(context: &Context, args: &TailArgs) -> anyhow::Result<ExitCode> {
 }
 
 /// The ledger, once there is one. Between its first file and its tables it is not there yet.
-fn founded(context: &Context, file: &Path) -> anyhow::Result<Option<Ledger>> {
-    if !open::is_founded(&Place::at(file)) {
+fn founded(context: &Context, address: &LedgerAddress) -> anyhow::Result<Option<Ledger>> {
+    if !address.is_founded() {
         return Ok(None);
     }
-    match open::reading(file, &context.environment, &SystemClock::start()) {
+    match address.open(&context.environment, &SystemClock::start(), Purpose::Reading) {
         Err(Error::Open { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
         opened => Ok(Some(opened?)),
     }

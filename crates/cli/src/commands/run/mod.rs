@@ -6,6 +6,7 @@ pub mod respond;
 
 use crate::args::{DRAIN_OUTPUT, RunArgs};
 use crate::context::Context;
+use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::open;
 use crate::output::{ledger_hint, stderr_is_terminal};
 use crate::policy_files;
@@ -28,7 +29,6 @@ use semel_gate::Passed;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::Ledger;
 use semel_ledger::holders::{FileHolders, Holders};
-use semel_ledger::place::Place;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -71,17 +71,19 @@ struct Unopened {
 
 fn open_ledger(context: &Context, dry_run: bool, clock: &SystemClock) -> Result<OpenedLedger, Unopened> {
     let environment = &context.environment;
-    let file = environment.ledger_file(context.global.ledger.as_deref());
-    let file = file.map_err(|error| Unopened { why: error.to_string(), hint: None })?;
-    let unfounded = dry_run && !open::is_founded(&Place::at(&file));
-    let empty = unfounded.then(tempfile::tempdir).and_then(Result::ok);
+    let unopened =
+        |error: anyhow::Error| Unopened { why: error.to_string(), hint: crate::output::hint(&error) };
+    let address = LedgerAddress::of(context).map_err(unopened)?;
+    let empty = (dry_run && !address.is_founded()).then(tempfile::tempdir).and_then(Result::ok);
     let opened = match (dry_run, &empty) {
-        (false, _) => open::ledger(&file, environment, clock),
+        (false, _) => address.open(environment, clock, Purpose::Command),
         // One whose founding was cut short must be founded before anything is known.
-        (true, None) => {
-            open::reading(&file, environment, clock).or_else(|_| open::ledger(&file, environment, clock))
+        (true, None) => address
+            .open(environment, clock, Purpose::Reading)
+            .or_else(|_| address.open(environment, clock, Purpose::Command)),
+        (true, Some(empty)) => {
+            LedgerAddress::File(empty.path().join("ledger.db")).open(environment, clock, Purpose::Command)
         }
-        (true, Some(empty)) => open::ledger(&empty.path().join("ledger.db"), environment, clock),
     };
     match opened {
         Ok(ledger) => Ok(OpenedLedger { ledger, _empty: empty }),

@@ -7,6 +7,7 @@ pub mod webhook;
 
 use crate::args::ServeArgs;
 use crate::context::Context;
+use crate::ledger_address::LedgerAddress;
 use crate::output::Hinted;
 use crate::policy_files;
 use crate::probe_access;
@@ -26,7 +27,6 @@ use semel_doors::runtime::RuntimeClock;
 use semel_doors::services::Services;
 use semel_doors::telemetry::{self, ServerHealth};
 use semel_doors::undo::Undoer;
-use semel_ledger::place::Place;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -147,8 +147,7 @@ fn token(context: &Context, serve: &Serve) -> anyhow::Result<(Option<OperatorTok
     if let Some(text) = &context.environment.serve_token {
         return Ok((Some(token::of(text).context("SEMEL_SERVE_TOKEN")?), None));
     }
-    let ledger = context.environment.ledger_file(context.global.ledger.as_deref())?;
-    let file = Place::at(ledger).directory().join("serve.token");
+    let file = LedgerAddress::of(context)?.directory().join("serve.token");
     Ok((Some(token::kept(&file)?), Some(file)))
 }
 
