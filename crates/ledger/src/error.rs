@@ -25,6 +25,9 @@ pub enum Error {
         "the ledger {path} has its secret; with another one it would recognise nothing that it has recorded"
     )]
     SecretKept { path: PathBuf },
+    /// A server that keeps the ledger cannot be used.
+    #[error("cannot use the ledger {ledger}: {what}")]
+    Engine { ledger: String, what: String },
     #[error("SQLite {found} is older than {needed}; its WAL can lose commits")]
     SqliteTooOld { found: String, needed: &'static str },
     #[error("the ledger cannot be written: {what}")]

@@ -16,6 +16,7 @@ pub mod histogram;
 pub mod holders;
 pub mod journal;
 pub mod known_servers;
+pub mod kv;
 pub mod lapses;
 mod late_refutations;
 pub mod ledger;

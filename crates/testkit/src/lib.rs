@@ -4,6 +4,7 @@ pub mod history;
 pub mod http;
 pub mod model;
 pub mod random;
+pub mod redis_server;
 pub mod semel_process;
 pub mod signals;
 pub mod simulation;

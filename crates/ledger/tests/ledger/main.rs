@@ -3,11 +3,15 @@
 mod crash;
 mod damage;
 mod disk_full;
+mod kv;
 mod loss;
 mod overload;
 mod owners;
 mod places;
 mod processes;
+mod redis;
+mod redis_cluster;
+mod redis_tls;
 mod scene;
 mod suite;
 mod waiting;
