@@ -1,5 +1,6 @@
 //! Shared tests: the store suite, the counting world and its judge, the seeded simulation, and an independent model.
 //! Nothing here is shipped.
+pub mod etcd_cluster;
 pub mod history;
 pub mod http;
 pub mod model;

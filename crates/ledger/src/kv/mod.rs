@@ -1,4 +1,4 @@
-//! A ledger on a key-value server, for many hosts: Redis or Valkey.
+//! A ledger on a key-value server, for many hosts: Redis, Valkey or etcd.
 //!
 //! A commit reads all that it may ask about, is examined in memory like on every engine, and is written if everything
 //! that it looked at is still the same. So a server needs to compare, write and read in order, and knows no rule.
@@ -7,6 +7,7 @@
 
 mod codec;
 mod engine;
+pub mod etcd;
 mod group;
 mod layout;
 mod memory;

@@ -3,6 +3,7 @@
 mod crash;
 mod damage;
 mod disk_full;
+mod etcd;
 mod kv;
 mod loss;
 mod overload;
