@@ -7,11 +7,12 @@ use super::engine::{Span, Template};
 use crate::store::{By, Cursor, Index, Latest, Row};
 use semel_core::digest::Digest;
 
-/// Values, by the first byte of their names.
+/// Founds the ledger: its format and its secret.
 pub(super) fn ledger() -> Vec<u8> {
     b"ledger".to_vec()
 }
 
+/// The history of the server that the ledger was last written in.
 pub(super) fn lineage() -> Vec<u8> {
     b"lineage".to_vec()
 }

@@ -94,7 +94,7 @@ impl<K: Kv> Shared<K> {
         };
         let now = (self.clock)();
         let previous: Option<Epoch> = cell.as_ref().and_then(|cell| cell_value(EPOCH_CELL, cell));
-        let reason = "the server has another history than before: it was restarted or restored, or a replica took over";
+        let reason = "the server has another history than before: it was restarted or restored, or its replicas have changed";
         let epoch = Epoch::after(previous.as_ref(), reason, now);
         let data = serde_json::json!({"number": epoch.number, "reason": reason});
         let put = Put::cell(EPOCH_CELL, cell.map_or(Revision::ABSENT, |cell| cell.revision), &epoch);

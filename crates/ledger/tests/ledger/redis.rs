@@ -208,6 +208,9 @@ fn a_full_server_refuses_and_goes_on_when_it_has_room() {
 fn a_replica_that_takes_over_begins_a_new_epoch() {
     let mut primary = RedisServer::start(&[]);
     let replica = RedisServer::start(&["--replicaof", "127.0.0.1", &primary.port().to_string()]);
+    // A first replica gives its primary a new replication id, so it comes before the ledger.
+    let is_attached = || replica.ask(&["INFO", "replication"]).contains("master_link_status:up");
+    semel_testkit::wait_until("the replica is attached", is_attached);
     let both = format!("redis+cluster://127.0.0.1:{},127.0.0.1:{}", primary.port(), replica.port());
     let store = at(&both).unwrap();
     assert_eq!(commit(&store, claim(named("k"), index(1, true))).unwrap(), Committed::Done);
