@@ -46,7 +46,7 @@ pub struct Global {
     /// Use this policy file instead of the semel.toml found upward from here.
     #[arg(long, global = true, value_name = "FILE")]
     pub policy: Option<PathBuf>,
-    /// Use this ledger: a file, or postgres://HOST/DATABASE.
+    /// Use this ledger: a file, or a server: postgres://, redis://, etcd://.
     #[arg(long, global = true, value_name = "LEDGER")]
     pub ledger: Option<PathBuf>,
 }

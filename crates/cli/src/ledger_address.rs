@@ -5,14 +5,13 @@ use crate::context::Context;
 use crate::output::Hinted;
 use crate::policy_files;
 use anyhow::bail;
-use semel_gate::clock::{Clock, block_on};
+use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use semel_ledger::fleet_holders::FleetHolders;
 use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
-use semel_ledger::postgres::{PostgresAddress, PostgresStore};
+use semel_ledger::server_address::ServerAddress;
 use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
-use semel_ledger::store::Store;
 use semel_ledger::{Error, Ledger};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -21,8 +20,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone)]
 pub enum LedgerAddress {
     File(PathBuf),
-    Postgres {
-        server: PostgresAddress,
+    Server {
+        server: ServerAddress,
         /// Where this host keeps its own part: the locks of its processes, the token of its server.
         here: PathBuf,
     },
@@ -45,7 +44,7 @@ impl LedgerAddress {
         let environment = &context.environment;
         if let Some(flag) = &context.global.ledger {
             let address = parse("--ledger", flag, environment)?;
-            if let LedgerAddress::Postgres { server, .. } = &address
+            if let LedgerAddress::Server { server, .. } = &address
                 && server.has_password()
             {
                 return Err(Hinted::error(
@@ -72,9 +71,9 @@ impl LedgerAddress {
     ) -> Result<Ledger, Error> {
         match self {
             LedgerAddress::File(file) => open_file(sqlite_options(file, environment, clock, purpose)),
-            LedgerAddress::Postgres { server, here } => {
-                let (store, secret) = block_on(PostgresStore::open(server.clone(), fresh_secret()))?;
-                let store: Arc<dyn Store> = Arc::new(store);
+            LedgerAddress::Server { server, here } => {
+                let now = Arc::new(|| SystemClock::start().now());
+                let (store, secret) = block_on(server.open(fresh_secret(), now))?;
                 let holders = FleetHolders::new(here, Arc::clone(&store))?;
                 Ok(Ledger::new(store, Arc::new(holders), OsEntropy, secret))
             }
@@ -96,7 +95,7 @@ impl LedgerAddress {
     pub fn file(&self, what: &str) -> anyhow::Result<&Path> {
         match self {
             LedgerAddress::File(file) => Ok(file),
-            LedgerAddress::Postgres { .. } => {
+            LedgerAddress::Server { .. } => {
                 bail!("{what} is for a ledger in a file, and this one is {self}")
             }
         }
@@ -106,7 +105,7 @@ impl LedgerAddress {
     pub fn directory(&self) -> PathBuf {
         match self {
             LedgerAddress::File(file) => Place::at(file).directory().to_owned(),
-            LedgerAddress::Postgres { here, .. } => here.clone(),
+            LedgerAddress::Server { here, .. } => here.clone(),
         }
     }
 }
@@ -115,23 +114,22 @@ impl fmt::Display for LedgerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LedgerAddress::File(file) => file.display().fmt(f),
-            LedgerAddress::Postgres { server, .. } => server.fmt(f),
+            LedgerAddress::Server { server, .. } => server.fmt(f),
         }
     }
 }
 
 fn parse(from: &str, given: &Path, environment: &Environment) -> anyhow::Result<LedgerAddress> {
     let text = given.to_str().unwrap_or_default();
+    if let Some(server) = ServerAddress::parse(text)? {
+        return Ok(LedgerAddress::Server { server, here: environment.state_directory()?.join("shared") });
+    }
     let path = match text.split_once("://").or_else(|| text.split_once(':')) {
         Some(("sqlite" | "file", path)) if !path.is_empty() => Path::new(path),
-        Some(("postgres" | "postgresql", _)) if text.contains("://") => {
-            let here = environment.state_directory()?.join("shared");
-            return Ok(LedgerAddress::Postgres { server: PostgresAddress::parse(text)?, here });
-        }
         Some((engine, _)) if text.contains("://") && !engine.contains('/') => {
             bail!(
-                "{from} names the engine {engine}, which this semel does not have; it has sqlite:PATH and \
-                 postgres://HOST/DATABASE"
+                "{from} names the engine {engine}, which this semel does not have; it has sqlite:PATH, \
+                 postgres://, redis:// and etcd://"
             )
         }
         _ => given,

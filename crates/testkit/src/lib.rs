@@ -1,10 +1,12 @@
 //! Shared tests: the store suite, the counting world and its judge, the seeded simulation, and an independent model.
 //! Nothing here is shipped.
+pub mod etcd_cluster;
 pub mod history;
 pub mod http;
 pub mod model;
 pub mod postgres_server;
 pub mod random;
+pub mod redis_server;
 pub mod semel_process;
 pub mod signals;
 pub mod simulation;

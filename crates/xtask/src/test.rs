@@ -20,6 +20,7 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
     let rest: Vec<&str> = arguments.iter().copied().filter(|argument| *argument != "--long").collect();
     c_compiler()?;
     postgresql()?;
+    key_value_servers()?;
     peers::for_tests()?;
     peers_packs::install()?;
     if long {
@@ -62,6 +63,18 @@ fn postgresql() -> Result<()> {
         return Ok(());
     }
     project::install_with_apt("PostgreSQL", &["postgresql", "pgbouncer", "openssl"])
+}
+
+/// The ledger is tried on real ones, which live as long as their tests; OpenSSL makes their certificates.
+fn key_value_servers() -> Result<()> {
+    let packages = [("redis-server", "redis-server"), ("etcd", "etcd-server"), ("openssl", "openssl")];
+    for (program, package) in packages {
+        match Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status() {
+            Ok(_) => {}
+            Err(_) => project::install_with_apt(program, &[package])?,
+        }
+    }
+    Ok(())
 }
 
 /// Shows what cargo says, and adds up what the test binaries report.

@@ -81,7 +81,7 @@ pub fn run(context: &Context, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     checks.ok("sqlite", sqlite::version());
     match LedgerAddress::of(context) {
         Err(error) => checks.fail("ledger", format!("{error:#}"), hint(&error)),
-        Ok(address @ LedgerAddress::Postgres { .. }) => server(context, &mut checks, &address),
+        Ok(address @ LedgerAddress::Server { .. }) => server(context, &mut checks, &address),
         Ok(LedgerAddress::File(file)) => {
             let place = Place::at(file);
             directory(&mut checks, &place);

@@ -20,7 +20,7 @@ pub struct File {
     pub version: Option<Spot<i64>>,
     /// `observe` only reports, `guard` is the default, `strict` takes every action but a read as consequential.
     pub mode: Option<Mode>,
-    /// Where the ledger lies: a path, or the address of a server that many hosts share. `--ledger` and `SEMEL_LEDGER` come
+    /// Where the ledger lies: a path, or `postgres://…`, `redis://…`, `etcd://…` for a server that many hosts share. `--ledger` and `SEMEL_LEDGER` come
     /// first.
     pub ledger: Option<String>,
     /// Shipped sets of rules, such as `pack:kubectl`. They come after the rules of this file.

@@ -3,12 +3,17 @@
 mod crash;
 mod damage;
 mod disk_full;
+mod etcd;
+mod kv;
 mod loss;
 mod overload;
 mod owners;
 mod places;
 mod postgres;
 mod processes;
+mod redis;
+mod redis_cluster;
+mod redis_tls;
 mod scene;
 mod suite;
 mod waiting;

@@ -1,0 +1,188 @@
+//! Rows, cells and lines as the bytes of a value, and back.
+
+use super::engine::{Template, Value};
+use super::layout::Place;
+use crate::Error;
+use crate::precondition::{LastWrite, RowHead};
+use crate::store::{Index, JournalLine, Nonce, Revision, Row};
+use minicbor::{Decode, Encode};
+use semel_core::digest::Digest;
+use semel_core::ids::OwnerId;
+use semel_core::time::At;
+
+const TO_MEMORY: &str = "memory takes all that is written to it";
+
+/// A row, as it lies under its name: its number, and then this.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(super) struct StoredRow {
+    #[n(0)]
+    pub(super) ordinal: u32,
+    #[n(1)]
+    revision: u64,
+    #[n(2)]
+    nonce: Nonce,
+    #[n(3)]
+    effect: u128,
+    #[n(4)]
+    run: Option<Digest>,
+    #[n(5)]
+    family: Digest,
+    #[n(6)]
+    alike: Option<Digest>,
+    #[n(7)]
+    open: bool,
+    #[n(8)]
+    owner: Option<OwnerId>,
+    #[n(9)]
+    opened_at: At,
+    #[n(10)]
+    changed_at: At,
+    #[cbor(n(11), with = "minicbor::bytes")]
+    body: Vec<u8>,
+    #[n(12)]
+    pub(super) reply: StoredReply,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub(super) enum StoredReply {
+    #[n(0)]
+    Absent,
+    #[n(1)]
+    Here(#[cbor(n(0), with = "minicbor::bytes")] Vec<u8>),
+    /// In so many values of this name.
+    #[n(2)]
+    Apart {
+        #[n(0)]
+        name: u128,
+        #[n(1)]
+        chunks: u32,
+    },
+}
+
+/// A row that was read, with its number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ReadRow {
+    pub(super) id: u64,
+    pub(super) stored: StoredRow,
+}
+
+impl StoredRow {
+    pub(super) fn new(
+        ordinal: u32,
+        last: LastWrite,
+        index: &Index,
+        body: &[u8],
+        reply: StoredReply,
+    ) -> StoredRow {
+        let Index { effect, run, family, alike, open, owner, opened_at, changed_at } = index.clone();
+        let LastWrite { revision: Revision(revision), nonce } = last;
+        let body = body.to_vec();
+        StoredRow {
+            ordinal,
+            revision,
+            nonce,
+            effect,
+            run,
+            family,
+            alike,
+            open,
+            owner,
+            opened_at,
+            changed_at,
+            body,
+            reply,
+        }
+    }
+
+    /// With its number, or the group's `fresh` one, before it.
+    pub(super) fn value(&self, id: u64, fresh: Option<u32>) -> Template {
+        let bytes = minicbor::to_vec(self).expect(TO_MEMORY);
+        match fresh {
+            Some(number) => Template { before: Vec::new(), number: Some(number), after: bytes },
+            None => Template::plain([&id.to_be_bytes()[..], &bytes].concat()),
+        }
+    }
+
+    pub(super) fn place(&self, id: u64, key: Digest) -> Place {
+        Place { id, key, ordinal: self.ordinal, revision: self.revision }
+    }
+
+    pub(super) fn index(&self) -> Index {
+        let StoredRow { effect, run, family, alike, open, owner, opened_at, changed_at, .. } = self.clone();
+        Index { effect, run, family, alike, open, owner, opened_at, changed_at }
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        Revision(self.revision)
+    }
+}
+
+impl ReadRow {
+    pub(super) fn head(&self) -> RowHead {
+        let stored = &self.stored;
+        RowHead {
+            id: self.id,
+            ordinal: stored.ordinal,
+            last_write: LastWrite { revision: stored.revision(), nonce: stored.nonce },
+            index: stored.index(),
+            reply_apart: matches!(stored.reply, StoredReply::Apart { .. }),
+        }
+    }
+
+    /// Without its reply.
+    pub(super) fn into_row(self, key: Digest) -> Row {
+        let (ordinal, revision, index) = (self.stored.ordinal, self.stored.revision(), self.stored.index());
+        Row { key, ordinal, revision, index, body: self.stored.body, reply: None }
+    }
+}
+
+pub(super) fn damaged(what: &str) -> Error {
+    Error::NotRead { what: format!("{what} on the server is damaged") }
+}
+
+pub(super) fn row(value: &Value) -> Result<ReadRow, Error> {
+    let (id, bytes) = value.bytes.split_first_chunk::<8>().ok_or_else(|| damaged("a row"))?;
+    let stored = minicbor::decode(bytes).map_err(|_| damaged("a row"))?;
+    Ok(ReadRow { id: u64::from_be_bytes(*id), stored })
+}
+
+pub(super) fn cell_bytes(last: LastWrite, body: &[u8]) -> Vec<u8> {
+    [&last.revision.0.to_be_bytes()[..], &last.nonce.0.to_be_bytes(), body].concat()
+}
+
+/// The last write of a cell, and its body.
+pub(super) fn cell(value: &Value) -> Result<(LastWrite, &[u8]), Error> {
+    let split = || {
+        let (revision, rest) = value.bytes.split_first_chunk::<8>()?;
+        let (nonce, body) = rest.split_first_chunk::<16>()?;
+        let revision = Revision(u64::from_be_bytes(*revision));
+        Some((LastWrite { revision, nonce: Nonce(u128::from_be_bytes(*nonce)) }, body))
+    };
+    split().ok_or_else(|| damaged("a cell"))
+}
+
+pub(super) fn line_bytes(line: &JournalLine) -> Vec<u8> {
+    let JournalLine { at, effect, run, kind, data } = line;
+    minicbor::to_vec((at, effect, run, kind, data)).expect(TO_MEMORY)
+}
+
+pub(super) fn line(bytes: &[u8]) -> Result<JournalLine, Error> {
+    let (at, effect, run, kind, data) =
+        minicbor::decode(bytes).map_err(|_| damaged("a line of the journal"))?;
+    Ok(JournalLine { at, effect, run, kind, data })
+}
+
+/// The open rows of a family, each by its key and its ordinal.
+pub(super) fn relatives(bytes: &[u8]) -> Vec<(Digest, u32)> {
+    let (items, _) = bytes.as_chunks::<36>();
+    let item = |item: &[u8; 36]| {
+        let (key, ordinal) = item.split_at(32);
+        let key = Digest(key.try_into().expect("32 of 36 bytes"));
+        (key, u32::from_be_bytes(ordinal.try_into().expect("4 of 36 bytes")))
+    };
+    items.iter().map(item).collect()
+}
+
+pub(super) fn relatives_bytes(relatives: &[(Digest, u32)]) -> Vec<u8> {
+    relatives.iter().flat_map(|(key, ordinal)| [&key.0[..], &ordinal.to_be_bytes()].concat()).collect()
+}

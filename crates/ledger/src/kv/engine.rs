@@ -1,0 +1,132 @@
+//! The verbs that a key-value server must have to keep a ledger. None of them knows what is in a value.
+
+use crate::Error;
+use std::future::Future;
+
+/// The last write of a value, as the server counts them; 0 means that there is none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Version(pub u64);
+
+impl Version {
+    pub const ABSENT: Version = Version(0);
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
+    pub version: Version,
+    pub bytes: Vec<u8>,
+}
+
+/// A part of the index, which is a set of byte strings in order: from the first one on, up to the second and without it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Span {
+    pub from: Vec<u8>,
+    pub to: Vec<u8>,
+    pub limit: usize,
+    pub newest_first: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Found {
+    /// In the order of the names asked for.
+    pub values: Vec<Option<Value>>,
+    /// In the order of the spans asked for.
+    pub entries: Vec<Vec<Vec<u8>>>,
+}
+
+/// Bytes that may have a number in them: one that is above all numbers given before, so that only the server can say it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template {
+    pub before: Vec<u8>,
+    /// The first number of a group is 0.
+    pub number: Option<u32>,
+    pub after: Vec<u8>,
+}
+
+impl Template {
+    pub fn plain(bytes: Vec<u8>) -> Template {
+        Template { before: bytes, number: None, after: Vec::new() }
+    }
+
+    /// `first` is the number that the group's first one has become.
+    pub fn fill(&self, first: u64) -> Vec<u8> {
+        let mut bytes = self.before.clone();
+        bytes.extend(self.number.into_iter().flat_map(|number| (first + u64::from(number)).to_be_bytes()));
+        bytes.extend(&self.after);
+        bytes
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    Put {
+        name: Vec<u8>,
+        value: Template,
+    },
+    Delete {
+        name: Vec<u8>,
+    },
+    /// Adds an entry to the index.
+    Enter(Template),
+    /// Takes one away.
+    Leave(Vec<u8>),
+}
+
+/// Writes that land together, if every value still has the version that it was read at.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Group {
+    pub compares: Vec<(Vec<u8>, Version)>,
+    /// No name comes twice.
+    pub writes: Vec<Write>,
+    /// How many numbers the writes have in them.
+    pub numbers: u32,
+}
+
+/// Groups that travel together. They land in this order, each by itself.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch<'g> {
+    /// The history that the server must still have.
+    pub lineage: &'g str,
+    pub groups: &'g [Group],
+    /// Whether they have to be on the disk before the answer.
+    pub durable: bool,
+    /// The keys to announce to the waiters of other processes.
+    pub moved: &'g [u64],
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Applied {
+    /// For each group whether it landed. One that did not met another version than it expected.
+    Each(Vec<bool>),
+    /// Nothing was written: the server has another history now.
+    OtherLineage,
+    /// Nothing was written, and the same may work in a moment.
+    Again(String),
+    /// Nothing was written, and the server says why it never will be.
+    Refused(String),
+    /// The way to the server broke after it was sent.
+    Unknown(String),
+}
+
+pub trait Kv: Send + Sync + 'static {
+    /// The names first and then the spans, so that a value read here can guard a span.
+    fn read(
+        &self,
+        names: Vec<Vec<u8>>,
+        spans: Vec<Span>,
+    ) -> impl Future<Output = Result<Found, Error>> + Send;
+
+    fn apply(&self, batch: Batch<'_>) -> impl Future<Output = Applied> + Send;
+
+    /// Names the server's history: it changes whenever acknowledged writes may be gone.
+    fn lineage(&self) -> impl Future<Output = Result<String, Error>> + Send;
+
+    /// Calls `heard` for every key that a process has announced, until the way to the server breaks.
+    fn listen(&self, heard: impl Fn(u64) + Send) -> impl Future<Output = ()> + Send;
+
+    /// How far a commit can be trusted to stay, in words.
+    fn tier(&self) -> String;
+
+    /// How the server is named in an error; without a password.
+    fn address(&self) -> String;
+}

@@ -1,0 +1,205 @@
+//! etcd, through its JSON gateway. Values and entries of the index are keys, and a batch is a few transactions, of
+//! which a process has one on its way at a time: they all move the counter.
+
+mod address;
+mod client;
+mod pack;
+mod wire;
+
+pub use address::EtcdAddress;
+
+use super::engine::{Applied, Batch, Found, Kv, Span, Value, Version};
+use crate::Error;
+use client::{Client, Failure};
+use http_body_util::BodyExt;
+use pack::{Admission, Counter, Pack};
+use std::collections::VecDeque;
+use std::sync::{Mutex as StdMutex, PoisonError};
+use tokio::sync::Mutex;
+use wire::{RangeAnswer, Txn, TxnAnswer};
+
+const TXN: &str = "/v3/kv/txn";
+
+/// Reads of one transaction.
+const READS_MAX: usize = 128;
+
+/// How often a pack is sent again because another process has moved the counter.
+const RACES_MAX: usize = 100;
+
+pub struct EtcdKv {
+    address: EtcdAddress,
+    client: Client,
+    counter: Mutex<Counter>,
+    /// The cluster that answered last.
+    cluster: StdMutex<String>,
+}
+
+impl EtcdKv {
+    /// Asks it once, so that a wrong address or login shows.
+    pub async fn connect(address: EtcdAddress) -> Result<EtcdKv, Error> {
+        let client = Client::new(address.clone());
+        let kv = EtcdKv { address, client, counter: Mutex::default(), cluster: StdMutex::default() };
+        let mut failed = None;
+        for _ in 0..kv.address.endpoints.len() {
+            match kv.transact(&get_counter(&kv.address)).await {
+                Ok(answer) => {
+                    *kv.counter.lock().await = counter(answer.into_ranges().next());
+                    return Ok(kv);
+                }
+                Err(failure) => failed = Some(failure),
+            }
+        }
+        let failed = failed.unwrap_or_else(|| Failure::NotSent("the URL names no host".to_owned()));
+        Err(kv.client.not_read(failed))
+    }
+
+    async fn transact(&self, txn: &Txn) -> Result<TxnAnswer, Failure> {
+        let answer: TxnAnswer = self.client.ask(TXN, txn).await?;
+        self.cluster().clone_from(&answer.header.cluster_id);
+        Ok(answer)
+    }
+
+    fn cluster(&self) -> std::sync::MutexGuard<'_, String> {
+        self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends one pack until it lands or all of its groups have lost.
+    async fn send(
+        &self,
+        counter: &mut Counter,
+        groups: &[super::Group],
+        mut pack: Pack<'_>,
+        moved: &[u64],
+        landed: &mut [bool],
+    ) -> Result<(), Failure> {
+        for _ in 0..RACES_MAX {
+            if pack.groups.is_empty() {
+                return Ok(());
+            }
+            let (txn, last) = pack.transaction(&self.address, *counter, moved);
+            let answer = self.transact(&txn).await?;
+            if answer.succeeded {
+                *counter = Counter { last, revision: answer.header.revision };
+                pack.groups.iter().for_each(|(place, _)| landed[*place] = true);
+                return Ok(());
+            }
+            let mut found: Vec<RangeAnswer> = answer.into_ranges().collect();
+            *counter = self::counter(found.pop());
+            let losers = pack.losers(&found.iter().map(version).collect::<Vec<_>>());
+            let mut left = Pack::default();
+            for (place, _) in pack.groups.iter().filter(|(place, _)| !losers.contains(place)) {
+                left.admit(*place, &groups[*place]);
+            }
+            pack = left;
+        }
+        Err(Failure::NotSent("other processes keep moving the counter".to_owned()))
+    }
+}
+
+fn get_counter(address: &EtcdAddress) -> Txn {
+    let success = vec![wire::get(&address.key(b'n', b""))];
+    Txn { compare: Vec::new(), success, failure: Vec::new() }
+}
+
+fn counter(found: Option<RangeAnswer>) -> Counter {
+    let found = found.and_then(|mut range| range.kvs.pop());
+    found.map_or_else(Counter::default, |found| {
+        let last = found.value.first_chunk::<8>().map_or(0, |bytes| u64::from_be_bytes(*bytes));
+        Counter { last, revision: found.mod_revision }
+    })
+}
+
+fn version(range: &RangeAnswer) -> Version {
+    range.kvs.first().map_or(Version::ABSENT, |found| Version(found.mod_revision))
+}
+
+impl Kv for EtcdKv {
+    async fn read(&self, names: Vec<Vec<u8>>, spans: Vec<Span>) -> Result<Found, Error> {
+        let get = |name: &Vec<u8>| wire::get(&self.address.key(b'v', name));
+        let range = |span: &Span| {
+            let (from, to) = (self.address.key(b'i', &span.from), self.address.key(b'i', &span.to));
+            wire::get_keys(&from, &to, span.limit, span.newest_first)
+        };
+        let asked: Vec<_> = names.iter().map(get).chain(spans.iter().map(range)).collect();
+        let mut ranges = Vec::with_capacity(asked.len());
+        for part in asked.chunks(READS_MAX) {
+            let txn = Txn { compare: Vec::new(), success: part.to_vec(), failure: Vec::new() };
+            let answer = self.transact(&txn).await.map_err(|failure| self.client.not_read(failure))?;
+            ranges.extend(answer.into_ranges());
+        }
+        if ranges.len() != asked.len() {
+            return Err(Error::NotRead { what: "the server left a question unanswered".to_owned() });
+        }
+        let entries = ranges.split_off(names.len());
+        let value = |mut range: RangeAnswer| {
+            let found = range.kvs.pop()?;
+            Some(Value { version: Version(found.mod_revision), bytes: found.value })
+        };
+        let before = self.address.key(b'i', b"").len();
+        let keys = |range: RangeAnswer| {
+            range.kvs.into_iter().map(|found| found.key.get(before..).unwrap_or_default().to_vec()).collect()
+        };
+        Ok(Found {
+            values: ranges.into_iter().map(value).collect(),
+            entries: entries.into_iter().map(keys).collect(),
+        })
+    }
+
+    async fn apply(&self, batch: Batch<'_>) -> Applied {
+        // etcd cannot compare it. A cluster that is restored is started anew, and every read of a commit tells.
+        if *self.cluster() != batch.lineage {
+            return Applied::OtherLineage;
+        }
+        let mut counter = self.counter.lock().await;
+        let mut landed = vec![false; batch.groups.len()];
+        let mut waiting: VecDeque<usize> = (0..batch.groups.len()).collect();
+        let mut sent = false;
+        while !waiting.is_empty() {
+            let mut pack = Pack::default();
+            waiting.retain(|place| pack.admit(*place, &batch.groups[*place]) == Admission::Full);
+            match self.send(&mut counter, batch.groups, pack, batch.moved, &mut landed).await {
+                Ok(()) => sent = true,
+                // Others have landed, so the whole batch is to be looked at again.
+                Err(failure) if sent => return Applied::Unknown(failure.into_words()),
+                Err(Failure::NotSent(what)) => return Applied::Again(what),
+                Err(Failure::Refused(what)) => return Applied::Refused(what),
+                Err(Failure::Unknown(what)) => return Applied::Unknown(what),
+            }
+        }
+        Applied::Each(landed)
+    }
+
+    async fn lineage(&self) -> Result<String, Error> {
+        let answer = self.transact(&get_counter(&self.address)).await;
+        Ok(answer.map_err(|failure| self.client.not_read(failure))?.header.cluster_id)
+    }
+
+    async fn listen(&self, heard: impl Fn(u64) + Send) {
+        let key = wire::base64(&self.address.key(b'm', b""));
+        let watch = serde_json::json!({"create_request": {"key": key}}).to_string();
+        let Ok(answer) = self.client.send("/v3/watch", watch.into()).await else { return };
+        let (mut body, mut text) = (answer.into_body(), Vec::new());
+        while let Some(Ok(frame)) = body.frame().await {
+            text.extend(frame.into_data().unwrap_or_default());
+            // One answer is one line.
+            while let Some(end) = text.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = text.drain(..=end).collect();
+                wire::news(&line).for_each(&heard);
+            }
+        }
+    }
+
+    fn tier(&self) -> String {
+        "durable: on the disks of most nodes before it is acknowledged; the loss of a node loses nothing".to_owned()
+    }
+
+    fn address(&self) -> String {
+        self.address.to_string()
+    }
+}
+
+impl std::fmt::Debug for EtcdKv {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EtcdKv").field("address", &self.address).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,161 @@
+//! Where everything lies: the names of values, and the entries of the index.
+//!
+//! The newest row of a record stands under the record's key alone, so that one read finds it; older ones stand aside.
+//! An entry ends with the number of its row, the row's key and its ordinal, so the index needs no values.
+
+use super::engine::{Span, Template};
+use crate::store::{By, Cursor, Index, Latest, Row};
+use semel_core::digest::Digest;
+
+/// Founds the ledger: its format and its secret.
+pub(super) fn ledger() -> Vec<u8> {
+    b"ledger".to_vec()
+}
+
+/// The history of the server that the ledger was last written in.
+pub(super) fn lineage() -> Vec<u8> {
+    b"lineage".to_vec()
+}
+
+pub(super) fn newest(key: Digest) -> Vec<u8> {
+    [b"n", &key.0[..]].concat()
+}
+
+pub(super) fn older(key: Digest, ordinal: u32) -> Vec<u8> {
+    [b"o", &key.0[..], &ordinal.to_be_bytes()].concat()
+}
+
+pub(super) fn cell(key: Digest) -> Vec<u8> {
+    [b"c", &key.0[..]].concat()
+}
+
+/// The open rows of a family. Gone while there are none.
+pub(super) fn family(family: Digest) -> Vec<u8> {
+    [b"f", &family.0[..]].concat()
+}
+
+/// Written with every row that is alike, and so a guard of their entries.
+pub(super) fn alike_guard(alike: Digest) -> Vec<u8> {
+    [b"a", &alike.0[..]].concat()
+}
+
+/// A part of a reply that is too large for its row.
+pub(super) fn chunk(reply: u128, number: u32) -> Vec<u8> {
+    [b"r", &reply.to_be_bytes()[..], &number.to_be_bytes()].concat()
+}
+
+/// The journal: entries that have the line itself behind the number.
+pub(super) const JOURNAL: &[u8] = b"J";
+
+/// The rows that a scan wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Filter {
+    By(By),
+    Latest(Latest),
+}
+
+impl Filter {
+    /// Entries of these rows begin so.
+    pub(super) fn prefix(self) -> Vec<u8> {
+        match self {
+            // Nothing is in order of both insertion and change, so retention looks at all rows.
+            Filter::By(By::All | By::ChangedBefore(_)) | Filter::Latest(Latest::All) => b"A".to_vec(),
+            Filter::By(By::Open) | Filter::Latest(Latest::Open) => b"O".to_vec(),
+            Filter::By(By::Run(run)) | Filter::Latest(Latest::Run(run)) => [b"R", &run.0[..]].concat(),
+            Filter::By(By::Owner(owner)) => [b"W", &owner.0.to_be_bytes()[..]].concat(),
+            Filter::By(By::Record(key)) => [b"K", &key.0[..]].concat(),
+            Filter::By(By::Effect(effect)) => [b"E", &effect.to_be_bytes()[..]].concat(),
+            Filter::Latest(Latest::Alike(alike)) => [b"L", &alike.0[..]].concat(),
+            Filter::Latest(Latest::OpenAlike(alike)) => [b"M", &alike.0[..]].concat(),
+        }
+    }
+
+    /// Whether a row is still one of them: it may have changed since its entry was read.
+    pub(super) fn wants(self, row: &Row) -> bool {
+        let index = &row.index;
+        match self {
+            Filter::By(By::All) | Filter::Latest(Latest::All) => true,
+            Filter::By(By::Open) | Filter::Latest(Latest::Open) => index.open,
+            Filter::By(By::Run(run)) | Filter::Latest(Latest::Run(run)) => index.run == Some(run),
+            Filter::By(By::Owner(owner)) => index.open && index.owner == Some(owner),
+            Filter::By(By::ChangedBefore(at)) => index.changed_at < at,
+            Filter::By(By::Record(key)) => row.key == key,
+            Filter::By(By::Effect(effect)) => index.effect == effect,
+            Filter::Latest(Latest::Alike(alike)) => index.alike == Some(alike),
+            Filter::Latest(Latest::OpenAlike(alike)) => index.open && index.alike == Some(alike),
+        }
+    }
+}
+
+/// A row's place in the index, as an entry says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) id: u64,
+    pub(super) key: Digest,
+    pub(super) ordinal: u32,
+    /// Entries of alike rows have it; 0 in others.
+    pub(super) revision: u64,
+}
+
+const PLACE_BYTES: usize = 8 + 32 + 4 + 8;
+
+impl Place {
+    /// Behind the number.
+    fn tail(&self, with_revision: bool) -> Vec<u8> {
+        let revision = if with_revision { self.revision } else { 0 };
+        [&self.key.0[..], &self.ordinal.to_be_bytes(), &revision.to_be_bytes()].concat()
+    }
+
+    pub(super) fn read(entry: &[u8]) -> Option<Place> {
+        let bytes = entry.last_chunk::<PLACE_BYTES>()?;
+        let number = |from: usize| bytes[from..from + 8].try_into().map(u64::from_be_bytes).ok();
+        Some(Place {
+            id: number(0)?,
+            key: Digest(bytes[8..40].try_into().ok()?),
+            ordinal: u32::from_be_bytes(bytes[40..44].try_into().ok()?),
+            revision: number(44)?,
+        })
+    }
+}
+
+/// Every entry of a row, without its number: the bytes before it and those behind it.
+pub(super) fn entries(index: &Index, place: &Place) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let Index { effect, run, alike, open, owner, .. } = index;
+    let mut filters =
+        vec![Filter::By(By::All), Filter::By(By::Effect(*effect)), Filter::By(By::Record(place.key))];
+    filters.extend(run.map(|run| Filter::By(By::Run(run))));
+    filters.extend(alike.map(|alike| Filter::Latest(Latest::Alike(alike))));
+    if *open {
+        filters.push(Filter::By(By::Open));
+        filters.extend(owner.map(|owner| Filter::By(By::Owner(owner))));
+        filters.extend(alike.map(|alike| Filter::Latest(Latest::OpenAlike(alike))));
+    }
+    let is_alike = |filter| matches!(filter, Filter::Latest(Latest::Alike(_)));
+    filters.into_iter().map(|filter| (filter.prefix(), place.tail(is_alike(filter)))).collect()
+}
+
+/// An entry of a row whose number is known, or is the group's `fresh` one.
+pub(super) fn entry((before, after): (Vec<u8>, Vec<u8>), id: u64, fresh: Option<u32>) -> Template {
+    match fresh {
+        Some(number) => Template { before, number: Some(number), after },
+        None => Template::plain([before, id.to_be_bytes().to_vec(), after].concat()),
+    }
+}
+
+/// Behind every entry that begins with the prefix.
+fn end(prefix: &[u8]) -> Vec<u8> {
+    [prefix, &[0xff; 9]].concat()
+}
+
+/// Entries in order of insertion, after the cursor. `None`: nothing can lie behind it.
+pub(super) fn onward(prefix: &[u8], after: Option<Cursor>, limit: usize) -> Option<Span> {
+    let first = after.map_or(Some(0), |Cursor(id)| id.checked_add(1))?;
+    let from = [prefix, &first.to_be_bytes()].concat();
+    Some(Span { from, to: end(prefix), limit, newest_first: false })
+}
+
+/// Entries in reverse order of insertion, before the cursor.
+pub(super) fn backward(prefix: &[u8], before: Option<Cursor>, limit: usize) -> Span {
+    let to = before.map_or_else(|| end(prefix), |Cursor(id)| [prefix, &id.to_be_bytes()].concat());
+    Span { from: prefix.to_vec(), to, limit, newest_first: true }
+}

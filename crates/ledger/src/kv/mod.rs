@@ -1,0 +1,204 @@
+//! A ledger on a key-value server, for many hosts: Redis, Valkey or etcd.
+//!
+//! A commit reads all that it may ask about, is examined in memory like on every engine, and is written if everything
+//! that it looked at is still the same. So a server needs to compare, write and read in order, and knows no rule.
+//!
+//! Connections live on a thread of their own, so that any executor can wait for them.
+
+mod codec;
+mod engine;
+pub mod etcd;
+mod group;
+mod layout;
+mod memory;
+mod prefetch;
+mod read;
+pub mod redis;
+mod replies;
+mod shared;
+mod wake;
+mod writer;
+
+pub use engine::{Applied, Batch, Found, Group, Kv, Span, Template, Value, Version, Write};
+pub use memory::{KvFault, MemoryKv};
+pub use shared::FORMAT;
+
+use crate::Error;
+use crate::store::{
+    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
+};
+use async_trait::async_trait;
+use semel_core::digest::{Digest, Secret};
+use semel_core::time::At;
+use shared::Shared;
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Handle;
+use tokio::sync::{Mutex, mpsc, oneshot};
+use wake::{LISTEN_AGAIN, POLL};
+use writer::{Queued, Writer};
+
+/// Tells the time at which an epoch begins.
+pub type Clock = Arc<dyn Fn() -> At + Send + Sync>;
+
+/// One batch is on its way while the next is gathered.
+const WRITERS: usize = 2;
+
+/// More commits than this wait for a server that does not keep up; a claim is refused then.
+const QUEUE_MAX: usize = 1_024;
+
+pub struct KvStore<K> {
+    shared: Arc<Shared<K>>,
+    queue: mpsc::Sender<Queued>,
+    io: Handle,
+    /// Dropped with the store, which ends the thread.
+    _end: oneshot::Sender<()>,
+}
+
+impl<K: Kv> KvStore<K> {
+    /// Connects with `connect`, and founds the ledger if there is none; `fresh_secret` is then its secret. Returns the
+    /// secret that it has.
+    pub async fn open<C>(
+        connect: C,
+        fresh_secret: [u8; 32],
+        clock: Clock,
+    ) -> Result<(KvStore<K>, Secret), Error>
+    where
+        C: Future<Output = Result<K, Error>> + Send + 'static,
+    {
+        let (io, end) = start_io()?;
+        let opening = io.spawn(async move { Shared::open(connect.await?, fresh_secret, clock).await });
+        let (shared, secret) = opening.await.map_err(stopped)??;
+        let shared = Arc::new(shared);
+        let (queue, receiver) = mpsc::channel(QUEUE_MAX);
+        let receiver = Arc::new(Mutex::new(receiver));
+        for _ in 0..WRITERS {
+            io.spawn(Writer { shared: Arc::clone(&shared), queue: Arc::clone(&receiver) }.run());
+        }
+        io.spawn(listen(Arc::clone(&shared)));
+        Ok((KvStore { shared, queue, io, _end: end }, secret))
+    }
+
+    pub fn server(&self) -> &K {
+        &self.shared.kv
+    }
+
+    async fn on_io<T, F>(&self, work: impl FnOnce(Arc<Shared<K>>) -> F) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Error>> + Send + 'static,
+    {
+        self.io.spawn(work(Arc::clone(&self.shared))).await.map_err(stopped)?
+    }
+}
+
+/// A runtime on a thread of its own, until the sender is dropped.
+fn start_io() -> Result<(Handle, oneshot::Sender<()>), Error> {
+    let failed =
+        |error: std::io::Error| Error::NotRead { what: format!("no thread for the ledger: {error}") };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let handle = runtime.handle().clone();
+    let (end, ended) = oneshot::channel::<()>();
+    let run = move || {
+        let _dropped = runtime.block_on(ended);
+    };
+    std::thread::Builder::new().name("semel-ledger-io".to_owned()).spawn(run).map_err(failed)?;
+    Ok((handle, end))
+}
+
+fn stopped(error: tokio::task::JoinError) -> Error {
+    Error::NotRead { what: format!("the thread of the ledger has stopped: {error}") }
+}
+
+async fn listen<K: Kv>(shared: Arc<Shared<K>>) {
+    loop {
+        shared.kv.listen(|key| shared.waiters.wake(key)).await;
+        tokio::time::sleep(LISTEN_AGAIN).await;
+    }
+}
+
+#[async_trait]
+impl<K: Kv> Store for KvStore<K> {
+    async fn read(&self, key: Digest) -> Result<Versioned, Error> {
+        self.on_io(|shared| async move { shared.read(key).await }).await
+    }
+
+    async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error> {
+        self.on_io(|shared| async move { shared.cell(key).await }).await
+    }
+
+    async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
+        let stopped = || Error::NotWritten { what: "the thread of the ledger has stopped".to_owned() };
+        let begins = commit.require.room;
+        let (answer, answered) = oneshot::channel();
+        let queued = Queued { commit, answer };
+        match begins {
+            true => self.queue.try_send(queued).map_err(|refused| match refused {
+                mpsc::error::TrySendError::Full(_) => Error::Overloaded,
+                mpsc::error::TrySendError::Closed(_) => stopped(),
+            })?,
+            false => self.queue.send(queued).await.map_err(|_| stopped())?,
+        }
+        // The writer had it and is gone: nobody knows how far it came.
+        answered.await.unwrap_or(Ok(Committed::Unknown))
+    }
+
+    async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
+        self.on_io(|shared| async move { shared.scan(by, after, limit).await }).await
+    }
+
+    async fn latest(
+        &self,
+        of: Latest,
+        before: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, Row)>, Error> {
+        self.on_io(|shared| async move { shared.latest(of, before, limit).await }).await
+    }
+
+    async fn journal(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, JournalLine)>, Error> {
+        self.on_io(|shared| async move { shared.journal(after, limit).await }).await
+    }
+
+    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+        self.on_io(|shared| async move { shared.newest_line().await }).await
+    }
+
+    async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
+        self.on_io(|shared| async move { shared.reply(key, ordinal).await }).await
+    }
+
+    async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
+        let shared = Arc::clone(&self.shared);
+        let looking = async move {
+            loop {
+                let notify = shared.waiters.register(key);
+                // Listens before it looks, so that nothing falls between.
+                let mut woken = std::pin::pin!(notify.notified());
+                woken.as_mut().enable();
+                if shared.revision(key).await.is_ok_and(|revision| revision > since) {
+                    return Hint::Changed;
+                }
+                let _woken_or_time_to_poll = tokio::time::timeout(POLL, woken).await;
+            }
+        };
+        let found = self.io.spawn(async move { tokio::time::timeout(wait, looking).await }).await;
+        found.ok().and_then(Result::ok).unwrap_or(Hint::TimedOut)
+    }
+
+    async fn describe(&self, _now: At) -> Result<Vec<(&'static str, String)>, Error> {
+        Ok(vec![("tier", self.shared.kv.tier())])
+    }
+}
+
+impl<K: Kv> fmt::Debug for KvStore<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KvStore").field("server", &self.shared.kv.address()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,183 @@
+//! Reads: one round trip for a record with a small reply, two for a page of rows.
+
+use super::codec::{self, ReadRow, StoredReply};
+use super::engine::{Kv, Value};
+use super::layout::{self, Filter, Place};
+use super::replies;
+use super::shared::Shared;
+use crate::Error;
+use crate::store::{
+    By, Cell, Cursor, EPOCH_CELL, JOURNAL_PAGE_MAX, JournalLine, Latest, PAGE_ROWS_MAX, Page, Revision, Row,
+    Versioned,
+};
+use semel_core::digest::Digest;
+
+/// How often a reply may be replaced while it is read.
+const REPLACED_MAX: usize = 10;
+
+impl<K: Kv> Shared<K> {
+    async fn values<const N: usize>(&self, names: [Vec<u8>; N]) -> Result<[Option<Value>; N], Error> {
+        let found = self.kv.read(names.into(), Vec::new()).await?;
+        found.values.try_into().map_err(|_| codec::damaged("an answer"))
+    }
+
+    pub(super) async fn read(&self, key: Digest) -> Result<Versioned, Error> {
+        for _ in 0..REPLACED_MAX {
+            let [row, epoch] = self.values([layout::newest(key), layout::cell(EPOCH_CELL)]).await?;
+            let epoch = cell_revision(epoch.as_ref())?;
+            let Some(row) = row.as_ref().map(codec::row).transpose()? else {
+                return Ok(Versioned { revision: Revision::ABSENT, row: None, epoch });
+            };
+            if let Ok(reply) = self.reply_of(&row).await? {
+                let row = Row { reply, ..row.into_row(key) };
+                return Ok(Versioned { revision: row.revision, row: Some(row), epoch });
+            }
+        }
+        Err(codec::damaged("a reply"))
+    }
+
+    pub(super) async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
+        for _ in 0..REPLACED_MAX {
+            let rows = self.values([layout::newest(key), layout::older(key, ordinal)]).await?;
+            let Some(row) = pick(&rows[0], &rows[1], ordinal)? else { return Ok(None) };
+            if let Ok(reply) = self.reply_of(&row).await? {
+                return Ok(reply);
+            }
+        }
+        Err(codec::damaged("a reply"))
+    }
+
+    /// `Err(())` inside: it was replaced meanwhile.
+    async fn reply_of(&self, row: &ReadRow) -> Result<Result<Option<Vec<u8>>, ()>, Error> {
+        Ok(match &row.stored.reply {
+            StoredReply::Absent => Ok(None),
+            StoredReply::Here(reply) => Ok(Some(reply.clone())),
+            StoredReply::Apart { name, chunks } => {
+                replies::read(self, *name, *chunks).await?.map(Some).ok_or(())
+            }
+        })
+    }
+
+    pub(super) async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error> {
+        let [found] = self.values([layout::cell(key)]).await?;
+        let Some(value) = found else { return Ok(None) };
+        let (last, body) = codec::cell(&value)?;
+        Ok(Some(Cell { revision: last.revision, body: body.to_vec() }))
+    }
+
+    /// Of the record or the cell under this key, whichever there is.
+    pub(super) async fn revision(&self, key: Digest) -> Result<Revision, Error> {
+        let [row, cell] = self.values([layout::newest(key), layout::cell(key)]).await?;
+        let row = row.as_ref().map(codec::row).transpose()?;
+        let row = row.map_or(Revision::ABSENT, |row| row.stored.revision());
+        Ok(row.max(cell_revision(cell.as_ref())?))
+    }
+
+    pub(super) async fn journal(
+        &self,
+        after: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, JournalLine)>, Error> {
+        let limit = limit.clamp(1, JOURNAL_PAGE_MAX);
+        let Some(span) = layout::onward(layout::JOURNAL, after, limit + 1) else {
+            return Ok(Page { items: Vec::new(), next: None });
+        };
+        let found = self.kv.read(Vec::new(), vec![span]).await?;
+        let lines: Result<Vec<_>, Error> = found.entries.iter().flatten().map(|entry| line(entry)).collect();
+        Ok(page(lines?, limit))
+    }
+
+    pub(super) async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+        let found = self.kv.read(Vec::new(), vec![layout::backward(layout::JOURNAL, None, 1)]).await?;
+        found.entries.iter().flatten().next().map(|entry| line(entry)).transpose()
+    }
+
+    pub(super) async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
+        let Page { items, next } = self.rows(Filter::By(by), after, limit).await?;
+        Ok(Page { items: items.into_iter().map(|(_, row)| row).collect(), next })
+    }
+
+    pub(super) async fn latest(
+        &self,
+        of: Latest,
+        before: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, Row)>, Error> {
+        self.rows(Filter::Latest(of), before, limit).await
+    }
+
+    async fn rows(
+        &self,
+        filter: Filter,
+        mut from: Option<Cursor>,
+        limit: usize,
+    ) -> Result<Page<(Cursor, Row)>, Error> {
+        let limit = limit.clamp(1, PAGE_ROWS_MAX);
+        let prefix = filter.prefix();
+        let mut rows = Vec::new();
+        // Some entries lead to rows that are not wanted any more.
+        while rows.len() <= limit {
+            let span = match filter {
+                Filter::By(_) => layout::onward(&prefix, from, limit + 1),
+                Filter::Latest(_) => Some(layout::backward(&prefix, from, limit + 1)),
+            };
+            let Some(span) = span else { break };
+            let places = self.places(span).await?;
+            let Some(last) = places.last() else { break };
+            from = Some(Cursor(last.id));
+            let wanted = self.rows_at(&places).await?;
+            rows.extend(wanted.into_iter().filter(|(_, row)| filter.wants(row)));
+            if places.len() <= limit {
+                break;
+            }
+        }
+        Ok(page(rows, limit))
+    }
+
+    async fn places(&self, span: super::engine::Span) -> Result<Vec<Place>, Error> {
+        let found = self.kv.read(Vec::new(), vec![span]).await?;
+        let read = |entry: &Vec<u8>| Place::read(entry).ok_or_else(|| codec::damaged("the index"));
+        found.entries.iter().flatten().map(read).collect()
+    }
+
+    async fn rows_at(&self, places: &[Place]) -> Result<Vec<(Cursor, Row)>, Error> {
+        let names = places
+            .iter()
+            .flat_map(|place| [layout::newest(place.key), layout::older(place.key, place.ordinal)]);
+        let found = self.kv.read(names.collect(), Vec::new()).await?;
+        let mut rows = Vec::with_capacity(places.len());
+        for (place, pair) in places.iter().zip(found.values.chunks_exact(2)) {
+            if let Some(row) = pick(&pair[0], &pair[1], place.ordinal)? {
+                rows.push((Cursor(row.id), row.into_row(place.key)));
+            }
+        }
+        Ok(rows)
+    }
+}
+
+/// The row of this ordinal, if it is there: the newest one of its record, or the older one that was asked for.
+fn pick(newest: &Option<Value>, older: &Option<Value>, ordinal: u32) -> Result<Option<ReadRow>, Error> {
+    let newest = newest.as_ref().map(codec::row).transpose()?;
+    match newest.filter(|row| row.stored.ordinal == ordinal) {
+        Some(row) => Ok(Some(row)),
+        None => older.as_ref().map(codec::row).transpose(),
+    }
+}
+
+fn cell_revision(cell: Option<&Value>) -> Result<Revision, Error> {
+    Ok(cell.map(codec::cell).transpose()?.map_or(Revision::ABSENT, |(last, _)| last.revision))
+}
+
+fn line(entry: &[u8]) -> Result<(Cursor, JournalLine), Error> {
+    let number = entry.strip_prefix(layout::JOURNAL).and_then(|rest| rest.split_first_chunk::<8>());
+    let (number, line) = number.ok_or_else(|| codec::damaged("the journal"))?;
+    Ok((Cursor(u64::from_be_bytes(*number)), codec::line(line)?))
+}
+
+/// Cuts what was read for one item more than the limit, which tells whether there is a next page.
+fn page<T>(mut items: Vec<(Cursor, T)>, limit: usize) -> Page<(Cursor, T)> {
+    let more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| more).map(|(cursor, _)| *cursor);
+    Page { items, next }
+}

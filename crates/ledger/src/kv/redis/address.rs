@@ -1,0 +1,118 @@
+//! The address of a ledger on Redis or Valkey, and how it is shown: never with its password.
+
+use crate::Error;
+use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use std::fmt;
+
+/// `redis://USER:PASSWORD@HOST:PORT/DB?ledger=NAME`. `rediss` speaks TLS, `redis+cluster` and `rediss+cluster` may name
+/// several nodes, with commas between them, and `redis+unix:///PATH` is a socket.
+#[derive(Clone)]
+pub struct RedisAddress {
+    /// Asked in turn, until one answers.
+    pub(super) seeds: Vec<ConnectionInfo>,
+    pub(super) ledger: String,
+}
+
+const FORM: &str = "write redis://USER:PASSWORD@HOST:PORT, or rediss:// for TLS";
+
+impl RedisAddress {
+    pub fn parse(url: &str) -> Result<RedisAddress, Error> {
+        // The parser's own words may quote the password.
+        let refused = |what: &str| Error::Engine { ledger: "redis://…".to_owned(), what: what.to_owned() };
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| refused(FORM))?;
+        let scheme = scheme.strip_suffix("+cluster").unwrap_or(scheme);
+        let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let mut ledger = "ledger";
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            match parameter.split_once('=') {
+                Some(("ledger", name)) => ledger = name,
+                _ => return Err(refused("the only parameter of the URL is ledger=NAME")),
+            }
+        }
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if ledger.is_empty() || !ledger.chars().all(is_name) {
+            return Err(refused("ledger=NAME must consist of letters, digits, - _ and ."));
+        }
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let (user, hosts) = authority.rsplit_once('@').map_or(("", authority), |(user, hosts)| (user, hosts));
+        let at = if user.is_empty() { "" } else { "@" };
+        let seed = |host: &str| {
+            let seed = format!("{scheme}://{user}{at}{host}{path}").into_connection_info();
+            seed.map_err(|_| refused(FORM))
+        };
+        let seeds = hosts.split(',').map(seed).collect::<Result<_, _>>()?;
+        Ok(RedisAddress { seeds, ledger: ledger.to_owned() })
+    }
+
+    pub fn has_password(&self) -> bool {
+        self.seeds.iter().any(|seed| seed.redis_settings().password().is_some())
+    }
+
+    /// Everything of a ledger lies in one slot of a cluster, so that one script can write all of it.
+    pub(super) fn key(&self, what: &str) -> String {
+        format!("{{semel:{}}}:{what}", self.ledger)
+    }
+}
+
+/// The same server at another place: the node that a cluster has sent us to.
+pub(super) fn moved_to(seed: &ConnectionInfo, place: &str) -> Option<ConnectionInfo> {
+    let (to_host, to_port) = place.rsplit_once(':')?;
+    let to_port = to_port.parse().ok()?;
+    // A node that does not know its name means the one that was asked.
+    let named = |host: &str| if to_host.is_empty() { host.to_owned() } else { to_host.to_owned() };
+    let place = match seed.addr().clone() {
+        ConnectionAddr::Tcp(host, _) => ConnectionAddr::Tcp(named(&host), to_port),
+        ConnectionAddr::TcpTls { host, insecure, tls_params, .. } => {
+            ConnectionAddr::TcpTls { host: named(&host), port: to_port, insecure, tls_params }
+        }
+        _ => return None,
+    };
+    Some(seed.clone().set_addr(place))
+}
+
+impl fmt::Display for RedisAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places: Vec<String> = self.seeds.iter().map(|seed| seed.addr().to_string()).collect();
+        write!(f, "redis://{}?ledger={}", places.join(","), self.ledger)
+    }
+}
+
+impl fmt::Debug for RedisAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_shown_without_its_password() {
+        let address =
+            RedisAddress::parse("rediss+cluster://me:s3cret@a:7000,b:7001/0?ledger=billing").unwrap();
+        assert_eq!(format!("{address} {address:?}").matches("s3cret").count(), 0);
+        assert_eq!(address.to_string(), "redis://a:7000,b:7001?ledger=billing");
+        assert_eq!(address.seeds[1].redis_settings().password(), Some("s3cret"));
+        assert!(matches!(address.seeds[1].addr(), ConnectionAddr::TcpTls { port: 7001, .. }));
+        assert_eq!(address.key("values"), "{semel:billing}:values");
+        let moved = moved_to(&address.seeds[0], "c:7002").unwrap();
+        assert!(matches!(moved.addr(), ConnectionAddr::TcpTls { host, port: 7002, .. } if host == "c"));
+    }
+
+    #[test]
+    fn a_url_that_means_nothing_is_refused_without_its_password() {
+        for url in [
+            "redis://me:s3cret@h:port",
+            "redis:me:s3cret@h",
+            "http://me:s3cret@h",
+            "redis://me:s3cret@h?ledger=a}b",
+            "redis://me:s3cret@h?ledger=",
+            "redis://me:s3cret@h?db=1",
+            "redis://me:s3cret@",
+        ] {
+            let refused = RedisAddress::parse(url).unwrap_err().to_string();
+            assert!(!refused.contains("s3cret"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! Redis 7 or Valkey, alone or as a cluster. A ledger is one hash of values and one sorted set of entries, in one slot,
+//! and every write is one script.
+
+mod address;
+mod node;
+mod script;
+mod tier;
+
+pub use address::RedisAddress;
+pub use tier::Tier;
+
+use super::engine::{Applied, Batch, Found, Kv, Span, Value, Version};
+use crate::Error;
+use node::{Node, explain};
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisError};
+use script::ApplyScript;
+use std::sync::{Mutex as StdMutex, PoisonError};
+use tokio::sync::{Mutex, mpsc};
+
+/// How long the server may take to tell that a write is on its disk.
+const ON_DISK_MILLIS: u64 = 5_000;
+
+/// Errors that pass: the server starts, lost its role, or its cluster is not complete. Nothing was written.
+const PASSING: [&str; 9] =
+    ["LOADING", "READONLY", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "NOREPLICAS"];
+
+pub struct RedisKv {
+    address: RedisAddress,
+    keys: [String; 3],
+    script: ApplyScript,
+    /// `None` after the way to it broke.
+    node: Mutex<Option<Node>>,
+    tier: StdMutex<Tier>,
+}
+
+impl RedisKv {
+    pub async fn connect(address: RedisAddress) -> Result<RedisKv, Error> {
+        let node = node::connect(&address).await?;
+        Ok(RedisKv {
+            keys: ["values", "index", "moved"].map(|what| address.key(what)),
+            script: ApplyScript::new(),
+            tier: StdMutex::new(node.tier),
+            node: Mutex::new(Some(node)),
+            address,
+        })
+    }
+
+    pub fn tier(&self) -> Tier {
+        *self.tier.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn set_tier(&self, tier: Tier) {
+        *self.tier.lock().unwrap_or_else(PoisonError::into_inner) = tier;
+    }
+
+    /// The node, found again if the way to it broke.
+    async fn node(&self) -> Result<Node, Error> {
+        let mut kept = self.node.lock().await;
+        if let Some(node) = &*kept {
+            return Ok(node.clone());
+        }
+        let node = node::connect(&self.address).await?;
+        self.set_tier(node.tier);
+        Ok(kept.insert(node).clone())
+    }
+
+    /// The next one looks for the node again.
+    async fn forget_node(&self) {
+        *self.node.lock().await = None;
+    }
+
+    async fn not_read(&self, error: RedisError) -> Error {
+        self.forget_node().await;
+        Error::NotRead { what: explain(&error) }
+    }
+
+    /// Runs the script, which the server forgets when it restarts.
+    async fn run(&self, node: &mut Node, batch: Batch<'_>) -> Result<redis::Value, RedisError> {
+        let command = self.script.command(&self.keys, batch);
+        match send(&mut node.writer, &command).await {
+            Err(error) if error.code() == Some("NOSCRIPT") => {
+                let load = redis::cmd("SCRIPT").arg("LOAD").arg(script::APPLY).to_owned();
+                send(&mut node.writer, &load).await?;
+                send(&mut node.writer, &command).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Waits until the server's disk has what this connection wrote.
+    async fn wait_for_disk(&self, node: &mut Node) {
+        let wait = redis::cmd("WAITAOF").arg(1).arg(0).arg(ON_DISK_MILLIS).to_owned();
+        let synced = wait.query_async::<(u64, u64)>(&mut node.writer).await;
+        if !matches!(synced, Ok((1.., _))) {
+            // Somebody has changed its settings since.
+            self.set_tier(Tier::SometimesOnDisk);
+        }
+    }
+}
+
+async fn send(connection: &mut MultiplexedConnection, command: &Cmd) -> Result<redis::Value, RedisError> {
+    command.query_async(connection).await
+}
+
+fn value(bytes: Vec<u8>) -> Option<Value> {
+    let (version, bytes) = bytes.split_first_chunk::<8>()?;
+    Some(Value { version: Version(u64::from_be_bytes(*version)), bytes: bytes.to_vec() })
+}
+
+fn bound(mark: u8, bytes: &[u8]) -> Vec<u8> {
+    [&[mark], bytes].concat()
+}
+
+impl Kv for RedisKv {
+    async fn read(&self, names: Vec<Vec<u8>>, spans: Vec<Span>) -> Result<Found, Error> {
+        let mut node = self.node().await?;
+        let mut asked = redis::pipe();
+        if !names.is_empty() {
+            asked.cmd("HMGET").arg(&self.keys[0]).arg(&names);
+        }
+        for span in &spans {
+            let (from, to) = (bound(b'[', &span.from), bound(b'(', &span.to));
+            let range = asked.cmd("ZRANGE").arg(&self.keys[1]);
+            match span.newest_first {
+                true => range.arg(to).arg(from).arg("BYLEX").arg("REV"),
+                false => range.arg(from).arg(to).arg("BYLEX"),
+            };
+            range.arg("LIMIT").arg(0).arg(span.limit);
+        }
+        let answers = asked.query_async::<Vec<Vec<Option<Vec<u8>>>>>(&mut node.reader).await;
+        let mut answers = match answers {
+            Ok(answers) => answers.into_iter(),
+            Err(error) => return Err(self.not_read(error).await),
+        };
+        let values = if names.is_empty() { Vec::new() } else { answers.next().unwrap_or_default() };
+        let entries = answers.map(|entries| entries.into_iter().flatten().collect()).collect();
+        Ok(Found { values: values.into_iter().map(|bytes| bytes.and_then(value)).collect(), entries })
+    }
+
+    async fn apply(&self, batch: Batch<'_>) -> Applied {
+        let mut node = match self.node().await {
+            Ok(node) => node,
+            Err(error) => return Applied::Again(error.to_string()),
+        };
+        match self.run(&mut node, batch).await {
+            Ok(redis::Value::Nil) => Applied::OtherLineage,
+            Ok(answer) => match redis::from_redis_value::<Vec<bool>>(answer) {
+                Ok(landed) if landed.len() == batch.groups.len() => {
+                    if batch.durable && node.has_waitaof && self.tier().is_durable() {
+                        self.wait_for_disk(&mut node).await;
+                    }
+                    Applied::Each(landed)
+                }
+                _ => Applied::Unknown("the server gave an answer that means nothing".to_owned()),
+            },
+            Err(error) => {
+                let what = explain(&error);
+                match error.code() {
+                    Some(code) if PASSING.contains(&code) => {
+                        self.forget_node().await;
+                        Applied::Again(what)
+                    }
+                    Some(_) if matches!(error.kind(), ErrorKind::Server(_) | ErrorKind::Extension) => {
+                        Applied::Refused(what)
+                    }
+                    _ => {
+                        self.forget_node().await;
+                        Applied::Unknown(what)
+                    }
+                }
+            }
+        }
+    }
+
+    /// The replication id. A restart and a first replica change it too, though they lose nothing: a doubt too many.
+    async fn lineage(&self) -> Result<String, Error> {
+        let mut node = self.node().await?;
+        match node::lineage(&mut node.reader).await {
+            Ok(Some(lineage)) => Ok(lineage),
+            Ok(None) => {
+                Err(Error::NotRead { what: "the server does not tell its replication id".to_owned() })
+            }
+            Err(error) => Err(self.not_read(error).await),
+        }
+    }
+
+    async fn listen(&self, heard: impl Fn(u64) + Send) {
+        let Ok(node) = self.node().await else { return };
+        let settings = node.info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        let Ok(client) = Client::open(node.info.set_redis_settings(settings)) else { return };
+        let (sender, mut pushed) = mpsc::unbounded_channel::<PushInfo>();
+        let config = AsyncConnectionConfig::new().set_push_sender(sender);
+        let Ok(mut connection) = client.get_multiplexed_async_connection_with_config(&config).await else {
+            return;
+        };
+        if connection.subscribe(&self.keys[2]).await.is_err() {
+            return;
+        }
+        while let Some(PushInfo { kind, data }) = pushed.recv().await {
+            match (kind, data.into_iter().nth(1).map(redis::from_redis_value::<String>)) {
+                (PushKind::Message, Some(Ok(news))) => {
+                    news.split(' ').filter_map(|key| u64::from_str_radix(key, 16).ok()).for_each(&heard);
+                }
+                (PushKind::Disconnection, _) => return,
+                _ => {}
+            }
+        }
+    }
+
+    fn tier(&self) -> String {
+        self.tier().to_string()
+    }
+
+    fn address(&self) -> String {
+        self.address.to_string()
+    }
+}
+
+impl std::fmt::Debug for RedisKv {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedisKv").field("address", &self.address).finish_non_exhaustive()
+    }
+}

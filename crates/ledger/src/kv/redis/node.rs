@@ -1,0 +1,178 @@
+//! The node that keeps the ledger: how it is found, and whether it may.
+
+use super::address::{RedisAddress, moved_to};
+use super::tier::Tier;
+use crate::Error;
+use redis::aio::MultiplexedConnection;
+use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// A server that does not answer for so long is not there.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// An answer that takes longer is given up. A server that rewrites its file or loads its data may take seconds.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often one node may send us to another.
+const MOVES_MAX: usize = 5;
+
+/// Connections to one node. Reads do not wait for the disk behind a write.
+#[derive(Clone)]
+pub(super) struct Node {
+    pub(super) info: ConnectionInfo,
+    pub(super) reader: MultiplexedConnection,
+    pub(super) writer: MultiplexedConnection,
+    pub(super) tier: Tier,
+    /// The server can tell when a write is on its disk.
+    pub(super) has_waitaof: bool,
+}
+
+/// Finds the node, and refuses one that could lose claims without anybody noticing.
+pub(super) async fn connect(address: &RedisAddress) -> Result<Node, Error> {
+    let refused = |what: String| Error::Engine { ledger: address.to_string(), what };
+    let mut failed = None;
+    for seed in &address.seeds {
+        match find(address, seed).await {
+            Ok((info, mut reader)) => {
+                let facts = facts(&mut reader).await.map_err(|error| refused(explain(&error)))?;
+                if let Some(what) = objection(&facts) {
+                    return Err(refused(what));
+                }
+                let tier = tier(&mut reader, &facts).await;
+                let writer = open(&info).await.map_err(|error| refused(explain(&error)))?;
+                let has_waitaof = version(&facts) >= (7, 2);
+                return Ok(Node { info, reader, writer, tier, has_waitaof });
+            }
+            Err(error) => failed = Some(error),
+        }
+    }
+    Err(refused(failed.map_or_else(|| "the URL names no host".to_owned(), |error| explain(&error))))
+}
+
+async fn open(info: &ConnectionInfo) -> Result<MultiplexedConnection, RedisError> {
+    if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+        // Fails where one is installed already, which is as good.
+        let _installed = rustls::crypto::ring::default_provider().install_default();
+    }
+    let config = AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(Some(ANSWER_TIMEOUT));
+    Client::open(info.clone())?.get_multiplexed_async_connection_with_config(&config).await
+}
+
+/// Asks for the ledger, and goes where a cluster sends us.
+async fn find(
+    address: &RedisAddress,
+    seed: &ConnectionInfo,
+) -> Result<(ConnectionInfo, MultiplexedConnection), RedisError> {
+    let mut info = seed.clone();
+    for _ in 0..MOVES_MAX {
+        let mut connection = open(&info).await?;
+        let asked = redis::cmd("HLEN").arg(address.key("values")).query_async::<u64>(&mut connection).await;
+        match asked {
+            Ok(_) => return Ok((info, connection)),
+            Err(error) => match error.redirect_node().and_then(|(place, _)| moved_to(&info, place)) {
+                Some(next) => info = next,
+                None => return Err(error),
+            },
+        }
+    }
+    Err(RedisError::from((ErrorKind::Client, "the nodes of the cluster send each other's clients around")))
+}
+
+type Facts = HashMap<String, String>;
+
+async fn facts(connection: &mut MultiplexedConnection) -> Result<Facts, RedisError> {
+    let text: String = redis::cmd("INFO").query_async(connection).await?;
+    let fact =
+        |line: &str| line.split_once(':').map(|(name, value)| (name.to_owned(), value.trim().to_owned()));
+    Ok(text.lines().filter_map(fact).collect())
+}
+
+pub(super) async fn lineage(connection: &mut MultiplexedConnection) -> Result<Option<String>, RedisError> {
+    Ok(facts(connection).await?.remove("master_replid"))
+}
+
+fn version(facts: &Facts) -> (u32, u32) {
+    let mut parts = facts.get("redis_version").map_or("", String::as_str).split('.');
+    let mut part = || parts.next().and_then(|part| part.parse().ok()).unwrap_or(0);
+    (part(), part())
+}
+
+/// Why this server cannot keep a ledger, and what to change.
+fn objection(facts: &Facts) -> Option<String> {
+    let fact = |name: &str| facts.get(name).map_or("", String::as_str);
+    if version(facts) < (7, 0) {
+        return Some(format!("Redis {} is too old; use 7.0 or later, or Valkey", fact("redis_version")));
+    }
+    if fact("role") != "master" {
+        return Some("this server is a replica; name the primary".to_owned());
+    }
+    let policy = fact("maxmemory_policy");
+    if policy.starts_with("allkeys") {
+        return Some(format!(
+            "the server has maxmemory-policy {policy} and would delete claims when its memory is full; set \
+             maxmemory-policy noeviction"
+        ));
+    }
+    if fact("master_replid").is_empty() {
+        return Some("the server does not tell its replication id; allow INFO".to_owned());
+    }
+    None
+}
+
+async fn tier(connection: &mut MultiplexedConnection, facts: &Facts) -> Tier {
+    if facts.get("aof_enabled").map(String::as_str) != Some("1") {
+        return Tier::NotOnDisk;
+    }
+    let asked = redis::cmd("CONFIG").arg("GET").arg("appendfsync").to_owned();
+    match asked.query_async::<HashMap<String, String>>(connection).await {
+        Ok(settings) if settings.get("appendfsync").is_some_and(|value| value == "always") => Tier::Durable,
+        Ok(_) => Tier::SometimesOnDisk,
+        Err(_) => Tier::Unknown,
+    }
+}
+
+/// The server's own words, which name no password.
+pub(super) fn explain(error: &RedisError) -> String {
+    match (error.kind(), error.code(), error.detail()) {
+        (ErrorKind::AuthenticationFailed, ..) => {
+            "the server refuses this user or password; correct them in the URL".to_owned()
+        }
+        (_, Some(code), Some(detail)) => format!("{code} {detail}"),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_could_lose_claims_is_refused_with_what_to_change() {
+        let good = [
+            ("redis_version", "7.0.15"),
+            ("role", "master"),
+            ("maxmemory_policy", "noeviction"),
+            ("master_replid", "8f"),
+        ];
+        let with = |name: &str, value: &str| {
+            let facts = good.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            let mut facts: Facts = facts.collect();
+            facts.insert(name.to_owned(), value.to_owned());
+            objection(&facts)
+        };
+        assert_eq!(with("role", "master"), None);
+        assert_eq!(with("maxmemory_policy", "volatile-lru"), None, "nothing of ours ever expires");
+        for (name, value, change) in [
+            ("redis_version", "6.2.14", "7.0 or later"),
+            ("role", "slave", "name the primary"),
+            ("maxmemory_policy", "allkeys-lru", "noeviction"),
+            ("master_replid", "", "allow INFO"),
+        ] {
+            let what = with(name, value).expect(name);
+            assert!(what.contains(change), "{what}");
+        }
+    }
+}

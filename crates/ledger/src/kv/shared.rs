@@ -1,0 +1,151 @@
+//! The ledger on its server: its founding, its secret, and the history that it was last written in.
+
+use super::engine::{Applied, Batch, Group, Kv, Template, Version, Write};
+use super::group::GroupBuilder;
+use super::layout;
+use super::prefetch::{Look, Prefetched};
+use super::wake::Waiters;
+use super::{Clock, codec};
+use crate::Error;
+use crate::entropy::{OsEntropy, nonce};
+use crate::journal;
+use crate::small_records::{Epoch, cell_value};
+use crate::store::{Cell, Commit, EPOCH_CELL, Put, Revision};
+use semel_core::digest::Secret;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The stored form that this code writes.
+pub const FORMAT: u32 = 1;
+
+/// How often a race with other processes is run again before somebody looks.
+const RACES_MAX: usize = 20;
+
+/// What all tasks of a store use.
+pub(super) struct Shared<K> {
+    pub(super) kv: K,
+    pub(super) waiters: Waiters,
+    clock: Clock,
+    /// Of the value that founds the ledger: another one means that this is another ledger.
+    founded: Version,
+    lineage: RwLock<Arc<str>>,
+}
+
+impl<K: Kv> Shared<K> {
+    /// Founds the ledger if there is none. Returns its secret.
+    pub(super) async fn open(
+        kv: K,
+        fresh_secret: [u8; 32],
+        clock: Clock,
+    ) -> Result<(Shared<K>, Secret), Error> {
+        let (founded, secret) = found(&kv, fresh_secret).await?;
+        let lineage = RwLock::new(Arc::from(""));
+        let shared = Shared { kv, waiters: Waiters::default(), clock, founded, lineage };
+        shared.renew_lineage().await?;
+        Ok((shared, secret))
+    }
+
+    pub(super) fn lineage(&self) -> Arc<str> {
+        Arc::clone(&self.lineage.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Refuses to go on with a ledger that is not the one that was opened: all keys come from its secret.
+    pub(super) fn must_be_same(&self, state: &Prefetched) -> Result<(), Error> {
+        if state.version(&layout::ledger()) == self.founded {
+            return Ok(());
+        }
+        let what = "the ledger was deleted from the server, or another one stands there. Find out why before you \
+                    start semel again: it would begin with an empty ledger";
+        Err(Error::NotWritten { what: what.to_owned() })
+    }
+
+    /// Begins a new epoch if the server has another history than the ledger was last written in.
+    pub(super) async fn renew_lineage(&self) -> Result<(), Error> {
+        for _ in 0..RACES_MAX {
+            let lineage = self.kv.lineage().await?;
+            let names = vec![layout::ledger(), layout::lineage(), layout::cell(EPOCH_CELL)];
+            let found = self.kv.read(names.clone(), Vec::new()).await?;
+            let state = Prefetched::new(names, Vec::new(), found);
+            self.must_be_same(&state)?;
+            let is_known = match Look::at(&state).value(layout::lineage()) {
+                Ok(Some(stored)) => stored.bytes == lineage.as_bytes(),
+                _ => false,
+            };
+            if is_known || self.write_epoch(&state, &lineage).await? {
+                *self.lineage.write().unwrap_or_else(PoisonError::into_inner) = Arc::from(lineage);
+                self.waiters.wake(EPOCH_CELL.short());
+                return Ok(());
+            }
+        }
+        let what = "other processes keep changing the epoch of the ledger".to_owned();
+        Err(Error::NotWritten { what })
+    }
+
+    /// `false`: somebody else was faster.
+    async fn write_epoch(&self, state: &Prefetched, lineage: &str) -> Result<bool, Error> {
+        let unexpected = || codec::damaged("the epoch");
+        let mut look = Look::at(state);
+        look.value(layout::lineage()).map_err(|_| unexpected())?;
+        let cell = match look.value(layout::cell(EPOCH_CELL)).map_err(|_| unexpected())? {
+            None => None,
+            Some(value) => {
+                let (last, body) = codec::cell(value)?;
+                Some(Cell { revision: last.revision, body: body.to_vec() })
+            }
+        };
+        let now = (self.clock)();
+        let previous: Option<Epoch> = cell.as_ref().and_then(|cell| cell_value(EPOCH_CELL, cell));
+        let reason = "the server has another history than before: it was restarted or restored, or its replicas have changed";
+        let epoch = Epoch::after(previous.as_ref(), reason, now);
+        let data = serde_json::json!({"number": epoch.number, "reason": reason});
+        let put = Put::cell(EPOCH_CELL, cell.map_or(Revision::ABSENT, |cell| cell.revision), &epoch);
+        let lines = vec![journal::note("commits_lost", None, None, data, now)];
+        let commit = Commit { journal: lines, ..Commit::of(nonce(&OsEntropy), vec![put]) };
+        let mut builder = GroupBuilder::new(look);
+        builder.add(&commit, vec![None], &[None]).map_err(|_| unexpected())?;
+        builder.put(layout::lineage(), Template::plain(lineage.as_bytes().to_vec()));
+        landed(self.kv.apply(alone(lineage, &[builder.build()])).await)
+    }
+}
+
+fn alone<'g>(lineage: &'g str, groups: &'g [Group]) -> Batch<'g> {
+    Batch { lineage, groups, durable: true, moved: &[] }
+}
+
+/// Whether the only group of a batch did. After an uncertain answer the state is to be read again.
+fn landed(applied: Applied) -> Result<bool, Error> {
+    match applied {
+        Applied::Each(landed) => Ok(landed == [true]),
+        Applied::OtherLineage | Applied::Unknown(_) => Ok(false),
+        Applied::Again(what) | Applied::Refused(what) => Err(Error::NotWritten { what }),
+    }
+}
+
+async fn found<K: Kv>(kv: &K, fresh_secret: [u8; 32]) -> Result<(Version, Secret), Error> {
+    let refused = |what: &str| Error::Engine { ledger: kv.address(), what: what.to_owned() };
+    for _ in 0..RACES_MAX {
+        let mut found = kv.read(vec![layout::ledger()], Vec::new()).await?;
+        if let Some(value) = found.values.pop().flatten() {
+            let (format, secret) =
+                value.bytes.split_first_chunk::<4>().ok_or_else(|| refused("its first value is damaged"))?;
+            if u32::from_be_bytes(*format) > FORMAT {
+                return Err(refused(
+                    "a newer semel has written it, in a form that this one does not know. Update semel",
+                ));
+            }
+            let secret: [u8; 32] = secret.try_into().map_err(|_| refused("its secret is damaged"))?;
+            return Ok((value.version, Secret::new(secret)));
+        }
+        let lineage = kv.lineage().await?;
+        let put = |name, bytes: Vec<u8>| Write::Put { name, value: Template::plain(bytes) };
+        let group = Group {
+            compares: vec![(layout::ledger(), Version::ABSENT)],
+            writes: vec![
+                put(layout::ledger(), [&FORMAT.to_be_bytes()[..], &fresh_secret].concat()),
+                put(layout::lineage(), lineage.as_bytes().to_vec()),
+            ],
+            numbers: 0,
+        };
+        landed(kv.apply(alone(&lineage, &[group])).await)?;
+    }
+    Err(refused("other processes keep changing it while it is opened"))
+}

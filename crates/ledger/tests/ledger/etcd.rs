@@ -1,0 +1,115 @@
+//! The key-value engine on a real etcd cluster, and what can happen to that.
+
+use crate::kv::{block_on, claim_until, lost, open};
+use semel_ledger::Error;
+use semel_ledger::kv::etcd::{EtcdAddress, EtcdKv};
+use semel_ledger::kv::{Kv, KvStore};
+use semel_ledger::store::{Committed, Revision, Store};
+use semel_testkit::etcd_cluster::EtcdCluster;
+use semel_testkit::store_suite::{claim, exercise, index, named, one, record};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+fn at(url: &str) -> Result<KvStore<EtcdKv>, Error> {
+    let address = EtcdAddress::parse(url)?;
+    open(async move { EtcdKv::connect(address).await })
+}
+
+#[test]
+fn etcd_passes_the_suite() {
+    let cluster = EtcdCluster::start(1);
+    let cases = AtomicU64::new(0);
+    exercise(|| {
+        let case = cases.fetch_add(1, Ordering::Relaxed);
+        (at(&format!("etcd://{}?ledger=case-{case}", cluster.places())).expect("it opens"), ())
+    });
+}
+
+#[test]
+fn no_acknowledged_claim_is_lost_when_the_leader_is_killed_under_load() {
+    let mut cluster = EtcdCluster::start(3);
+    let stores = [(); 2].map(|()| at(&format!("etcd://{}", cluster.places())).unwrap());
+    let (stopped, landed) = (AtomicBool::new(false), AtomicU64::new(0));
+    let acknowledged: Vec<u128> = std::thread::scope(|scope| {
+        let (stopped, landed, stores) = (&stopped, &landed, &stores);
+        let work = move |worker: usize| claim_until(stopped, landed, &stores[worker % 2], worker as u128);
+        let workers: Vec<_> = (0..8).map(|worker| scope.spawn(move || work(worker))).collect();
+        for _ in 0..2 {
+            let enough = landed.load(Ordering::Relaxed) + 50;
+            semel_testkit::wait_until("claims land", || landed.load(Ordering::Relaxed) >= enough);
+            let killed = cluster.kill_leader();
+            let enough = landed.load(Ordering::Relaxed) + 50;
+            semel_testkit::wait_until("claims land without it", || landed.load(Ordering::Relaxed) >= enough);
+            cluster.restart(killed);
+        }
+        stopped.store(true, Ordering::Relaxed);
+        workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
+    });
+    assert_eq!(lost(&stores[0], &acknowledged), Vec::<u128>::new());
+    let epoch = block_on(stores[0].read(named("k"))).unwrap().epoch;
+    assert_eq!(epoch, Revision::ABSENT, "a new leader has everything");
+}
+
+#[test]
+fn of_two_stores_that_claim_one_key_exactly_one_wins() {
+    let cluster = EtcdCluster::start(1);
+    let stores = [(); 2].map(|()| at(&format!("etcd://{}", cluster.places())).unwrap());
+    for round in 0..30u128 {
+        let wins = std::thread::scope(|scope| {
+            let racing = [0, 1].map(|n| {
+                let claim = claim(named(&round.to_string()), index(round * 2 + n as u128, true));
+                let store = &stores[n];
+                scope.spawn(move || block_on(store.commit(claim.into())).unwrap())
+            });
+            racing
+                .map(|racer| racer.join().unwrap())
+                .iter()
+                .filter(|answer| **answer == Committed::Done)
+                .count()
+        });
+        assert_eq!(wins, 1);
+    }
+}
+
+#[test]
+fn a_commit_is_announced_to_other_processes() {
+    let cluster = EtcdCluster::start(1);
+    let url = format!("etcd://{}", cluster.places());
+    let (store, other) = (at(&url).unwrap(), at(&url).unwrap());
+    let key = named("k");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        assert_eq!(store.commit(claim(key, index(1, true)).into()).await.unwrap(), Committed::Done);
+        let (heard, mut news) = tokio::sync::mpsc::unbounded_channel();
+        let announced = async {
+            // Nothing tells when a watch has begun, so it is announced until it is heard.
+            for revision in 1.. {
+                let settled = one(record(key, 1, revision, index(1, false)));
+                assert_eq!(store.commit(settled.into()).await.unwrap(), Committed::Done);
+                let next = tokio::time::timeout(Duration::from_millis(100), news.recv()).await;
+                if let Ok(heard) = next {
+                    assert_eq!(heard, Some(key.short()));
+                    break;
+                }
+            }
+        };
+        tokio::select! {
+            () = other.server().listen(|key| _ = heard.send(key)) => panic!("the connection broke"),
+            () = announced => {}
+        }
+    });
+}
+
+#[test]
+fn a_wrong_host_is_refused_and_no_password_shown() {
+    let cluster = EtcdCluster::start(1);
+    for (url, word) in [
+        ("etcd://me:s3cret@127.0.0.1:1".to_owned(), "refused"),
+        ("etcd://me:s3cret@no-such-host.invalid".to_owned(), "no-such-host.invalid"),
+        (format!("etcd://me:s3cret@{}", cluster.places()), "authentication is not enabled"),
+        (format!("etcds://{}", cluster.places()), "127.0.0.1"),
+    ] {
+        let refused = at(&url).unwrap_err().to_string();
+        assert!(refused.contains(word) && !refused.contains("s3cret"), "{refused}");
+    }
+}

@@ -1,0 +1,170 @@
+//! The key-value engine, on a server in memory.
+
+use semel_core::time::At;
+use semel_ledger::Error;
+use semel_ledger::kv::{Kv, KvFault, KvStore, MemoryKv};
+use semel_ledger::store::{By, Commit, Committed, Conflict, ReplyChange, Revision, Store};
+use semel_testkit::store_suite::{claim, exercise, index, named, one, record, with_reply};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+pub const SECRET: [u8; 32] = [7; 32];
+
+/// A store on this server, from a thread that no runtime has.
+pub fn open<K: Kv>(
+    connect: impl Future<Output = Result<K, Error>> + Send + 'static,
+) -> Result<KvStore<K>, Error> {
+    let opening = KvStore::open(connect, SECRET, Arc::new(|| At(1_000_000)));
+    block_on(opening).map(|(store, _)| store)
+}
+
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(future)
+}
+
+/// Claims until it is told to stop, and returns the effects whose claims were acknowledged.
+pub fn claim_until<K: Kv>(
+    stopped: &AtomicBool,
+    landed: &AtomicU64,
+    store: &KvStore<K>,
+    worker: u128,
+) -> Vec<u128> {
+    let mut acknowledged = Vec::new();
+    for n in 0.. {
+        if stopped.load(Ordering::Relaxed) {
+            break;
+        }
+        let effect = worker << 64 | n;
+        let answer = commit(store, claim(named(&effect.to_string()), index(effect, true)));
+        if answer.is_ok_and(|answer| answer == Committed::Done) {
+            acknowledged.push(effect);
+            landed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    acknowledged
+}
+
+/// Those of the acknowledged claims that the store does not have.
+pub fn lost<K: Kv>(store: &KvStore<K>, acknowledged: &[u128]) -> Vec<u128> {
+    let has = |effect: &u128| {
+        let found = block_on(store.read(named(&effect.to_string()))).unwrap();
+        found.row.is_some_and(|row| row.index.effect == *effect)
+    };
+    acknowledged.iter().copied().filter(|effect| !has(effect)).collect()
+}
+
+fn on(server: &MemoryKv) -> KvStore<MemoryKv> {
+    let server = server.clone();
+    open(async move { Ok(server) }).unwrap()
+}
+
+fn commit<K: Kv>(store: &KvStore<K>, commit: Commit) -> Result<Committed, Error> {
+    block_on(store.commit(commit.into()))
+}
+
+#[test]
+fn the_key_value_store_passes_the_suite() {
+    exercise(|| (on(&MemoryKv::default()), ()));
+}
+
+#[test]
+fn a_commit_whose_answer_is_lost_lands_once() {
+    for fault in [KvFault::LandsUnanswered, KvFault::VanishesUnanswered, KvFault::Unreachable] {
+        let server = MemoryKv::default();
+        let store = on(&server);
+        server.inject(fault);
+        assert_eq!(commit(&store, claim(named("k"), index(1, true))).unwrap(), Committed::Done, "{fault:?}");
+        let found = block_on(store.scan(By::All, None, 9)).unwrap().items;
+        assert_eq!((found.len(), found[0].revision), (1, Revision(1)), "{fault:?}");
+    }
+}
+
+#[test]
+fn a_line_whose_answer_is_lost_is_not_written_again() {
+    let server = MemoryKv::default();
+    let store = on(&server);
+    let line = semel_ledger::journal::note("note", None, None, serde_json::json!({}), At(1));
+    let lines = Commit { journal: vec![line], puts: Vec::new(), ..claim(named("k"), index(1, true)) };
+    server.inject(KvFault::LandsUnanswered);
+    assert_eq!(commit(&store, lines).unwrap(), Committed::Unknown);
+    assert_eq!(block_on(store.journal(None, 9)).unwrap().items.len(), 1);
+}
+
+#[test]
+fn a_server_that_stays_away_is_an_error_or_a_doubt() {
+    let server = MemoryKv::default();
+    let store = on(&server);
+    (0..8).for_each(|_| server.inject(KvFault::Unreachable));
+    assert!(commit(&store, claim(named("unsent"), index(1, true))).is_err());
+    (0..8).for_each(|_| server.inject(KvFault::VanishesUnanswered));
+    assert_eq!(commit(&store, claim(named("sent"), index(2, true))).unwrap(), Committed::Unknown);
+    assert_eq!(commit(&store, claim(named("later"), index(3, true))).unwrap(), Committed::Done);
+}
+
+#[test]
+fn another_history_of_the_server_begins_an_epoch_before_anything_is_written() {
+    let server = MemoryKv::default();
+    let (one_store, other) = (on(&server), on(&server));
+    let epoch = |store: &KvStore<MemoryKv>| block_on(store.read(named("k"))).unwrap().epoch;
+    assert_eq!(epoch(&one_store), Revision::ABSENT);
+    server.change_lineage("a replica took over");
+    for (store, word) in [(&one_store, "a"), (&other, "b"), (&one_store, "c")] {
+        let mut claim = claim(named(word), index(u128::from(word.as_bytes()[0]), true));
+        claim.require.cells = vec![(semel_ledger::store::EPOCH_CELL, Revision::ABSENT)];
+        let conflict = Committed::Conflict(Conflict::Cell(semel_ledger::store::EPOCH_CELL));
+        assert_eq!(commit(store, claim).unwrap(), conflict, "its epoch is over");
+    }
+    assert_eq!((epoch(&one_store), epoch(&other)), (Revision(1), Revision(1)), "bumped once");
+    let kinds = block_on(other.journal(None, 9)).unwrap().items;
+    assert_eq!(kinds.iter().map(|(_, line)| line.kind.as_str()).collect::<Vec<_>>(), ["commits_lost"]);
+    server.change_lineage("restarted");
+    assert_eq!(epoch(&on(&server)), Revision(2), "opening notices it too");
+}
+
+#[test]
+fn a_ledger_that_was_deleted_is_not_begun_anew_by_those_who_knew_it() {
+    let server = MemoryKv::default();
+    let store = on(&server);
+    assert_eq!(commit(&store, claim(named("k"), index(1, true))).unwrap(), Committed::Done);
+    server.flush();
+    let refused = commit(&store, claim(named("k"), index(1, true))).unwrap_err().to_string();
+    assert!(refused.contains("deleted from the server"), "{refused}");
+    let _another = on(&server);
+    assert!(commit(&store, claim(named("k"), index(1, true))).is_err(), "another ledger stands there");
+}
+
+#[test]
+fn replies_that_no_row_names_are_taken_away() {
+    let server = MemoryKv::default();
+    let store = on(&server);
+    let reply = |expected| {
+        let put = record(named("k"), 1, expected, index(1, false));
+        one(with_reply(put, ReplyChange::Set(vec![b'r'; 2_000_000])))
+    };
+    assert_eq!(commit(&store, reply(0)).unwrap(), Committed::Done);
+    let values = server.values();
+    assert_eq!(commit(&store, reply(0)).unwrap(), Committed::Conflict(Conflict::Record));
+    assert_eq!(server.values(), values, "a commit that conflicts leaves none");
+    assert_eq!(commit(&store, reply(1)).unwrap(), Committed::Done);
+    assert_eq!(server.values(), values, "a reply that was replaced is gone");
+}
+
+#[test]
+fn of_many_stores_that_claim_one_key_exactly_one_wins() {
+    let server = MemoryKv::default();
+    let stores: Vec<_> = (0..4).map(|_| on(&server)).collect();
+    for round in 0..50u128 {
+        let wins = std::thread::scope(|scope| {
+            let racing: Vec<_> = (0..)
+                .zip(&stores)
+                .map(|(n, store)| {
+                    let claim = claim(named(&round.to_string()), index(round * 4 + n, true));
+                    scope.spawn(move || commit(store, claim).unwrap())
+                })
+                .collect();
+            let answers = racing.into_iter().map(|racer| racer.join().unwrap());
+            answers.filter(|answer| *answer == Committed::Done).count()
+        });
+        assert_eq!(wins, 1);
+    }
+}

@@ -1,0 +1,119 @@
+//! A real etcd cluster of a test's own: in temporary directories, on ports of loopback that were free.
+
+use crate::redis_server::free_port;
+use crate::wait::wait_until;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+
+#[derive(Debug)]
+pub struct EtcdCluster {
+    members: Vec<EtcdMember>,
+}
+
+#[derive(Debug)]
+struct EtcdMember {
+    port: u16,
+    arguments: Vec<String>,
+    process: Option<Child>,
+    _directory: tempfile::TempDir,
+}
+
+impl EtcdCluster {
+    pub fn start(size: usize) -> EtcdCluster {
+        let ports: Vec<(u16, u16)> = (0..size).map(|_| (free_port(), free_port())).collect();
+        let place = |port: u16| format!("http://127.0.0.1:{port}");
+        let all =
+            ports.iter().map(|(_, peer)| format!("n{peer}={}", place(*peer))).collect::<Vec<_>>().join(",");
+        let member = |(port, peer): &(u16, u16)| {
+            let directory = tempfile::tempdir().expect("a directory for the server");
+            let data = directory.path().display().to_string();
+            let arguments = [
+                ("--name", format!("n{peer}")),
+                ("--data-dir", data),
+                ("--listen-client-urls", place(*port)),
+                ("--advertise-client-urls", place(*port)),
+                ("--listen-peer-urls", place(*peer)),
+                ("--initial-advertise-peer-urls", place(*peer)),
+                ("--initial-cluster", all.clone()),
+                ("--log-level", "error".to_owned()),
+                ("--logger", "zap".to_owned()),
+            ];
+            let arguments =
+                arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
+            let mut member = EtcdMember { port: *port, arguments, process: None, _directory: directory };
+            member.spawn();
+            member
+        };
+        let cluster = EtcdCluster { members: ports.iter().map(member).collect() };
+        wait_until("the etcd cluster answers", || cluster.leader().is_some());
+        cluster
+    }
+
+    /// `HOST:PORT`, with commas between.
+    pub fn places(&self) -> String {
+        self.members.iter().map(|member| format!("127.0.0.1:{}", member.port)).collect::<Vec<_>>().join(",")
+    }
+
+    /// Kills the leader at once, and returns its number.
+    pub fn kill_leader(&mut self) -> usize {
+        let mut found = None;
+        wait_until("there is a leader", || {
+            found = self.leader();
+            found.is_some()
+        });
+        let leader = found.expect("it was found");
+        self.members[leader].kill();
+        leader
+    }
+
+    pub fn restart(&mut self, member: usize) {
+        self.members[member].spawn();
+        wait_until("the member is back", || self.members[member].status().is_some());
+    }
+
+    fn leader(&self) -> Option<usize> {
+        self.members.iter().position(|member| {
+            member.status().is_some_and(|status| {
+                let field = |name: &str| {
+                    let (_, rest) = status.split_once(&format!("\"{name}\":\""))?;
+                    rest.split('"').next().map(str::to_owned)
+                };
+                field("leader").is_some() && field("leader") == field("member_id")
+            })
+        })
+    }
+}
+
+impl EtcdMember {
+    fn spawn(&mut self) {
+        let process =
+            Command::new("etcd").args(&self.arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        let missing = "etcd is installed by `cargo xtask test`, or by `apt-get install etcd-server`";
+        self.process = Some(process.expect(missing));
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            let _ended_already = process.kill();
+            let _ended_already = process.wait();
+        }
+    }
+
+    /// Its JSON.
+    fn status(&self) -> Option<String> {
+        self.process.as_ref()?;
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
+        let request = "POST /v3/maintenance/status HTTP/1.0\r\nHost: etcd\r\nContent-Length: 2\r\n\r\n{}";
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        answer.starts_with("HTTP/1.0 200").then_some(answer)
+    }
+}
+
+impl Drop for EtcdMember {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
