@@ -189,6 +189,8 @@ fn the_tier_is_what_the_server_keeps() {
         let server = RedisServer::start(options);
         let store = at(&server.url()).unwrap();
         assert_eq!(store.server().tier(), tier);
+        assert_eq!(commit(&store, claim(named("k"), index(1, true))).unwrap(), Committed::Done);
+        assert_eq!(store.server().tier(), tier, "a server that can tell says that it is on the disk");
         assert_eq!(tier.to_string().starts_with("durable"), tier.is_durable());
     }
 }
