@@ -31,6 +31,7 @@ mod run;
 mod runs;
 mod sdk_faults;
 mod serve;
+mod shared_ledger;
 mod stats;
 mod streams;
 mod tutorial;

@@ -190,7 +190,8 @@ impl Kv for EtcdKv {
     }
 
     fn tier(&self) -> String {
-        "durable: on the disks of most nodes before it is acknowledged; the loss of a node loses nothing".to_owned()
+        "durable: on the disks of most nodes before it is acknowledged; the loss of a node loses nothing"
+            .to_owned()
     }
 
     fn address(&self) -> String {

@@ -1,0 +1,113 @@
+//! Several hosts on one ledger: each with a state directory of its own, and real servers between them.
+
+use crate::home::{Home, Ran};
+use semel_testkit::etcd_cluster::EtcdCluster;
+use semel_testkit::postgres_server::{PASSWORD, PostgresServer};
+use semel_testkit::redis_server::RedisServer;
+use std::path::Path;
+use std::process::Command;
+
+/// A host: its own processes and lock files.
+struct Host<'w> {
+    home: Home,
+    ledger: &'w str,
+    world: &'w Path,
+}
+
+impl<'w> Host<'w> {
+    fn new(ledger: &'w str, world: &'w Path) -> Self {
+        Host { home: Home::new(), ledger, world }
+    }
+
+    fn semel(&self, args: &[&str]) -> Command {
+        let mut command = self.home.command(args);
+        command.env("SEMEL_LEDGER", self.ledger);
+        command
+    }
+
+    /// Charges once, and tells the world.
+    fn charge(&self, key: &str, script: &str) -> Ran {
+        let script = format!("echo {key} >> '{}'; {script}", self.world.display());
+        Ran::of(
+            self.semel(&["run", "--key", key, "--wait", "10s", "--", "sh", "-c", &script])
+                .output()
+                .expect("semel starts"),
+        )
+    }
+}
+
+fn charges(world: &Path) -> usize {
+    std::fs::read_to_string(world).unwrap_or_default().lines().count()
+}
+
+/// What holds on every engine.
+fn two_hosts_make_one_effect(ledger: &str) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let world = directory.path().join("world");
+    let (one, other) = (Host::new(ledger, &world), Host::new(ledger, &world));
+    assert_eq!(one.charge("a", "echo charged").code, Some(0));
+    let replayed = other.charge("a", "echo charged");
+    assert_eq!((replayed.code, replayed.stdout.as_str()), (Some(0), "charged\n"), "{replayed:?}");
+    assert_eq!(charges(&world), 1);
+    // The first host's process dies in the middle of its call.
+    let mut dying = one.semel(&["run", "--key", "b", "--timeout", "3s", "--", "sh", "-c"]);
+    dying.arg(format!("echo b >> '{}'; kill -9 $PPID; sleep 1", world.display()));
+    dying.output().expect("semel starts");
+    assert_eq!(charges(&world), 2);
+    let held = other.charge("b", "true");
+    assert_ne!(held.code, Some(0), "{held:?}");
+    assert_eq!(charges(&world), 2, "nobody knows how far it came: {held:?}");
+    // Calls of both hosts at once.
+    let both = std::thread::scope(|scope| {
+        let calls =
+            [&one, &other, &one, &other].map(|host| scope.spawn(|| host.charge("c", "sleep 0.2; echo c")));
+        calls.map(|call| call.join().expect("it ends"))
+    });
+    assert!(both.iter().all(|ran| ran.code == Some(0)), "{both:?}");
+    assert_eq!(charges(&world), 3);
+    let listed = Ran::of(other.semel(&["ledger", "list", "--json"]).output().expect("semel starts"));
+    assert_eq!(listed.json()["items"].as_array().expect("items").len(), 3, "{listed:?}");
+    let doctor = Ran::of(other.semel(&["doctor"]).output().expect("semel starts"));
+    assert!(doctor.stdout.contains("durable write takes") && doctor.stdout.contains("tier"), "{doctor:?}");
+}
+
+#[test]
+fn two_hosts_on_postgresql_make_one_effect() {
+    let server = PostgresServer::start(&[]);
+    two_hosts_make_one_effect(&server.url("semel"));
+}
+
+#[test]
+fn two_hosts_on_redis_make_one_effect() {
+    let server = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    two_hosts_make_one_effect(&server.url());
+}
+
+#[test]
+fn two_hosts_on_etcd_make_one_effect() {
+    let cluster = EtcdCluster::start(1);
+    two_hosts_make_one_effect(&format!("etcd://{}", cluster.places()));
+}
+
+#[test]
+fn an_address_in_the_policy_is_used_and_a_password_is_never_shown() {
+    let server = PostgresServer::start(&[]);
+    let home = Home::new();
+    let address = format!("postgres://semel:{PASSWORD}@127.0.0.1:{}/postgres?sslmode=disable", server.port);
+    home.file("semel.toml", &format!("version = 1\nledger = \"{address}\"\n"));
+    assert_eq!(home.semel(["run", "--key", "k", "--", "true"]).code, Some(0));
+    let doctor = home.semel(["doctor"]);
+    assert!(doctor.stdout.contains(&format!("postgres://127.0.0.1:{}/postgres", server.port)), "{doctor:?}");
+    assert!(!home.state().join("ledger.db").exists(), "no second ledger is founded");
+    let in_the_open = home.semel(["--ledger", &address, "ledger"]);
+    assert_eq!(in_the_open.code, Some(2), "{in_the_open:?}");
+    assert!(in_the_open.stderr.contains("list of processes"), "{in_the_open:?}");
+    for wrong in ["not-it", "not/it"] {
+        let wrong = address.replace(PASSWORD, wrong);
+        home.file("semel.toml", &format!("version = 1\nledger = \"{wrong}\"\n"));
+        let refused = home.semel(["run", "--key", "k", "--", "true"]);
+        assert_ne!(refused.code, Some(0), "{refused:?}");
+        let said = refused.stdout + &refused.stderr + &doctor.stdout + &doctor.stderr + &in_the_open.stderr;
+        assert!(!said.contains("not-it") && !said.contains("not/it") && !said.contains(PASSWORD), "{said}");
+    }
+}
