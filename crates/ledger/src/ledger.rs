@@ -412,19 +412,22 @@ impl Ledger {
         self.store.journal(after, limit).await
     }
 
-    /// The newest line of the journal, with its place.
     /// The newest instant on record. A clock that was set back writes older ones behind it, so more than the last line
     /// is looked at.
     pub async fn newest_instant(&self) -> Result<Option<At>, Error> {
-        const LINES_LOOKED_AT: u64 = 256;
-        let Some((Cursor(last), line)) = self.newest_line().await? else { return Ok(None) };
-        let from = last.checked_sub(LINES_LOOKED_AT).map(Cursor);
-        let page = self.journal(from, LINES_LOOKED_AT as usize).await?;
-        Ok(page.items.iter().map(|(_, line)| line.at).chain([line.at]).max())
+        const LINES_LOOKED_AT: usize = 256;
+        let lines = self.newest_lines(LINES_LOOKED_AT).await?;
+        Ok(lines.iter().map(|(_, line)| line.at).max())
     }
 
+    /// The newest line of the journal, with its place.
     pub async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
-        self.store.newest_line().await
+        Ok(self.newest_lines(1).await?.pop())
+    }
+
+    /// The newest lines, the last one first.
+    pub async fn newest_lines(&self, limit: usize) -> Result<Vec<(Cursor, JournalLine)>, Error> {
+        self.store.newest_lines(limit).await
     }
 
     /// The fence of a run, with the cell a claim must require.

@@ -381,10 +381,11 @@ impl Store for MemoryStore {
         Ok(Page { items, next: (last < journal.len()).then_some(Cursor(last as u64)) })
     }
 
-    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+    async fn newest_lines(&self, limit: usize) -> Result<Vec<(Cursor, JournalLine)>, Error> {
         let state = self.readable()?;
-        let journal = &state.tables.journal;
-        Ok(journal.last().map(|line| (Cursor(journal.len() as u64), line.clone())))
+        let numbered = state.tables.journal.iter().enumerate().rev();
+        let newest = numbered.map(|(before, line)| (Cursor(before as u64 + 1), line.clone()));
+        Ok(newest.take(limit.min(JOURNAL_PAGE_MAX)).collect())
     }
 
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {

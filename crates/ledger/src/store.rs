@@ -292,8 +292,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         limit: usize,
     ) -> Result<Page<(Cursor, JournalLine)>, Error>;
 
-    /// The newest line, with its cursor.
-    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error>;
+    /// The newest lines, the last one first, with their cursors; `limit` as in [`Store::journal`].
+    async fn newest_lines(&self, limit: usize) -> Result<Vec<(Cursor, JournalLine)>, Error>;
 
     /// The recorded reply of one effect of a record.
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error>;

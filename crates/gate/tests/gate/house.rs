@@ -594,8 +594,8 @@ impl Store for HookedStore {
         self.inner.journal(after, limit).await
     }
 
-    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, LedgerError> {
-        self.inner.newest_line().await
+    async fn newest_lines(&self, limit: usize) -> Result<Vec<(Cursor, JournalLine)>, LedgerError> {
+        self.inner.newest_lines(limit).await
     }
 
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, LedgerError> {

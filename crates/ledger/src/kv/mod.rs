@@ -166,8 +166,8 @@ impl<K: Kv> Store for KvStore<K> {
         self.on_io(|shared| async move { shared.journal(after, limit).await }).await
     }
 
-    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
-        self.on_io(|shared| async move { shared.newest_line().await }).await
+    async fn newest_lines(&self, limit: usize) -> Result<Vec<(Cursor, JournalLine)>, Error> {
+        self.on_io(move |shared| async move { shared.newest_lines(limit).await }).await
     }
 
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {

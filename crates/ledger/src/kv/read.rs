@@ -87,9 +87,10 @@ impl<K: Kv> Shared<K> {
         Ok(page(lines?, limit))
     }
 
-    pub(super) async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
-        let found = self.kv.read(Vec::new(), vec![layout::backward(layout::JOURNAL, None, 1)]).await?;
-        found.entries.iter().flatten().next().map(|entry| line(entry)).transpose()
+    pub(super) async fn newest_lines(&self, limit: usize) -> Result<Vec<(Cursor, JournalLine)>, Error> {
+        let limit = limit.min(JOURNAL_PAGE_MAX);
+        let found = self.kv.read(Vec::new(), vec![layout::backward(layout::JOURNAL, None, limit)]).await?;
+        found.entries.iter().flatten().map(|entry| line(entry)).collect()
     }
 
     pub(super) async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {

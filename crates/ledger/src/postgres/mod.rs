@@ -206,9 +206,9 @@ impl Store for PostgresStore {
         self.on_io(async move { reader.journal(after, limit).await }).await
     }
 
-    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+    async fn newest_lines(&self, limit: usize) -> Result<Vec<(Cursor, JournalLine)>, Error> {
         let reader = Arc::clone(&self.reader);
-        self.on_io(async move { reader.newest_line().await }).await
+        self.on_io(async move { reader.newest_lines(limit).await }).await
     }
 
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {

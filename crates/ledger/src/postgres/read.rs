@@ -115,16 +115,17 @@ impl Reader {
         }
     }
 
-    pub(super) async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+    pub(super) async fn newest_lines(&self, limit: usize) -> Result<Vec<(Cursor, JournalLine)>, Error> {
+        let values: Values<'_> = &[(&(limit.min(JOURNAL_PAGE_MAX) as i64), Type::INT8)];
         for _ in 0..LOOKS_MAX {
-            let found = self.query(&self.sql.newest_line, &[]).await?;
-            if found.first().is_none_or(|line| line.get(ENDED)) {
-                return Ok(found.first().map(columns::line));
+            let found = self.query(&self.sql.newest_lines, values).await?;
+            if found.iter().all(|line| line.get(ENDED)) {
+                return Ok(found.iter().map(columns::line).collect());
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
-        let found = self.query(&self.sql.newest_ended_line, &[]).await?;
-        Ok(found.first().map(columns::line))
+        let found = self.query(&self.sql.newest_ended_lines, values).await?;
+        Ok(found.iter().map(columns::line).collect())
     }
 
     pub(super) async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {

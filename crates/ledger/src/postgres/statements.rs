@@ -23,8 +23,8 @@ pub(super) struct Sql {
     pub(super) reply: String,
     pub(super) revision: String,
     pub(super) journal: String,
-    pub(super) newest_line: String,
-    pub(super) newest_ended_line: String,
+    pub(super) newest_lines: String,
+    pub(super) newest_ended_lines: String,
     pub(super) place: String,
     pub(super) heads: String,
     pub(super) rows: String,
@@ -83,9 +83,9 @@ impl Sql {
             ),
             // Transactions below the oldest running one have all ended: what commits later has a higher id.
             journal: format!("SELECT {LINE}, {ended} FROM {s}.journal WHERE id > $1 ORDER BY id LIMIT $2"),
-            newest_line: format!("SELECT {LINE}, {ended} FROM {s}.journal ORDER BY id DESC LIMIT 1"),
-            newest_ended_line: format!(
-                "SELECT {LINE} FROM {s}.journal WHERE {ended} ORDER BY id DESC LIMIT 1"
+            newest_lines: format!("SELECT {LINE}, {ended} FROM {s}.journal ORDER BY id DESC LIMIT $1"),
+            newest_ended_lines: format!(
+                "SELECT {LINE} FROM {s}.journal WHERE {ended} ORDER BY id DESC LIMIT $1"
             ),
             place: format!(
                 "SELECT id_base + {FIRST_ID}, (system, timeline) = ({SYSTEM}, {TIMELINE}), format FROM {s}.meta"

@@ -210,8 +210,8 @@ impl Store for SqliteStore {
         self.with_reader(|connection| read::journal(connection, after, limit))
     }
 
-    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
-        self.with_reader(read::newest_line)
+    async fn newest_lines(&self, limit: usize) -> Result<Vec<(Cursor, JournalLine)>, Error> {
+        self.with_reader(|connection| read::newest_lines(connection, limit))
     }
 
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {

@@ -134,11 +134,14 @@ pub(super) fn journal(
     Ok(page(found, limit, |(cursor, _)| *cursor))
 }
 
-pub(super) fn newest_line(connection: &Connection) -> rusqlite::Result<Option<(Cursor, JournalLine)>> {
+pub(super) fn newest_lines(
+    connection: &Connection,
+    limit: usize,
+) -> rusqlite::Result<Vec<(Cursor, JournalLine)>> {
     connection
-        .prepare_cached("SELECT id, at, effect, run, kind, data FROM journal ORDER BY id DESC LIMIT 1")?
-        .query_row([], line)
-        .optional()
+        .prepare_cached("SELECT id, at, effect, run, kind, data FROM journal ORDER BY id DESC LIMIT ?1")?
+        .query_map([limit.min(JOURNAL_PAGE_MAX) as i64], line)?
+        .collect()
 }
 
 fn line(found: &rusqlite::Row<'_>) -> rusqlite::Result<(Cursor, JournalLine)> {

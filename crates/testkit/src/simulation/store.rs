@@ -149,9 +149,9 @@ impl Store for ShakyStore {
         self.inner.journal(after, limit).await
     }
 
-    async fn newest_line(&self) -> Result<Option<(Cursor, JournalLine)>, Error> {
+    async fn newest_lines(&self, limit: usize) -> Result<Vec<(Cursor, JournalLine)>, Error> {
         self.before_read().await;
-        self.inner.newest_line().await
+        self.inner.newest_lines(limit).await
     }
 
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {

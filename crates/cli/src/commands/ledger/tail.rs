@@ -9,6 +9,7 @@ use semel_gate::clock::{SystemClock, block_on};
 use semel_ledger::Error;
 use semel_ledger::Ledger;
 use semel_ledger::store::{Cursor, JOURNAL_PAGE_MAX};
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -23,8 +24,8 @@ pub fn run(context: &Context, args: &TailArgs) -> anyhow::Result<ExitCode> {
         if open.is_none()
             && let Some(ledger) = founded(context, &address)?
         {
-            let end = block_on(ledger.newest_line())?.map_or(0, |(Cursor(end), _)| end);
-            open = Some((ledger, Some(Cursor(end.saturating_sub(args.lines as u64)))));
+            let after = before_last(&ledger, args.lines)?;
+            open = Some((ledger, after));
         }
         if let Some((ledger, after)) = &mut open
             && !print_new(context, ledger, after)?
@@ -45,6 +46,24 @@ fn founded(context: &Context, address: &LedgerAddress) -> anyhow::Result<Option<
     match address.open(&context.environment, &SystemClock::start(), Purpose::Reading) {
         Err(Error::Open { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
         opened => Ok(Some(opened?)),
+    }
+}
+
+/// The place that so many lines come after; `None`: the beginning.
+fn before_last(ledger: &Ledger, lines: usize) -> anyhow::Result<Option<Cursor>> {
+    if lines < JOURNAL_PAGE_MAX {
+        let newest = block_on(ledger.newest_lines(lines + 1))?;
+        return Ok(newest.get(lines).map(|(cursor, _)| *cursor));
+    }
+    let (mut last, mut after) = (VecDeque::new(), None);
+    loop {
+        let page = block_on(ledger.journal(after, JOURNAL_PAGE_MAX))?;
+        last.extend(page.items.iter().map(|(cursor, _)| *cursor));
+        last.drain(..last.len().saturating_sub(lines.saturating_add(1)));
+        after = page.next;
+        if after.is_none() {
+            return Ok(last.front().copied().filter(|_| last.len() > lines));
+        }
     }
 }
 

@@ -179,7 +179,7 @@ fn a_line_that_commits_late_is_not_passed_over() {
     let running = server.begin();
     assert_eq!(wait(store.commit(noted_claim("second", 2))).expect("answered"), Committed::Done);
     assert_eq!(noted(&store), [1], "a transaction that began before the second claim still runs");
-    let newest = wait(store.newest_line()).expect("readable").expect("a line");
+    let newest = wait(store.newest_lines(1)).expect("readable").remove(0);
     assert_eq!(newest.1.effect, Some(1), "whoever goes on from here misses nothing");
     drop(running);
     wait_until("the second is shown", || noted(&store) == [1, 2]);
