@@ -113,19 +113,19 @@ impl<S: Store, H: Holders, E: Entropy, C: Clock> Gate<S, H, E, C> {
         rule: &Rule,
         snapshot: &RecordSnapshot,
     ) -> Result<Option<Passed>, Error> {
+        let Alike::Outline { removals: Some(removals), .. } = intent.alike else { return Ok(None) };
         let Some(success) = snapshot.effect().filter(|_| intent.named_by != NamedBy::CallerKey) else {
             return Ok(None);
         };
-        let by = match (success.undone, &intent.alike) {
-            (Some(undone), _) => Some((undone.by, "its undo".to_owned())),
-            (None, Alike::Outline { removals: Some(removals), .. }) => {
-                let (_, later) = self.ledger.alike(*removals).await?;
+        let by = match success.undone {
+            Some(undone) => Some((undone.by, "its undo".to_owned())),
+            None => {
+                let (_, later) = self.ledger.alike(removals).await?;
                 let secret = self.ledger.secret();
                 let removes = |later: &Effect| supersedes(secret, later, success, snapshot.reply.as_deref());
                 let mut later = later.into_iter().map(|(_, known)| known.effect);
                 later.find(removes).map(|later| (later.id, later.facts.action.clone()))
             }
-            (None, _) => None,
         };
         Ok(by.map(|(id, action)| {
             let trouble = wording::superseded(success, id, &action, rule.again, intent.again.is_some());

@@ -18,6 +18,7 @@ setup)
     semel mcp --name shop -- cat </dev/null >/dev/null 2>&1
     semel mcp --name shop -- tac </dev/null >/dev/null 2>&1
     printf 'invoice\nINV-1\n' > rows.csv
+    echo '{"openapi": "3.0.0", "servers": [{"url": "https://bank.example"}], "paths": {"/charges": {"post": {}}}}' > openapi.json
     echo '{"mcpServers": {"shop": {"command": "cat", "args": ["-u"]}}}' > .mcp.json
     true;;
 examples)
@@ -35,6 +36,8 @@ cancel nightly --json
 reconcile --outside rows.csv --action listed --on argv[3]=invoice --apply --reason export --json
 init --write --json
 man pages --json
+policy init http --openapi openapi.json --output bank.toml --json
+policy init mcp --output world.toml --json -- $SEMEL eval-world .
 ledger mark-restored --reason "a backup" --json
 ledger end-quarantine --json
 ledger rotate-secret --replace --reason leak --json
@@ -45,13 +48,13 @@ count)
     semel ledger tail --no-follow -n 100000 --json > journal
     lines=$(grep -cE '"kind": ?"(ruled_applied|reopened|released|token_created|token_revoked|run_cancelled|server_accepted|epoch_bumped|epoch_accepted|secret_renewed)"' journal)
     pruned=$(semel ledger list --limit 100 --json | grep -c '"reply": "pruned"')
-    echo $((lines + (pruned > 0) + $(cat world undone 2>/dev/null | wc -l) + $(grep -c '"mcp"' .mcp.json) + $(ls pages 2>/dev/null | grep -c '^semel.1$')));;
-teardown) rm -rf world undone pages;;
+    echo $((lines + (pruned > 0) + $(cat world undone 2>/dev/null | wc -l) + $(grep -c '"mcp"' .mcp.json) + $(ls . pages 2>/dev/null | grep -cE '^(semel.1|bank.toml|world.toml)$')));;
+teardown) rm -rf world undone pages bank.toml world.toml;;
 esac
 "#;
 
 /// Commands whose names do not say that they change nothing.
-const READS: &str = "mcp,serve,eval,check,ledger reply,ledger export";
+const READS: &str = "mcp,serve,eval,check,ledger reply,ledger export,policy lint,policy test";
 
 #[test]
 fn semel_itself_scores_three() {

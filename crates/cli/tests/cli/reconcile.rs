@@ -315,7 +315,7 @@ fn the_policy_describes_a_comparison() {
     let none = home.semel(["reconcile", "--on", "argv[3]=invoice"]);
     assert!(none.stderr.contains("nothing says what to compare with"), "{none:?}");
     home.file("semel.toml", "[reconcile.bank]\noutsied = \"bank.csv\"\n");
-    assert_eq!(home.semel(["policy", "check"]).code, Some(1));
+    assert_eq!(home.semel(["policy", "lint"]).code, Some(1));
 }
 
 #[test]

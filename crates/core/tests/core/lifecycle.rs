@@ -192,7 +192,8 @@ const EVENT_WORDS: [&str; 19] = [
     "adopted",
 ];
 
-const KINDS: [&str; 20] = [
+const KINDS: [&str; 21] = [
+    "in doubt: damaged",
     "in flight",
     "accepted",
     "reported",
