@@ -192,8 +192,7 @@ const EVENT_WORDS: [&str; 19] = [
     "adopted",
 ];
 
-const KINDS: [&str; 21] = [
-    "in doubt: damaged",
+const KINDS: [&str; 20] = [
     "in flight",
     "accepted",
     "reported",
