@@ -188,7 +188,7 @@ const OWN_NAMES: [&str; 10] =
 fn own_name(value: &Json) -> Option<&Json> {
     let mut level = vec![value.as_object()?];
     while !level.is_empty() {
-        let own = level.iter().filter_map(|object| OWN_NAMES.iter().find_map(|name| object.get(*name)));
+        let own = level.iter().filter_map(|object| OWN_NAMES.iter().find_map(|name| object.get(name)));
         let own: Vec<&Json> = own.filter(|name| matches!(name, Json::String(_) | Json::Number(_))).collect();
         match own.as_slice() {
             [] => {

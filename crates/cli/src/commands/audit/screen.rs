@@ -94,10 +94,9 @@ fn beside(report: &AuditReport) -> String {
     let retries = report.blind_retries + report.verified_retries;
     if retries > 0 {
         line(format!(
-            "\n{} after a lost answer: {} checked first, {} did not and came to nothing.",
+            "\n{} after a lost answer: {} checked first.",
             plural(retries, "retry", "retries"),
             grouped(report.verified_retries),
-            grouped(report.blind_retries_without_harm),
         ));
     }
     if report.without_arguments > 0 {
