@@ -71,7 +71,7 @@ fn a_file_that_begins_anew_is_read_from_its_beginning() {
     let mut follower = Follower::new(&judge, &options);
     let note = "{\"type\":\"note\",\"sessionId\":\"s\"}\n";
     std::fs::write(&path, note.repeat(100)).expect("writable");
-    follower.look(&[path.clone()]);
+    follower.look(std::slice::from_ref(&path));
     std::fs::write(&path, charge(1, Some("charged ch_1a")) + &charge(2, Some("charged ch_2a")))
         .expect("writable");
     assert_eq!(follower.look(&[path]).len(), 1);
