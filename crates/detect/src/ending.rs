@@ -5,6 +5,7 @@ use crate::transcript::ToolAnswer;
 use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::identity::value_mark;
+use semel_core::ids::EffectId;
 use semel_core::json::{self, Json};
 use semel_core::judgement::error_text;
 use semel_core::judgement::failure::{FailureMeaning, weigh};
@@ -23,19 +24,24 @@ pub enum Ending {
     InDoubt,
     /// No answer is in the transcript.
     Unanswered,
+    /// semel answered that it may have happened. semel itself decides about its repeats.
+    HeldInDoubt,
 }
 
 impl Ending {
     pub fn of(answer: Option<&ToolAnswer<'_>>, action: &str, class: Class) -> Ending {
         let Some(answer) = answer else { return Ending::Unanswered };
         let text = answer.text.read();
-        if is_of_guard(&text) {
+        if let Some(ending) = of_guard(&text) {
+            return ending;
+        }
+        let text = text.trim();
+        if answer.is_error != Some(false) && says_not_run(text) {
             return Ending::Refused;
         }
         if answer.interrupted {
             return Ending::InDoubt;
         }
-        let text = text.trim();
         let is_failure = match answer.is_error {
             Some(true) => true,
             _ => says_failure(text),
@@ -64,7 +70,7 @@ impl Ending {
 
     /// It happened, or may have.
     pub fn may_have_happened(self) -> bool {
-        self == Ending::Applied || self.is_open()
+        matches!(self, Ending::Applied | Ending::HeldInDoubt) || self.is_open()
     }
 
     pub fn word(self) -> &'static str {
@@ -74,14 +80,44 @@ impl Ending {
             Ending::Failed => "failed",
             Ending::InDoubt => "ended in doubt",
             Ending::Unanswered => "got no answer",
+            Ending::HeldInDoubt => "is held in doubt by semel",
         }
     }
 }
 
-/// An answer of semel itself that nothing was sent: it names an effect and says so.
-fn is_of_guard(text: &str) -> bool {
-    const SAYS: [&str; 4] = ["not run again", "Not run", "may have been carried out", "is still running"];
-    text.contains("ef_") && SAYS.iter().any(|said| text.contains(said))
+/// An answer of semel itself: it names an effect, and says that nothing was sent or that nobody knows.
+fn of_guard(text: &str) -> Option<Ending> {
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let says = |any: &[&str]| any.iter().any(|said| text.contains(said));
+    if !text.contains("ef_") || !words.any(|word| EffectId::parse(word).is_some()) {
+        return None;
+    }
+    match () {
+        () if says(&["not run again", "Not run", "is still running"]) => Some(Ending::Refused),
+        () if says(&["may have been carried out"]) => Some(Ending::HeldInDoubt),
+        () => None,
+    }
+}
+
+/// How Claude Code, Codex and Gemini CLI say that they did not run a tool. Claude Code's "STOP what you are doing" is not
+/// among them: it writes that also after the user stopped a tool that ran.
+const NOT_RUN: [&str; 8] = [
+    "but you haven't granted it yet",
+    "To tell you how to proceed, the user said:",
+    "<tool_use_error>InputValidationError",
+    "<tool_use_error>Sibling tool call errored",
+    "<tool_use_error>Error: No such tool available",
+    "exec command rejected by user",
+    "user rejected MCP tool call",
+    "User did not allow tool call",
+];
+
+/// Those texts stand at the beginning.
+const NOT_RUN_WITHIN: usize = 300;
+
+fn says_not_run(text: &str) -> bool {
+    let head = &text[..text.floor_char_boundary(NOT_RUN_WITHIN)];
+    NOT_RUN.iter().any(|said| head.contains(said))
 }
 
 /// An answer without an error mark that is nothing but an error.
@@ -92,21 +128,81 @@ fn says_failure(text: &str) -> bool {
 }
 
 /// The values by which a result names what it made, hashed: equal ones name one thing.
-pub fn names_in_result(text: &str, secret: &Secret) -> Vec<u64> {
-    let mut names = Vec::new();
-    match json::parse_bounded(text.trim().as_bytes()) {
-        Ok(value) => collect(&value, secret, &mut names),
-        Err(_) => {
-            let words = text.split(|c: char| c.is_whitespace() || "\"'(),;<>[]{}".contains(c));
-            for word in words.map(|word| word.trim_matches(['.', ':'])).filter(|word| looks_like_id(word)) {
-                names.push(value_mark(secret, &Json::str(word).canonical()));
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ResultNames {
+    /// The thing's own name: the one `id`, or the like, of the outermost object that has any.
+    own: Option<u64>,
+    /// Sorted.
+    all: Vec<u64>,
+}
+
+/// Whether two results name one thing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedThings {
+    One,
+    Two,
+    /// One of them names nothing, or they have some names in common: a customer's, or that of a request.
+    Unclear,
+}
+
+impl ResultNames {
+    pub fn of(text: &str, secret: &Secret) -> ResultNames {
+        let (mut found, mut own) = (Vec::new(), None);
+        match json::parse_bounded(text.trim().as_bytes()) {
+            Ok(value) => {
+                collect(&value, secret, &mut found);
+                own = own_name(&value).map(|name| value_mark(secret, &name.canonical()));
             }
+            Err(_) => found = names_in_words(text, secret),
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.truncate(NAMES_MAX);
+        ResultNames { own, all: found }
+    }
+
+    pub fn compare(&self, other: &ResultNames) -> NamedThings {
+        let is_common = |name: &u64| other.all.binary_search(name).is_ok();
+        match (self.own, other.own) {
+            (Some(own), Some(others)) if own == others => NamedThings::One,
+            (Some(_), Some(_)) => NamedThings::Two,
+            _ if self.all.is_empty() || other.all.is_empty() => NamedThings::Unclear,
+            _ if self.all == other.all => NamedThings::One,
+            _ if self.all.iter().any(is_common) => NamedThings::Unclear,
+            _ => NamedThings::Two,
         }
     }
-    names.sort_unstable();
-    names.dedup();
-    names.truncate(NAMES_MAX);
-    names
+}
+
+fn names_in_words(text: &str, secret: &Secret) -> Vec<u64> {
+    let words = text.split(|c: char| c.is_whitespace() || "\"'(),;<>[]{}".contains(c));
+    let words = words.map(|word| word.trim_matches(['.', ':'])).filter(|word| looks_like_id(word));
+    words.map(|word| value_mark(secret, &Json::str(word).canonical())).collect()
+}
+
+/// Members by which an object names itself, the surest first.
+const OWN_NAMES: [&str; 10] =
+    ["id", "number", "iid", "sid", "uuid", "key", "ts", "reference", "confirmation", "url"];
+
+/// Objects of one depth are equals: of several with a name none is the thing.
+fn own_name(value: &Json) -> Option<&Json> {
+    let mut level = vec![value.as_object()?];
+    while !level.is_empty() {
+        let own = level.iter().filter_map(|object| OWN_NAMES.iter().find_map(|name| object.get(name)));
+        let own: Vec<&Json> = own.filter(|name| matches!(name, Json::String(_) | Json::Number(_))).collect();
+        match own.as_slice() {
+            [] => {
+                level = level
+                    .iter()
+                    .flat_map(|object| object.iter())
+                    .filter_map(|(_, value)| value.as_object())
+                    .collect()
+            }
+            [one] => return Some(one),
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// A result that lists more than this many things names nothing new by them.
@@ -118,7 +214,7 @@ fn collect(value: &Json, secret: &Secret, names: &mut Vec<u64>) {
             for (name, value) in members.iter() {
                 match value {
                     // MCP results carry their document as a text.
-                    Json::String(text) if name == "text" => names.extend(names_in_result(text, secret)),
+                    Json::String(text) if name == "text" => names.extend(ResultNames::of(text, secret).all),
                     Json::String(_) | Json::Number(_) if is_id_name(name) => {
                         names.push(value_mark(secret, &value.canonical()));
                     }
@@ -133,9 +229,7 @@ fn collect(value: &Json, secret: &Secret, names: &mut Vec<u64>) {
 
 fn is_id_name(name: &str) -> bool {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
-    let is_own =
-        ["id", "number", "url", "htmlurl", "ts", "sid", "key", "uuid", "reference", "confirmation", "iid"]
-            .contains(&plain.as_str());
+    let is_own = plain == "htmlurl" || OWN_NAMES.contains(&plain.as_str());
     let is_transport =
         ["requestid", "traceid", "spanid", "sessionid", "correlationid"].contains(&plain.as_str());
     is_own || (plain.ends_with("id") && !is_transport)
@@ -184,19 +278,44 @@ mod tests {
         let replayed =
             answer(Some(false), "done 4 s ago; it was not run again (ef_01ARZ3NDEKTSV4RRFFQ69G5FAV)");
         assert_eq!(Ending::of(Some(&replayed), "mcp:s/charge", Class::Consequential), Ending::Refused);
+        let held = answer(
+            Some(true),
+            "[semel] in_doubt ef_01ARZ3NDEKTSV4RRFFQ69G5FAV: mcp:s/charge may have been carried out: timed out",
+        );
+        assert_eq!(Ending::of(Some(&held), "mcp:s/charge", Class::Consequential), Ending::HeldInDoubt);
+        let foreign = answer(Some(false), "ref_1a was charged; the export is still running");
+        assert_eq!(Ending::of(Some(&foreign), "mcp:s/charge", Class::Consequential), Ending::Applied);
     }
 
     #[test]
     fn results_that_name_other_things_are_told_apart() {
         let secret = Secret::new([0; 32]);
-        let names = |text: &str| names_in_result(text, &secret);
-        let differ = |one: &str, other: &str| names(one) != names(other);
-        assert!(differ(r#"{"id":"ch_1","amount":5}"#, r#"{"id":"ch_2","amount":5}"#));
-        assert!(differ("Created issue #41", "Created issue #42"));
-        assert!(differ("charge ch_1a made", "charge ch_2b made"));
-        assert!(!differ(r#"{"id":"ch_1","at":1}"#, r#"{"id":"ch_1","at":2}"#));
-        assert!(!differ("Mail sent at 12:01", "Mail sent at 12:05"));
-        assert!(!differ("sent in 120ms", "sent in 134ms"));
-        assert!(names("Message sent successfully").is_empty());
+        let things =
+            |one: &str, other: &str| ResultNames::of(one, &secret).compare(&ResultNames::of(other, &secret));
+        for (one, other, expected) in [
+            (r#"{"id":"ch_1","amount":5}"#, r#"{"id":"ch_2","amount":5}"#, NamedThings::Two),
+            ("Created issue #41", "Created issue #42", NamedThings::Two),
+            ("charge ch_1a made", "charge ch_2b made", NamedThings::Two),
+            (r#"{"id":"ch_1","at":1}"#, r#"{"id":"ch_1","at":2}"#, NamedThings::One),
+            (r#"{"id":"ch_1","event_id":"e1"}"#, r#"{"id":"ch_1","event_id":"e2"}"#, NamedThings::One),
+            (r#"{"id":"ch_1","customer_id":"c"}"#, r#"{"id":"ch_2","customer_id":"c"}"#, NamedThings::Two),
+            (
+                r#"{"data":{"id":"1","owner":{"id":"a"}}}"#,
+                r#"{"data":{"id":"1","owner":{"id":"b"}}}"#,
+                NamedThings::One,
+            ),
+            (
+                r#"{"a":{"id":"1"},"b":{"id":"x"}}"#,
+                r#"{"a":{"id":"1"},"b":{"id":"y"}}"#,
+                NamedThings::Unclear,
+            ),
+            (r#"{"a":{"id":"1"},"b":{"id":"x"}}"#, r#"{"a":{"id":"2"},"b":{"id":"y"}}"#, NamedThings::Two),
+            ("charge ch_1a (request req_8f3)", "charge ch_1a (request req_9z1)", NamedThings::Unclear),
+            ("Mail sent at 12:01", "Mail sent at 12:05", NamedThings::Unclear),
+            ("sent in 120ms", "sent in 134ms", NamedThings::Unclear),
+            ("Message sent successfully", "Message sent successfully", NamedThings::Unclear),
+        ] {
+            assert_eq!(things(one, other), expected, "{one} and {other}");
+        }
     }
 }

@@ -1,11 +1,13 @@
 //! Names the intent of a call as the guard would: by the policy's rule and the core's defaults.
 
+use crate::ending::Ending;
 use crate::transcript::ActionCall;
 use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::identity::Marks;
 use semel_core::ids::Reason;
 use semel_core::intent::{Alike, Ask, AskedBy, Intent, KeyMissing, NamedBy};
+use semel_core::json::Json;
 use semel_core::judgement::superseded;
 use semel_core::policy::pack::PACKS;
 use semel_core::policy::rule::RuleOrigin;
@@ -32,6 +34,8 @@ pub enum Judgement {
     /// It converges, and removes something.
     Removal(Removal),
     Effect(Judged),
+    /// It changes something, and nobody recorded its arguments.
+    NotComparable,
 }
 
 /// The server that a removal belongs to, and the thing that it removes.
@@ -41,6 +45,9 @@ pub struct Removal {
     /// The marks that name it.
     pub named: Vec<u64>,
 }
+
+/// How long a lost call is held against a later one. A job that runs each day is no retry of yesterday's.
+const OPEN_FOR: Duration = Duration::from_secs(20 * 3600);
 
 /// An effectful call with the keys that it is compared by.
 #[derive(Debug, Clone)]
@@ -63,6 +70,14 @@ pub struct Judged {
     pub window: Option<Duration>,
     /// The call says itself that it repeats another on purpose.
     pub is_deliberate: bool,
+}
+
+impl Judged {
+    /// Whether a call of the same intent, so much later, is a new effect and no repeat of this one.
+    pub fn is_over(&self, ending: Ending, age: Option<Duration>) -> bool {
+        let window = if ending == Ending::Applied { self.window } else { Some(OPEN_FOR) };
+        age.zip(window).is_some_and(|(age, window)| age >= window)
+    }
 }
 
 impl Judge {
@@ -126,6 +141,9 @@ impl Judge {
             // Most commands that no rule knows are builds and searches, which people run again at will.
             Class::Act if call.action.starts_with("cli:") && rule.origin == RuleOrigin::Default => {
                 Judgement::Repeatable
+            }
+            Class::Act | Class::Consequential if call.arguments.get("args") == Some(&Json::Null) => {
+                Judgement::NotComparable
             }
             Class::Act | Class::Consequential => {
                 self.effect(call, &rule).map_or(Judgement::Repeatable, Judgement::Effect)

@@ -1,8 +1,9 @@
-//! Finds effects that ran twice, in the records that agents and tracers keep.
+//! Finds effects that ran twice, in the records that agents and tracers keep, and tries guards, tools and policies.
 //!
-//! The crate is pure at its heart: [`transcript`] entries go in, [`audit`] findings come out. Its edge reads files
-//! ([`source`], [`formats`]) and writes reports ([`report`]). The crate holds no opinion of its own about which calls are
-//! the same or what a failure means: `semel_core` says that, as it does for the guard.
+//! The audit is pure at its heart: [`transcript`] entries go in, [`audit`] findings come out. Its edge reads files
+//! ([`source`], [`formats`]) and writes reports ([`report`]). [`eval`] and [`check`] start processes and open sockets. The
+//! crate holds no opinion of its own about which calls are the same or what a failure means: `semel_core` says that, as it
+//! does for the guard.
 pub mod audit;
 pub mod check;
 pub mod ending;

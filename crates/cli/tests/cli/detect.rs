@@ -58,8 +58,11 @@ fn without_a_path_the_audit_reads_the_sessions_of_agents() {
 fn the_audit_fails_a_build_at_its_level_and_writes_every_form() {
     let home = Home::new();
     home.file("session.jsonl", &session());
-    for (level, code) in [("proven", 1), ("likely", 1), ("possible", 1)] {
-        assert_eq!(home.semel(["audit", "session.jsonl", "--fail-on", level]).code, Some(code), "{level}");
+    // The mail alone is only likely to have gone out twice.
+    home.file("mail.jsonl", session().lines().skip(4).collect::<Vec<_>>().join("\n").as_str());
+    for (level, of_mail) in [("proven", 0), ("likely", 1), ("possible", 1)] {
+        assert_eq!(home.semel(["audit", "session.jsonl", "--fail-on", level]).code, Some(1), "{level}");
+        assert_eq!(home.semel(["audit", "mail.jsonl", "--fail-on", level]).code, Some(of_mail), "{level}");
     }
     home.file("quiet.jsonl", session().lines().take(2).collect::<Vec<_>>().join("\n").as_str());
     assert_eq!(home.semel(["audit", "quiet.jsonl", "--fail-on", "possible"]).code, Some(0));
@@ -78,9 +81,49 @@ fn the_audit_fails_a_build_at_its_level_and_writes_every_form() {
         html.starts_with("<!doctype html>") && html.contains("<svg") && !html.contains("http://"),
         "{html}"
     );
+    home.file("script.jsonl", &session().replace("cus_7", "<script>alert(1)</script>"));
+    let html = home.semel(["audit", "script.jsonl", "--as", "html"]).stdout;
+    assert!(html.contains("&lt;script&gt;alert(1)") && !html.contains("<script"), "{html}");
     let ran = home.semel(["audit", "session.jsonl", "--as", "html", "--output", "audit.html"]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), ""));
     assert!(ran.stderr.contains("1 effect ran twice, 1 looks like it."), "{}", ran.stderr);
+}
+
+#[test]
+fn a_record_that_cannot_be_judged_is_not_clean() {
+    let home = Home::new();
+    home.file("calls.jsonl", "{\"op\":\"create_charge\",\"in\":{\"customer\":\"c\"}}\n".repeat(2).as_str());
+    for (mapping, why) in [
+        ("tool=opp,args=in", "no line has the tool that --map names"),
+        ("tool=op,args=inn", "the records have no arguments"),
+    ] {
+        let ran = home.semel(["audit", "calls.jsonl", "--map", mapping]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(why), "{ran:?}");
+    }
+    for args in [&["audit", "--follow", "nowhere"][..], &["audit", "/dev/zero"]] {
+        assert_eq!(home.semel(args).code, Some(2), "{args:?}");
+    }
+    let secret = "{\"type\":\"user\",\"sessionId\":\"s\",\"message\":\"sk_live_0123456789\"}\n";
+    home.file("broken.jsonl", &(session() + secret));
+    let ran = home.semel(["audit", "broken.jsonl"]);
+    assert!(
+        ran.stdout.contains("1 line and 0 files could not be read") && !ran.stdout.contains("sk_live"),
+        "{ran:?}"
+    );
+}
+
+#[test]
+fn a_pipe_is_read_like_a_file() {
+    let home = Home::new();
+    let mut command = home.command(["audit", "--json", "/dev/stdin"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("semel starts");
+    let mut input = child.stdin.take().expect("a pipe");
+    input.write_all(session().as_bytes()).expect("semel reads");
+    drop(input);
+    let output = child.wait_with_output().expect("semel ends").stdout;
+    let report: Value = serde_json::from_slice(&output).expect("JSON");
+    assert_eq!(report["counts"], serde_json::json!({"likely": 1, "proven": 1}));
 }
 
 #[test]

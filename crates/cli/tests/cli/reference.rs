@@ -43,7 +43,7 @@ fn shorten(help: &str, title: &str) -> String {
     for line in help.lines() {
         let is_option = line.trim_start().starts_with(['-', '[', '<']) && line.starts_with("  ");
         if is_option {
-            dropping = !is_root && line.split([' ', ',']).any(|word| COMMON.contains(&word));
+            dropping = !is_root && own_names(line).any(|word| COMMON.contains(&word));
         } else if !line.starts_with("   ") {
             dropping = false;
         }
@@ -59,6 +59,11 @@ fn shorten(help: &str, title: &str) -> String {
         *number == 0 || says && !bare.iter().any(|bare| bare == section.trim_end())
     };
     sections.filter(own).map(|(_, section)| section.trim_end()).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The names before the description of an option.
+fn own_names(line: &str) -> impl Iterator<Item = &str> {
+    line.trim_start().split("  ").next().unwrap_or_default().split([' ', ','])
 }
 
 fn describe(home: &Home, command: &[String], page: &mut String) {

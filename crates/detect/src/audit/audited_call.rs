@@ -1,6 +1,6 @@
 //! One effectful call, reduced to what comparing needs.
 
-use crate::ending::Ending;
+use crate::ending::{Ending, ResultNames};
 use crate::judge::Judged;
 use semel_core::time::At;
 
@@ -8,8 +8,8 @@ use semel_core::time::At;
 pub struct AuditedCall {
     pub judged: Judged,
     pub ending: Ending,
-    /// The names in its result, hashed and sorted.
-    pub names: Vec<u64>,
+    /// The names in its result.
+    pub names: ResultNames,
     /// The marks by which a removal may name what it made; empty where none is looked for.
     pub reply_marks: Vec<u64>,
     pub at: Option<At>,

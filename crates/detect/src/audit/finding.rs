@@ -117,6 +117,10 @@ pub fn prevention(action: &str, level: FindingLevel) -> String {
         FindingLevel::Proven | FindingLevel::Likely => {
             format!("{door}: the repeat gets the recorded answer, or waits for it")
         }
-        FindingLevel::Possible => format!("{door}, with a rule whose `key` names what identifies it"),
+        FindingLevel::Possible => {
+            format!(
+                "{door}, with a rule whose `key` names what identifies it; if both were meant, do nothing"
+            )
+        }
     }
 }

@@ -52,6 +52,8 @@ impl<'j> Follower<'j> {
 
     fn look_at(&mut self, candidate: &TranscriptFile) -> io::Result<()> {
         let path = &candidate.path;
+        // A file that has become shorter was begun anew.
+        self.files.retain(|known, growing| known != path || growing.read_to <= candidate.bytes);
         if !self.files.contains_key(path) {
             let Some(growing) = self.open(path)? else { return Ok(()) };
             self.files.insert(path.clone(), growing);

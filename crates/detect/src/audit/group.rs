@@ -2,18 +2,16 @@
 
 use super::audited_call::AuditedCall;
 use super::finding::{FindingLevel, Layer};
-use crate::ending::Ending;
+use crate::ending::{Ending, NamedThings};
 use semel_core::class::Class;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
-
-/// How long a lost call is held against a later one. A job that runs each day is no retry of yesterday's.
-const OPEN_FOR: Duration = Duration::from_secs(20 * 3600);
 
 /// The answer about one group.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct GroupVerdict {
-    pub repeats: Option<Repeats>,
+    /// By intent; those of one identity in several words last.
+    pub repeats: Vec<Repeats>,
     /// Retries after a lost answer, without a look in between, that did no harm.
     pub harmless_retries: u32,
     /// Retries after a lost answer with a look in between, and without one.
@@ -24,6 +22,8 @@ pub struct GroupVerdict {
 /// The calls that repeat one another, as indexes into the group.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Repeats {
+    /// `None`: the calls have one identity in several words.
+    pub intent: Option<u64>,
     pub level: FindingLevel,
     pub layer: Layer,
     pub why: &'static str,
@@ -43,55 +43,86 @@ enum Relation {
     Verified,
 }
 
-/// Judges calls in the order of their time. `removed` holds the calls whose result was removed before the next one.
+/// The earlier calls that a call is compared with.
+#[derive(Debug, Clone, Copy, Default)]
+struct Bases {
+    last: Option<usize>,
+    last_applied: Option<usize>,
+}
+
+/// Judges calls in the order of their time. Each is compared with the last call of its own intent that may have happened
+/// and the last that succeeded, and otherwise with the last of the group, which has other words.
 pub fn judge(
     calls: &[AuditedCall],
     was_removed_between: impl Fn(&AuditedCall, &AuditedCall) -> bool,
 ) -> GroupVerdict {
     let mut verdict = GroupVerdict::default();
-    let mut repeated: Vec<usize> = Vec::new();
-    let mut best: Option<(FindingLevel, usize, usize, &'static str)> = None;
-    let mut base: Option<usize> = None;
-    for (at, call) in calls.iter().enumerate() {
-        if let Some(first) = base {
+    let mut found: BTreeMap<Option<u64>, FoundRepeats> = BTreeMap::new();
+    let mut by_intent: HashMap<u64, Bases> = HashMap::new();
+    let mut last_of_all: Option<usize> = None;
+    // semel answers for the repeats of a call that it holds in doubt.
+    for (at, call) in calls.iter().enumerate().filter(|(_, call)| call.ending != Ending::HeldInDoubt) {
+        let intent = call.judged.intent;
+        let own = by_intent.entry(intent).or_default();
+        let bases = match own.last {
+            Some(_) => [own.last, own.last_applied.filter(|applied| own.last != Some(*applied))],
+            None => [last_of_all, None],
+        };
+        for (nth, first) in bases.into_iter().flatten().enumerate() {
             let earlier = &calls[first];
-            let relation =
-                if was_removed_between(earlier, call) { Relation::Apart } else { relate(earlier, call) };
-            let is_retry = earlier.ending.is_open();
-            match relation {
+            if was_removed_between(earlier, call) {
+                continue;
+            }
+            let retries = u32::from(earlier.ending.is_open() && nth == 0);
+            match relate(earlier, call) {
                 Relation::Apart => {}
-                Relation::Verified => verdict.looked += 1,
+                Relation::Verified => verdict.looked += retries,
                 Relation::Harmless => {
-                    verdict.harmless_retries += u32::from(is_retry);
-                    verdict.blind += u32::from(is_retry);
+                    verdict.harmless_retries += retries;
+                    verdict.blind += retries;
                 }
                 Relation::Repeats(level, why) => {
-                    verdict.blind += u32::from(is_retry);
-                    repeated.extend([first, at]);
-                    if best.is_none_or(|(known, ..)| level > known) {
-                        best = Some((level, first, at, why));
+                    verdict.blind += retries;
+                    let found = found.entry(own.last.map(|_| intent)).or_default();
+                    found.calls.extend([first, at]);
+                    if found.best.is_none_or(|(known, ..)| level > known) {
+                        found.best = Some((level, first, at, why));
                     }
                 }
             }
         }
-        // A success says more about the next call than a doubt before it.
         if call.ending.may_have_happened() {
-            base = Some(at);
+            (own.last, last_of_all) = (Some(at), Some(at));
+        }
+        if call.ending == Ending::Applied {
+            own.last_applied = Some(at);
         }
     }
-    let indexes: HashSet<usize> = repeated.into_iter().collect();
-    verdict.repeats = best.map(|(level, first, at, why)| {
-        let mut calls_of: Vec<usize> = indexes.into_iter().collect();
-        calls_of.sort_unstable();
-        Repeats {
-            level,
-            layer: layer(&calls[first], &calls[at]),
-            why,
-            calls: calls_of,
-            gap: gap(&calls[first], &calls[at]),
+    // Calls that repeat in the same words need no weaker finding about other words.
+    if let Some(mut reworded) = found.remove(&None) {
+        let is_known = |at: &usize| found.values().any(|repeats| repeats.calls.contains(at));
+        reworded.calls.retain(|at| !is_known(at));
+        if reworded.calls.len() > 1 {
+            found.insert(None, reworded);
         }
-    });
+    }
+    verdict.repeats = found
+        .into_iter()
+        .filter_map(|(intent, FoundRepeats { calls: repeated, best })| {
+            let (level, first, at, why) = best?;
+            let (first, at) = (&calls[first], &calls[at]);
+            let calls = repeated.into_iter().collect();
+            Some(Repeats { intent, level, layer: layer(first, at), why, calls, gap: gap(first, at) })
+        })
+        .collect();
     verdict
+}
+
+#[derive(Debug, Default)]
+struct FoundRepeats {
+    calls: BTreeSet<usize>,
+    /// The surest pair of them.
+    best: Option<(FindingLevel, usize, usize, &'static str)>,
 }
 
 fn relate(earlier: &AuditedCall, later: &AuditedCall) -> Relation {
@@ -101,9 +132,7 @@ fn relate(earlier: &AuditedCall, later: &AuditedCall) -> Relation {
     let was_asked = same_session && later.history.user_messages > earlier.history.user_messages;
     let looked = same_session && later.history.reads > earlier.history.reads;
     let age = gap(earlier, later);
-    let window = if earlier.ending.is_open() { Some(OPEN_FOR) } else { earlier.judged.window };
-    let is_over = age.zip(window).is_some_and(|(age, window)| age >= window);
-    if is_over || later.judged.is_deliberate {
+    if earlier.judged.is_over(earlier.ending, age) || later.judged.is_deliberate {
         return Relation::Apart;
     }
     // Without times, calls of two sessions may lie a year apart.
@@ -118,6 +147,7 @@ fn relate(earlier: &AuditedCall, later: &AuditedCall) -> Relation {
             false => Relation::Apart,
         };
     }
+    let named = earlier.names.compare(&later.names);
     match (earlier.ending, later.ending) {
         (_, Ending::Refused | Ending::Failed) if earlier.ending.is_open() && !looked => Relation::Harmless,
         (_, Ending::Refused | Ending::Failed) => Relation::Apart,
@@ -126,16 +156,12 @@ fn relate(earlier: &AuditedCall, later: &AuditedCall) -> Relation {
             level(FindingLevel::Likely),
             "it was tried again although nobody knew whether it had happened",
         ),
-        (Ending::Applied, Ending::Applied) if !earlier.names.is_empty() && earlier.names == later.names => {
-            Relation::Harmless
-        }
+        (Ending::Applied, Ending::Applied) if named == NamedThings::One => Relation::Harmless,
         _ if !is_consequential && later.resends == 0 => Relation::Apart,
-        (Ending::Applied, Ending::Applied) if !earlier.names.is_empty() && !later.names.is_empty() => {
-            Relation::Repeats(
-                level(FindingLevel::Proven),
-                "both succeeded, and their results name two things",
-            )
-        }
+        (Ending::Applied, Ending::Applied) if named == NamedThings::Two => Relation::Repeats(
+            level(FindingLevel::Proven),
+            "both succeeded, and their results name two things",
+        ),
         (Ending::Applied, Ending::Applied) => {
             Relation::Repeats(level(FindingLevel::Likely), "both succeeded")
         }

@@ -1,8 +1,8 @@
 //! Collects the calls of many files and finds those that repeat one another.
 //!
 //! Each file is read by itself ([`tracker`]); its calls are gathered by outline and judged together ([`group`]), across
-//! files and agents. Memory is bounded: of more outlines than [`GROUPS_MAX`] those that were silent longest are judged
-//! early and let go.
+//! files and agents. Memory is bounded: of more calls than [`CALLS_HELD_MAX`] the outlines that were silent longest are
+//! judged early and let go.
 
 pub mod audited_call;
 pub mod finding;
@@ -21,21 +21,25 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
 use tracker::{RemarkKind, Tracked};
 
-/// How many outlines are remembered. Each takes about a kilobyte.
-pub const GROUPS_MAX: usize = 40_000;
-/// How many calls of one outline are compared; of more the oldest are let go.
-const CALLS_MAX: usize = 256;
-/// How many findings are kept in full. All are counted.
+/// How many calls are remembered in all. Each takes about a kilobyte.
+pub const CALLS_HELD_MAX: usize = 100_000;
+/// How many calls of one outline are compared; of more the older half is judged early.
+const OUTLINE_CALLS_MAX: usize = 4_096;
+/// How many findings are kept in full, and how many remarks. All findings are counted.
 pub const FINDINGS_MAX: usize = 5_000;
 /// How many calls are remembered to recognise copies of them.
 const COPIES_KNOWN_MAX: usize = 500_000;
 /// How many removals are remembered, newest last.
 const REMOVALS_MAX: usize = 2_048;
+/// How many sessions are counted: telling them apart takes their ids.
+const SESSIONS_COUNTED_MAX: usize = 1_000_000;
 
 #[derive(Debug, Default)]
 pub struct Audit {
     files: Vec<PathBuf>,
     groups: HashMap<u64, CallGroup>,
+    /// In all groups together.
+    calls_held: usize,
     removals: Vec<RemovalCall>,
     sessions: HashSet<u64>,
     /// The file that has a call, by the call's id.
@@ -50,8 +54,8 @@ pub struct Audit {
 struct CallGroup {
     calls: Vec<AuditedCall>,
     touched: u64,
-    /// How many of its calls were in the finding that was told last.
-    told: usize,
+    /// How many of its calls were in each finding that was told.
+    told: HashMap<Option<u64>, usize>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -61,6 +65,8 @@ pub struct AuditReport {
     pub tool_calls: u64,
     /// Calls that change something.
     pub effects: u64,
+    /// Calls that change something, and whose arguments nobody recorded: they cannot be compared.
+    pub without_arguments: u64,
     pub findings: Vec<AuditFinding>,
     pub counts: BTreeMap<FindingLevel, u64>,
     pub blind_retries: u64,
@@ -137,10 +143,12 @@ impl Audit {
         let mut findings = Vec::new();
         for key in touched {
             let Some(mut group) = self.groups.remove(&key) else { continue };
-            let repeats = self.verdict(&mut group.calls).repeats;
-            if let Some(repeats) = repeats.filter(|repeats| repeats.calls.len() > group.told) {
-                group.told = repeats.calls.len();
-                findings.push(self.finding(&group.calls, repeats));
+            for repeats in self.verdict(&mut group.calls).repeats {
+                let told = group.told.entry(repeats.intent).or_default();
+                if repeats.calls.len() > *told {
+                    *told = repeats.calls.len();
+                    findings.push(self.finding(&group.calls, repeats));
+                }
             }
             self.groups.insert(key, group);
         }
@@ -150,8 +158,11 @@ impl Audit {
     /// Takes over the records of a file, or of a part of it.
     pub fn take(&mut self, tracked: Tracked) {
         self.report.tool_calls += tracked.tool_calls;
-        self.sessions.extend(tracked.sessions);
-        for remark in tracked.remarks {
+        self.report.without_arguments += tracked.without_arguments;
+        let uncounted = SESSIONS_COUNTED_MAX - self.sessions.len();
+        self.sessions.extend(tracked.sessions.into_iter().take(uncounted));
+        let unremarked = FINDINGS_MAX - self.report.remarks.len();
+        for remark in tracked.remarks.into_iter().take(unremarked) {
             let (file, line) = (self.name(remark.place), remark.place.line);
             self.report.remarks.push(ReportedRemark { kind: remark.kind, action: remark.action, file, line });
         }
@@ -169,12 +180,16 @@ impl Audit {
             self.clock += 1;
             let group = self.groups.entry(call.judged.group).or_default();
             group.touched = self.clock;
-            if group.calls.len() >= CALLS_MAX {
-                group.calls.remove(0);
-            }
+            self.calls_held += 1;
             group.calls.push(call);
+            if group.calls.len() > OUTLINE_CALLS_MAX {
+                let older: Vec<AuditedCall> = group.calls.drain(..OUTLINE_CALLS_MAX / 2).collect();
+                group.told.clear();
+                self.calls_held -= older.len();
+                self.judge(older);
+            }
         }
-        if self.groups.len() > GROUPS_MAX {
+        if self.calls_held > CALLS_HELD_MAX {
             self.let_go();
         }
     }
@@ -188,6 +203,11 @@ impl Audit {
         *self.files_of_calls.entry(id).or_insert(call.place.file) != call.place.file
     }
 
+    /// How many calls are remembered now.
+    pub fn calls_held(&self) -> usize {
+        self.calls_held
+    }
+
     pub fn skipped(&mut self) -> &mut SkippedCounts {
         &mut self.report.skipped
     }
@@ -195,7 +215,7 @@ impl Audit {
     pub fn finish(mut self) -> AuditReport {
         let groups: Vec<CallGroup> = self.groups.drain().map(|(_, group)| group).collect();
         for group in groups {
-            self.judge(group);
+            self.judge(group.calls);
         }
         self.report.files = self.files.len() as u64;
         self.report.sessions = self.sessions.len() as u64;
@@ -219,24 +239,25 @@ impl Audit {
             self.groups.iter().filter(|(_, group)| group.touched < median).map(|(key, _)| *key).collect();
         for key in old {
             if let Some(group) = self.groups.remove(&key) {
-                self.judge(group);
+                self.calls_held -= group.calls.len();
+                self.judge(group.calls);
             }
         }
     }
 
-    fn judge(&mut self, mut group: CallGroup) {
-        if group.calls.len() < 2 {
+    fn judge(&mut self, mut calls: Vec<AuditedCall>) {
+        if calls.len() < 2 {
             return;
         }
-        let GroupVerdict { repeats, harmless_retries, looked, blind } = self.verdict(&mut group.calls);
+        let GroupVerdict { repeats, harmless_retries, looked, blind } = self.verdict(&mut calls);
         self.report.blind_retries_without_harm += u64::from(harmless_retries);
         self.report.verified_retries += u64::from(looked);
         self.report.blind_retries += u64::from(blind);
-        if let Some(repeats) = repeats {
+        for repeats in repeats {
             *self.report.counts.entry(repeats.level).or_default() += 1;
             // Weaker ones give way at the end; a bound here keeps a flood of them from filling the memory.
             if self.report.findings.len() < FINDINGS_MAX * 2 {
-                let finding = self.finding(&group.calls, repeats);
+                let finding = self.finding(&calls, repeats);
                 self.report.findings.push(finding);
             }
         }

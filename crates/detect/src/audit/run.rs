@@ -6,9 +6,9 @@ use crate::formats::mapped::Mapping;
 use crate::formats::{self, FormatReader, TranscriptFormat};
 use crate::judge::Judge;
 use crate::source::pieces::Pieces;
-use crate::source::{self, discover::TranscriptFile};
+use crate::source::{self, RecordingReader, discover::TranscriptFile};
 use semel_core::time::At;
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -104,8 +104,8 @@ pub fn read_one(
     read: &Arc<AtomicU64>,
     tell: &impl Fn(Progress),
 ) -> std::io::Result<()> {
-    match find_format(path, options)? {
-        Some(format) => read_pieces(number, path, format, source::open(path, read)?, judge, options, tell),
+    match open_transcript(path, options, read)? {
+        Some((format, input)) => read_pieces(number, path, format, input, judge, options, tell),
         None => {
             let file = path.display().to_string();
             tell(Progress::BadFile { file, why: UNKNOWN_FORMAT.to_owned() });
@@ -116,12 +116,27 @@ pub fn read_one(
 
 pub const UNKNOWN_FORMAT: &str = "no format that semel knows";
 
-/// The format of a file, by its first documents.
 pub(crate) fn find_format(path: &Path, options: &AuditOptions) -> std::io::Result<Option<TranscriptFormat>> {
+    Ok(open_transcript(path, options, &Arc::default())?.map(|(format, _)| format))
+}
+
+/// Opens a file, and finds its format by its first documents. A pipe can be read only once, so these are put back.
+pub(crate) fn open_transcript(
+    path: &Path,
+    options: &AuditOptions,
+    read: &Arc<AtomicU64>,
+) -> std::io::Result<Option<(TranscriptFormat, Box<dyn BufRead + Send>)>> {
+    let mut input = source::open(path, read)?;
     if options.mapping.is_some() {
-        return Ok(Some(TranscriptFormat::Mapped));
+        return Ok(Some((TranscriptFormat::Mapped, input)));
     }
-    let mut pieces = Pieces::new(source::open(path, &Arc::default())?);
+    let mut head = Vec::new();
+    let format = format_of(&mut Pieces::new(RecordingReader { input: &mut input, seen: &mut head }))?;
+    let whole = std::io::Cursor::new(head).chain(input);
+    Ok(format.map(|format| (format, Box::new(whole) as Box<dyn BufRead + Send>)))
+}
+
+fn format_of(pieces: &mut Pieces<impl BufRead>) -> std::io::Result<Option<TranscriptFormat>> {
     let mut has_requests = false;
     for _ in 0..HEAD_PIECES {
         match pieces.read()? {
@@ -178,6 +193,11 @@ fn read_pieces(
             tell(Progress::Records(tracker.drain()));
         }
     };
-    tell(Progress::Records(tracker.finish()));
+    let last = tracker.finish();
+    if format == TranscriptFormat::Mapped && count > 0 && !reader.has_found_call() {
+        let why = "no line has the tool that --map names".to_owned();
+        tell(Progress::BadFile { file: name, why });
+    }
+    tell(Progress::Records(last));
     outcome
 }

@@ -1,7 +1,7 @@
 //! Follows the sessions of one file: pairs calls with their answers, and notices stops and claims.
 
 use super::audited_call::{AuditedCall, LinePlace, RemovalCall, SessionHistory};
-use crate::ending::{Ending, names_in_result};
+use crate::ending::{Ending, ResultNames};
 use crate::judge::{Judge, Judgement, Removal};
 use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use semel_core::class::Class;
@@ -17,6 +17,8 @@ use std::collections::{HashMap, HashSet};
 const PENDING_MAX: usize = 4_096;
 /// Call ids that are remembered, since logs of requests repeat the whole conversation each time.
 const IDS_MAX: usize = 65_536;
+/// Sessions that are followed at once; of more the half that was silent longest is let go.
+const SESSIONS_MAX: usize = 16_384;
 
 /// Shorter ids are counted up by their program, and two sessions have the same.
 const UNIQUE_ID_LENGTH: usize = 16;
@@ -48,6 +50,7 @@ pub struct Tracked {
     pub removals: Vec<RemovalCall>,
     pub remarks: Vec<Remark>,
     pub tool_calls: u64,
+    pub without_arguments: u64,
     pub sessions: HashSet<u64>,
 }
 
@@ -74,7 +77,10 @@ struct SessionState {
     /// Since the last message of the user: a consequential call that failed, and whether any happened.
     failed: Option<(String, LinePlace)>,
     happened: bool,
-    last_text: Option<String>,
+    /// The model's last words after that failure say that it is done.
+    claims_success: bool,
+    /// The order of its last entry.
+    touched: u64,
 }
 
 #[derive(Debug)]
@@ -110,6 +116,7 @@ impl<'j> Tracker<'j> {
         let session = entry.session.as_deref().map_or(self.own_session, mark);
         self.order += 1;
         let place = LinePlace { file: self.file, line, order: self.order };
+        self.touch(session);
         match entry.event {
             TranscriptEvent::RecordedCall(call) => self.begin(session, place, entry.at, call),
             TranscriptEvent::ToolAnswer(answer) => self.end(session, &answer),
@@ -127,7 +134,8 @@ impl<'j> Tracker<'j> {
             }
             TranscriptEvent::Compaction => self.sessions.entry(session).or_default().compactions += 1,
             TranscriptEvent::ModelText(text) => {
-                self.sessions.entry(session).or_default().last_text = Some(text.into_owned());
+                let state = self.sessions.entry(session).or_default();
+                state.claims_success = state.failed.is_some() && claims_success(&text);
             }
         }
     }
@@ -148,6 +156,20 @@ impl<'j> Tracker<'j> {
             self.check_claim(session);
         }
         self.tracked
+    }
+
+    fn touch(&mut self, session: u64) {
+        self.sessions.entry(session).or_default().touched = self.order;
+        if self.sessions.len() <= SESSIONS_MAX {
+            return;
+        }
+        let mut touched: Vec<u64> = self.sessions.values().map(|state| state.touched).collect();
+        let (_, median, _) = touched.select_nth_unstable(SESSIONS_MAX / 2);
+        let silent = self.sessions.iter().filter(|(_, state)| state.touched < *median);
+        for session in silent.map(|(session, _)| *session).collect::<Vec<_>>() {
+            self.check_claim(session);
+            self.sessions.remove(&session);
+        }
     }
 
     fn begin(&mut self, session: u64, place: LinePlace, at: Option<At>, call: RecordedCall<'_>) {
@@ -217,6 +239,10 @@ impl<'j> Tracker<'j> {
             let mut judged = match self.judge.judge(call) {
                 Judgement::Effect(judged) => judged,
                 Judgement::Repeatable => continue,
+                Judgement::NotComparable => {
+                    self.tracked.without_arguments += 1;
+                    continue;
+                }
                 Judgement::Removal(Removal { server, named }) => {
                     if Ending::of(answer, &call.action, Class::Convergent).may_have_happened() {
                         let (at, place) = (pending.at, pending.place);
@@ -244,10 +270,10 @@ impl<'j> Tracker<'j> {
                 };
                 self.tracked.remarks.push(remark);
             }
-            let (mut names, mut reply_marks) = (Vec::new(), Vec::new());
+            let (mut names, mut reply_marks) = (ResultNames::default(), Vec::new());
             if let (Ending::Applied, Some(answer)) = (ending, answer) {
                 let text = answer.text.read();
-                names = names_in_result(&text, self.judge.secret());
+                names = ResultNames::of(&text, self.judge.secret());
                 if judged.removals.is_some() {
                     let marks = superseded::marks_in_reply(self.judge.secret(), &text);
                     reply_marks = marks.take(REPLY_MARKS_MAX).collect();
@@ -282,10 +308,9 @@ impl<'j> Tracker<'j> {
     /// At the end of a turn: the model says that it is done, and all that it tried had failed.
     fn check_claim(&mut self, session: u64) {
         let Some(state) = self.sessions.get_mut(&session) else { return };
-        let text = state.last_text.take();
         let (failed, happened) = (state.failed.take(), std::mem::take(&mut state.happened));
-        if let (Some((action, place)), Some(text), false) = (failed, text, happened)
-            && claims_success(&text)
+        if let (Some((action, place)), true, false) =
+            (failed, std::mem::take(&mut state.claims_success), happened)
         {
             self.tracked.remarks.push(Remark { kind: RemarkKind::ClaimWithoutEffect, action, place });
         }

@@ -38,7 +38,7 @@ struct SessionMessage<'a> {
     content: Option<&'a RawValue>,
 }
 
-/// The tools that change files here: the same edit again changes nothing or is refused.
+/// The tools that only read, or work on this machine: the same edit again changes nothing or is refused.
 const LOCAL_TOOLS: &[&str] = &[
     "Edit",
     "MultiEdit",

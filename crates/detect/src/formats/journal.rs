@@ -1,4 +1,7 @@
 //! semel's own journal, as `semel ledger tail --json` prints it. It tells subjects, not arguments.
+//!
+//! A record carries the state of its effect. A doubt is no answer yet: a probe or a ruling may still give it, and a claim
+//! that finds none repeats a call whose outcome nobody knew.
 
 use super::{ReaderContext, UnreadablePiece, parsed, time};
 use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
@@ -24,6 +27,8 @@ struct LineData<'a> {
     action: Cow<'a, str>,
     #[serde(borrow, default)]
     subject: Cow<'a, str>,
+    #[serde(borrow, default)]
+    state: Cow<'a, str>,
     #[serde(default)]
     attempt: u32,
     #[serde(default)]
@@ -37,19 +42,13 @@ pub(super) fn read(
 ) -> Result<(), UnreadablePiece> {
     let line: JournalRecord<'_> = parsed(piece)?;
     let (Some(effect), Some(data)) = (line.effect_id, line.data) else { return Ok(()) };
-    let id: Cow<'_, str> = Cow::Owned(format!("{effect}/{}", data.attempt));
-    let at = time(line.at.as_deref());
-    let answer = |is_error, text: &'static str| {
+    let (id, at) = (effect, time(line.at.as_deref()));
+    let answer = |id, is_error, text: &'static str| {
         let text = text.into();
-        TranscriptEvent::ToolAnswer(ToolAnswer {
-            id: id.clone(),
-            is_error: Some(is_error),
-            text,
-            interrupted: false,
-        })
+        TranscriptEvent::ToolAnswer(ToolAnswer { id, is_error: Some(is_error), text, interrupted: false })
     };
-    let event = match line.kind.as_ref() {
-        "claimed" | "resent" => {
+    let event = match (line.kind.as_ref(), data.state.as_ref()) {
+        ("claimed" | "resent", _) => {
             let occurrence = Json::Number(Number::from_u64(u64::from(data.occurrence)));
             let subject = Json::object([("subject", Json::str(&data.subject)), ("occurrence", occurrence)]);
             let arguments = Json::object([("args", subject)]);
@@ -61,9 +60,8 @@ pub(super) fn read(
                 resends: data.attempt.saturating_sub(1),
             })
         }
-        "settled_applied" => answer(false, ""),
-        "settled_not_applied" => answer(true, "request denied"),
-        "settled_in_doubt" | "lapsed" => answer(true, "timed out"),
+        (_, "applied") => answer(id, false, ""),
+        (_, "not_applied") => answer(id, true, "request denied"),
         _ => return Ok(()),
     };
     sink(TranscriptEntry { session: None, at, event });

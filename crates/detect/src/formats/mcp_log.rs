@@ -2,6 +2,7 @@
 
 use super::{ReaderContext, UnreadablePiece, arguments, parsed, time};
 use crate::transcript::{ActionCall, AnswerText, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
+use semel_core::json::{Json, Object};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -99,7 +100,10 @@ pub(super) fn read(
         (Some(params), _, _) if message.method == "tools/call" => {
             let name = params.name.unwrap_or_default();
             let server = context.session.as_deref().unwrap_or("server");
-            let call = ActionCall::of_tool(&name, arguments(params.arguments));
+            // A tool without parameters is called without them.
+            let given =
+                params.arguments.map_or_else(|| Json::Object(Object::new()), |given| arguments(Some(given)));
+            let call = ActionCall::of_tool(&name, given);
             let call = ActionCall { action: format!("mcp:{server}/{name}"), ..call };
             let turn = params.meta.and_then(|meta| meta.claude);
             emit(TranscriptEvent::RecordedCall(RecordedCall { id, turn, actions: vec![call], resends: 0 }));

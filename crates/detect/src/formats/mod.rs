@@ -49,6 +49,7 @@ impl TranscriptFormat {
                 | TranscriptFormat::Langfuse
                 | TranscriptFormat::McpLog
                 | TranscriptFormat::Journal
+                | TranscriptFormat::Mapped
         )
     }
 }
@@ -56,7 +57,8 @@ impl TranscriptFormat {
 /// A document that its format's reader cannot read.
 #[derive(Debug, thiserror::Error)]
 pub enum UnreadablePiece {
-    #[error("not JSON: {0}")]
+    /// The parser's own words may quote the line, and a line may hold a secret.
+    #[error("not JSON of this format, at column {}", .0.column())]
     NotJson(serde_json::Error),
     #[error("not a {0}")]
     OtherShape(&'static str),
@@ -155,6 +157,11 @@ pub fn is_request(piece: &[u8]) -> bool {
 impl<'m> FormatReader<'m> {
     pub fn new(format: TranscriptFormat, mapping: Option<&'m Mapping>) -> FormatReader<'m> {
         FormatReader { format, mapping, context: ReaderContext::default() }
+    }
+
+    /// Whether a line that is read by a mapping held a call so far.
+    pub fn has_found_call(&self) -> bool {
+        self.context.messages > 0
     }
 
     /// Hands each entry of a document to `sink`.

@@ -2,6 +2,7 @@
 
 use super::{ReaderContext, UnreadablePiece, arguments_in_text, parsed};
 use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
+use semel_core::json::Json;
 use semel_core::time::At;
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -135,20 +136,19 @@ fn read_span(
     let session = ["gen_ai.conversation.id", "mcp.session.id"].into_iter().find_map(attribute);
     let session = Some(session.map_or_else(|| span.trace.clone(), Cow::Owned));
     let at = span.started();
-    // Content is recorded only where somebody switched that on. Without it calls cannot be compared.
-    let arguments = attribute("gen_ai.tool.call.arguments").map(|text| arguments_in_text(&text));
+    // Content is recorded only where somebody switched that on.
+    let arguments = attribute("gen_ai.tool.call.arguments");
+    let arguments = arguments.map_or(Json::Null, |text| arguments_in_text(&text));
     let server = attribute("mcp.server.name").or_else(|| attribute("server.address"));
-    let actions = arguments.map(|arguments| {
-        let call = ActionCall::of_tool(tool, arguments);
-        match server {
-            Some(server) => ActionCall { action: format!("mcp:{server}/{tool}"), ..call },
-            None => call,
-        }
-    });
+    let call = ActionCall::of_tool(tool, arguments);
+    let call = match server {
+        Some(server) => ActionCall { action: format!("mcp:{server}/{tool}"), ..call },
+        None => call,
+    };
     let event = TranscriptEvent::RecordedCall(RecordedCall {
         id: span.id.clone(),
         turn: attribute("gen_ai.tool.call.id").map(Cow::Owned),
-        actions: actions.into_iter().collect(),
+        actions: vec![call],
         resends,
     });
     sink(TranscriptEntry { session: session.clone(), at, event });

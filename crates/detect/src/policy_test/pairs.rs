@@ -1,6 +1,6 @@
 //! Pairs of calls in the form of `spec/golden`: a call, and next ones with the answer that each should get.
 
-use super::rehearsal::{Rehearsal, Treatment};
+use super::rehearsal::{HoldReason, Rehearsal, Treatment};
 use crate::ending::Ending;
 use crate::judge::Judge;
 use crate::transcript::{ActionCall, ToolAnswer};
@@ -51,14 +51,31 @@ struct Side {
     #[serde(default)]
     between: Vec<PairCall>,
     after: Option<String>,
-    #[serde(default = "ran")]
-    expect: String,
+    #[serde(default)]
+    expect: ExpectedAnswer,
     #[serde(flatten)]
     more: Map<String, Value>,
 }
 
-fn ran() -> String {
-    "ran".to_owned()
+/// The answers that a pair may ask for.
+#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExpectedAnswer {
+    #[default]
+    Ran,
+    Replayed,
+    Joined,
+    Held,
+    #[serde(rename = "held in_doubt")]
+    InDoubt,
+    #[serde(rename = "held superseded")]
+    Superseded,
+    #[serde(rename = "held held_for_person")]
+    HeldForPerson,
+    /// The call is sent, and the world refuses it.
+    Refused,
+    #[serde(rename = "refused drift")]
+    Drift,
 }
 
 /// The world's part in a call.
@@ -85,7 +102,7 @@ pub struct PairReport {
 pub struct WrongPair {
     pub name: String,
     pub side: &'static str,
-    pub expected: String,
+    pub expected: ExpectedAnswer,
     pub got: &'static str,
 }
 
@@ -100,7 +117,7 @@ pub fn test(text: &str, judge: &Judge, report: &mut PairReport) -> Result<(), to
                 continue;
             };
             report.tried += 1;
-            if !is_as_expected(&expected, got) {
+            if !is_as_expected(expected, got) {
                 let (name, side) = (pair.name.clone(), name);
                 report.wrong.push(WrongPair { name, side, expected, got: got.word() });
             }
@@ -109,7 +126,7 @@ pub fn test(text: &str, judge: &Judge, report: &mut PairReport) -> Result<(), to
     Ok(())
 }
 
-fn play(pair: &Pair, side: &Side, judge: &Judge) -> Option<(String, Treatment)> {
+fn play(pair: &Pair, side: &Side, judge: &Judge) -> Option<(ExpectedAnswer, Treatment)> {
     let first = side.first.as_ref().unwrap_or(&pair.first);
     let parts = [&pair.more, &side.more, &first.more];
     if parts.iter().any(|more| more.keys().any(|name| !IDLE.contains(&name.as_str()))) {
@@ -130,7 +147,7 @@ fn play(pair: &Pair, side: &Side, judge: &Judge) -> Option<(String, Treatment)> 
     next.args.extend(side.again.as_ref().map(|why| ("semel_again".to_owned(), json!(why))));
     next.call = side.call.clone().unwrap_or(next.call);
     let after = side.after.as_deref().map_or(Ok(std::time::Duration::ZERO), duration::parse).ok()?;
-    Some((side.expect.clone(), call(&next, At(0).plus(after), &World::default())?))
+    Some((side.expect, call(&next, At(0).plus(after), &World::default())?))
 }
 
 fn action_call(door: &str, call: &PairCall) -> Option<ActionCall> {
@@ -183,12 +200,19 @@ impl World {
     }
 }
 
-/// Whether a treatment leads to the answer that a pair writes: `ran`, `replayed`, `joined`, `held` or `refused`.
-fn is_as_expected(expected: &str, got: Treatment) -> bool {
-    match expected.split(' ').next().unwrap_or_default() {
-        "replayed" | "joined" => got == Treatment::Collapsed,
-        "held" => matches!(got, Treatment::Held(_)),
-        "refused" if expected.ends_with("drift") => matches!(got, Treatment::Held(_)),
-        _ => got == Treatment::LetThrough,
+/// Whether a treatment leads to the answer that a pair writes.
+fn is_as_expected(expected: ExpectedAnswer, got: Treatment) -> bool {
+    match (expected, got) {
+        (ExpectedAnswer::Ran | ExpectedAnswer::Refused, got) => got == Treatment::LetThrough,
+        (ExpectedAnswer::Replayed | ExpectedAnswer::Joined, got) => got == Treatment::Collapsed,
+        (ExpectedAnswer::Held, got) => matches!(got, Treatment::Held(_)),
+        // A call that looks like one in doubt is in doubt.
+        (ExpectedAnswer::InDoubt, Treatment::Held(why)) => {
+            matches!(why, HoldReason::InDoubt | HoldReason::Lookalike)
+        }
+        (ExpectedAnswer::Superseded, Treatment::Held(why)) => why == HoldReason::Superseded,
+        (ExpectedAnswer::HeldForPerson, Treatment::Held(why)) => why == HoldReason::NotAllowed,
+        (ExpectedAnswer::Drift, Treatment::Held(why)) => why == HoldReason::Drift,
+        _ => false,
     }
 }

@@ -1,10 +1,10 @@
 //! The calls of transcripts, in their order, each with the way it ended.
 
 use crate::audit::SkippedCounts;
-use crate::audit::run::{AuditOptions, find_format};
+use crate::audit::run::{AuditOptions, UNKNOWN_FORMAT, open_transcript};
 use crate::ending::Ending;
 use crate::formats::FormatReader;
-use crate::source::{self, discover::TranscriptFile, pieces::Pieces};
+use crate::source::{discover::TranscriptFile, pieces::Pieces};
 use crate::transcript::{ActionCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use semel_core::class::Class;
 use semel_core::policy::Rule;
@@ -59,11 +59,12 @@ fn read_file(
     skipped: &mut SkippedCounts,
 ) -> io::Result<()> {
     let name = file.path.display().to_string();
-    let Some(format) = find_format(&file.path, &AuditOptions::default())? else {
-        skipped.file(&name, "no format that semel knows");
+    let opened = open_transcript(&file.path, &AuditOptions::default(), &Arc::default())?;
+    let Some((format, input)) = opened else {
+        skipped.file(&name, UNKNOWN_FORMAT);
         return Ok(());
     };
-    let mut pieces = Pieces::new(source::open(&file.path, &Arc::default())?);
+    let mut pieces = Pieces::new(input);
     let mut reader = FormatReader::new(format, None);
     // Where the actions of each call stand. A log of requests tells the whole conversation each time.
     let mut known: HashMap<(Option<String>, String), std::ops::Range<usize>> = HashMap::new();

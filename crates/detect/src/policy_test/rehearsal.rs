@@ -212,6 +212,8 @@ fn outcome(ending: Ending) -> Outcome {
         }
         Ending::Refused => Outcome::NotApplied { why: NotAppliedWhy::Refused(String::new()), reply },
         Ending::Failed => Outcome::NotApplied { why: NotAppliedWhy::Reported(String::new()), reply },
-        Ending::InDoubt | Ending::Unanswered => Outcome::InDoubt { why: String::new(), sender_gone: true },
+        Ending::InDoubt | Ending::Unanswered | Ending::HeldInDoubt => {
+            Outcome::InDoubt { why: String::new(), sender_gone: true }
+        }
     }
 }

@@ -125,7 +125,7 @@ fn article(html: &mut String, finding: &AuditFinding) {
     fan_in(html, finding);
     let _ = write!(
         html,
-        "<p>{}. To prevent it, {}.</p></article>",
+        "<p>Probably {}. To prevent it, {}.</p></article>",
         escaped(finding.layer.in_words()),
         escaped(&finding.prevention).replace('`', ""),
     );
@@ -153,7 +153,7 @@ fn fan_in(html: &mut String, finding: &AuditFinding) {
         );
         let (word, paint) = match call.ending {
             Ending::Applied => ("happened", colour),
-            Ending::InDoubt | Ending::Unanswered => ("may have happened", "likely"),
+            Ending::InDoubt | Ending::Unanswered | Ending::HeldInDoubt => ("may have happened", "likely"),
             Ending::Refused | Ending::Failed => ("did not succeed", "ok"),
         };
         let _ = write!(

@@ -7,11 +7,10 @@ pub mod sarif;
 use crate::audit::finding::AuditFinding;
 use semel_core::time::in_words;
 
-/// One line that says what was found.
+/// One line that says what was found about an action and its subject.
 pub fn headline(finding: &AuditFinding) -> String {
-    let calls = finding.calls.len();
     let gap = finding.gap.map_or_else(String::new, |gap| format!(", {} apart", in_words(gap)));
-    format!("{} {}: {calls} calls{gap}; {}", finding.action, finding.subject, finding.why)
+    format!("{} calls{gap}: {}", finding.calls.len(), finding.why)
 }
 
 /// Text within XML and HTML, attributes included. Control characters have no place in either.

@@ -58,7 +58,7 @@ fn result(finding: &AuditFinding) -> Value {
     json!({
         "ruleId": finding.level.word(),
         "level": severity(finding.level),
-        "message": { "text": format!("{}. {}. To prevent it, {}.", headline(finding), finding.layer.in_words(), finding.prevention) },
+        "message": { "text": format!("{} {}: {}. Probably {}. To prevent it, {}.", finding.action, finding.subject, headline(finding), finding.layer.in_words(), finding.prevention) },
         "locations": place.into_iter().collect::<Vec<_>>(),
         "relatedLocations": related.collect::<Vec<_>>(),
     })

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -42,8 +43,11 @@ pub fn agent_directories(
 pub fn candidates(path: &Path) -> io::Result<Vec<TranscriptFile>> {
     let mut found = Vec::new();
     let about = fs::metadata(path)?;
-    if about.is_dir() {
+    let kind = about.file_type();
+    if kind.is_dir() {
         search(path, DEPTH_MAX, &mut found)?;
+    } else if kind.is_char_device() || kind.is_block_device() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a device, which has no end"));
     } else {
         found.push(TranscriptFile {
             modified: about.modified().ok(),
@@ -62,7 +66,10 @@ fn search(directory: &Path, depth: usize, found: &mut Vec<TranscriptFile>) -> io
         let kind = entry.file_type()?;
         let path = entry.path();
         if kind.is_dir() && depth > 0 {
-            search(&path, depth - 1, found)?;
+            // A directory that cannot be searched is passed on: reading it fails, and is reported with its name.
+            if search(&path, depth - 1, found).is_err() {
+                found.push(TranscriptFile { modified: None, path, bytes: 0 });
+            }
         } else if kind.is_file() && is_transcript_name(&path) {
             let about = entry.metadata()?;
             found.push(TranscriptFile { modified: about.modified().ok(), path, bytes: about.len() });

@@ -40,3 +40,32 @@ impl Read for CountedFile {
         Ok(length)
     }
 }
+
+/// Keeps a copy of the bytes that are read.
+#[derive(Debug)]
+pub struct RecordingReader<'a, R> {
+    pub input: R,
+    pub seen: &'a mut Vec<u8>,
+}
+
+impl<R: BufRead> Read for RecordingReader<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let length = self.input.read(into)?;
+        self.seen.extend_from_slice(&into[..length]);
+        Ok(length)
+    }
+}
+
+impl<R: BufRead> BufRead for RecordingReader<'_, R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.input.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        // The bytes are in the buffer already, so this reads nothing.
+        if let Ok(buffer) = self.input.fill_buf() {
+            self.seen.extend_from_slice(&buffer[..amount.min(buffer.len())]);
+        }
+        self.input.consume(amount);
+    }
+}

@@ -61,3 +61,18 @@ fn a_call_without_an_answer_counts_as_soon_as_the_model_goes_on() {
     let found = follower.look(&[path]);
     assert_eq!(found.iter().map(|finding| finding.level).collect::<Vec<_>>(), [FindingLevel::Likely]);
 }
+
+#[test]
+fn a_file_that_begins_anew_is_read_from_its_beginning() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("s.jsonl");
+    let judge = Judge::new(Vec::new()).expect("the packs load");
+    let options = AuditOptions::default();
+    let mut follower = Follower::new(&judge, &options);
+    let note = "{\"type\":\"note\",\"sessionId\":\"s\"}\n";
+    std::fs::write(&path, note.repeat(100)).expect("writable");
+    follower.look(std::slice::from_ref(&path));
+    std::fs::write(&path, charge(1, Some("charged ch_1a")) + &charge(2, Some("charged ch_2a")))
+        .expect("writable");
+    assert_eq!(follower.look(&[path]).len(), 1);
+}

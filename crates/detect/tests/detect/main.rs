@@ -5,3 +5,4 @@ mod corpus;
 mod follow;
 mod policy_test;
 mod render;
+mod reported;

@@ -21,3 +21,23 @@ fn the_golden_pairs_get_the_answers_of_the_doors() {
     assert!(report.wrong.is_empty(), "{:#?}", report.wrong);
     assert!(report.tried >= 200, "{} sides were played", report.tried);
 }
+
+#[test]
+fn a_pair_that_asks_for_another_answer_fails() {
+    let judge = Judge::of(Policy::default());
+    let pair = |expect: &str| {
+        format!(
+            "[[pair]]\nname = \"n\"\ntheme = \"t\"\ndoor = \"mcp\"\ncall = \"billing/create_charge\"\nargs = {{ amount = 5 }}\n\
+             first = {{ answer = \"lost\" }}\nduplicate = {{ expect = \"{expect}\" }}\n"
+        )
+    };
+    let test = |expect: &str| {
+        let mut report = PairReport::default();
+        pairs::test(&pair(expect), &judge, &mut report).map(|()| (report.tried, report.wrong.len()))
+    };
+    assert_eq!(test("held in_doubt"), Ok((1, 0)));
+    for other in ["held superseded", "held held_for_person", "refused drift", "replayed", "ran"] {
+        assert_eq!(test(other), Ok((1, 1)), "{other}");
+    }
+    assert!(test("hold").is_err(), "no such answer");
+}

@@ -25,6 +25,8 @@ pub struct Step {
     #[serde(default)]
     together: bool,
     session: Option<String>,
+    /// The model's id of the call; counted up unless given.
+    id: Option<String>,
 }
 
 pub struct Rendered {
@@ -82,7 +84,7 @@ impl Moment<'_> {
     }
 
     fn id(&self) -> String {
-        format!("call_{}", self.number)
+        self.step.id.clone().unwrap_or_else(|| format!("call_{}", self.number))
     }
 }
 
@@ -134,12 +136,7 @@ pub fn render(format: &str, steps: &[Step]) -> Option<Rendered> {
         "langsmith" => one("runs.jsonl", lines(langsmith)),
         "langfuse" => one("observations.json", Value::Array(messages(langfuse)).to_string()),
         "mcp_log" => one("mcp.log", mcp_log(&moments)),
-        "journal" => {
-            if steps.iter().any(|step| step.error) {
-                return None;
-            }
-            one("journal.jsonl", lines(journal))
-        }
+        "journal" => one("journal.jsonl", lines(journal)),
         "mapped" => Rendered {
             files: vec![("calls.jsonl".to_owned(), lines(mapped))],
             mapping: Some("tool=what.tool,args=what.input,result=out,error=failed,id=n,session=who,time=ts"),
@@ -458,10 +455,13 @@ fn journal(moment: &Moment<'_>) -> Vec<Value> {
     let effect = format!("ef_{}", moment.number);
     let claimed = json!({"at": moment.time(), "kind": "claimed", "effect_id": effect, "data": {
         "action": format!("mcp:{server}/{tool}"), "subject": moment.args().to_string(), "attempt": 1, "occurrence": 1, "state": "in_flight"}});
-    let settled = step.answer.as_ref().map(|_| {
-        json!({"at": moment.time(), "kind": "settled_applied", "effect_id": effect, "data": {"attempt": 1, "state": "applied"}})
-    });
-    [claimed].into_iter().chain(settled).collect()
+    let state = match (&step.answer, step.error) {
+        (None, _) => "in_doubt",
+        (_, true) => "not_applied",
+        (_, false) => "applied",
+    };
+    let settled = json!({"at": moment.time(), "kind": format!("settled_{state}"), "effect_id": effect, "data": {"attempt": 1, "state": state}});
+    vec![claimed, settled]
 }
 
 fn mapped(moment: &Moment<'_>) -> Vec<Value> {

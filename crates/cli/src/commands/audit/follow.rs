@@ -4,11 +4,13 @@ use super::screen;
 use crate::commands::serve::webhook;
 use crate::context::Context;
 use crate::output::reader_left_within;
+use anyhow::Context as _;
 use semel_core::digest::Digest;
 use semel_detect::audit::finding::AuditFinding;
 use semel_detect::audit::follow::Follower;
 use semel_detect::audit::run::AuditOptions;
 use semel_detect::judge::Judge;
+use semel_detect::source::discover;
 use semel_doors::telemetry::WebhookSender;
 use semel_gate::clock::{Clock, SystemClock};
 use serde_json::json;
@@ -27,6 +29,9 @@ pub fn follow(
 ) -> anyhow::Result<ExitCode> {
     let webhook = webhook::of(context, &context.policy()?.serve)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    for path in paths {
+        discover::candidates(path).with_context(|| path.display().to_string())?;
+    }
     let mut follower = Follower::new(judge, options);
     follower.look(paths);
     context.output.say("semel: watching; a duplicate is told when it happens");

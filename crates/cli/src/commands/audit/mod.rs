@@ -29,7 +29,7 @@ pub fn run(context: &Context, args: &AuditArgs) -> anyhow::Result<ExitCode> {
     let policy = policy_files::read(&context.environment, context.global.policy.as_deref())?;
     let judge = Judge::new(policy).map_err(|found| {
         context.output.warn(found.render(stderr_is_terminal()));
-        Hinted::error("the policy does not hold together".to_owned(), "semel policy lint")
+        Hinted::error("the policy has errors".to_owned(), "semel policy lint")
     })?;
     let since = args.since.or_else(|| args.paths.is_empty().then_some(LATELY));
     let now = SystemClock::start().now();
@@ -59,6 +59,13 @@ pub fn run(context: &Context, args: &AuditArgs) -> anyhow::Result<ExitCode> {
         return Err(Hinted::error(
             what,
             "semel audit --help names the formats; --map reads other JSON lines",
+        ));
+    }
+    if report.effects == 0 && report.without_arguments > 0 {
+        let what = "nothing could be compared: the records have no arguments".to_owned();
+        return Err(Hinted::error(
+            what,
+            "switch on the recording of tool arguments, or check args= in --map",
         ));
     }
     let is_reached = args.fail_on.is_some_and(|level| report.reaches(level));

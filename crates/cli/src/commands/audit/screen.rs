@@ -20,6 +20,9 @@ pub fn summary(report: &AuditReport) -> String {
     let proven = report.count(FindingLevel::Proven);
     let likely = report.count(FindingLevel::Likely) + report.count(FindingLevel::Possible);
     let twice = match (proven, likely) {
+        (0, 0) if report.effects == 0 && report.without_arguments > 0 => {
+            "nothing could be compared".to_owned()
+        }
         (0, 0) => "no effect ran twice".to_owned(),
         (0, likely) => format!("{} to have run twice", plural(likely, "effect seems", "effects seem")),
         (proven, 0) => format!("{} twice", plural(proven, "effect ran", "effects ran")),
@@ -78,7 +81,7 @@ pub fn shown(finding: &AuditFinding) -> String {
         text,
         "          Probably {}. To prevent it, {}.",
         finding.layer.in_words(),
-        finding.prevention
+        terminal_text::line(&finding.prevention)
     );
     text
 }
@@ -91,10 +94,19 @@ fn beside(report: &AuditReport) -> String {
     let retries = report.blind_retries + report.verified_retries;
     if retries > 0 {
         line(format!(
-            "\nAfter a lost answer the agent looked first in {} of {} retries; {} did no harm.",
+            "\n{} after a lost answer: {} checked first.",
+            plural(retries, "retry", "retries"),
             grouped(report.verified_retries),
-            grouped(retries),
-            plural(report.blind_retries_without_harm, "blind one", "blind ones"),
+        ));
+    }
+    if report.without_arguments > 0 {
+        line(format!(
+            "\n{} not compared: nobody recorded the arguments.",
+            plural(
+                report.without_arguments,
+                "call that changes something was",
+                "calls that change something were"
+            ),
         ));
     }
     let remarks = |kind: RemarkKind| report.remarks.iter().filter(move |remark| remark.kind == kind);

@@ -97,7 +97,9 @@ fn text(
         );
         for wrong in &pairs.wrong {
             let name = terminal_text::line(&wrong.name);
-            let _ = writeln!(text, "  {name}, {}: {} expected, {}", wrong.side, wrong.expected, wrong.got);
+            let expected = serde_json::json!(wrong.expected);
+            let expected = expected.as_str().unwrap_or_default();
+            let _ = writeln!(text, "  {name}, {}: {expected} expected, {}", wrong.side, wrong.got);
         }
     }
     if let Some(recorded) = recorded {
