@@ -32,6 +32,7 @@ pub mod prune;
 pub mod record;
 pub mod rulings;
 pub mod server_address;
+mod server_io;
 pub mod small_records;
 pub mod sqlite;
 pub mod store;

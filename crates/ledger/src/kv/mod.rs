@@ -16,7 +16,6 @@ mod read;
 pub mod redis;
 mod replies;
 mod shared;
-mod wake;
 mod writer;
 
 pub use engine::{Applied, Batch, Found, Group, Kv, Span, Template, Value, Version, Write};
@@ -24,6 +23,7 @@ pub use memory::{KvFault, MemoryKv};
 pub use shared::FORMAT;
 
 use crate::Error;
+use crate::server_io::{IoThread, Queued, submit};
 use crate::store::{
     By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
 };
@@ -35,13 +35,14 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::runtime::Handle;
-use tokio::sync::{Mutex, mpsc, oneshot};
-use wake::{LISTEN_AGAIN, POLL};
-use writer::{Queued, Writer};
+use tokio::sync::{Mutex, mpsc};
+use writer::Writer;
 
 /// Tells the time at which an epoch begins.
 pub type Clock = Arc<dyn Fn() -> At + Send + Sync>;
+
+/// After the way to the server has broken, messages are missing for so long.
+const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 
 /// One batch is on its way while the next is gathered.
 const WRITERS: usize = 2;
@@ -52,9 +53,7 @@ const QUEUE_MAX: usize = 1_024;
 pub struct KvStore<K> {
     shared: Arc<Shared<K>>,
     queue: mpsc::Sender<Queued>,
-    io: Handle,
-    /// Dropped with the store, which ends the thread.
-    _end: oneshot::Sender<()>,
+    io: IoThread,
 }
 
 impl<K: Kv> KvStore<K> {
@@ -68,9 +67,9 @@ impl<K: Kv> KvStore<K> {
     where
         C: Future<Output = Result<K, Error>> + Send + 'static,
     {
-        let (io, end) = start_io()?;
-        let opening = io.spawn(async move { Shared::open(connect.await?, fresh_secret, clock).await });
-        let (shared, secret) = opening.await.map_err(stopped)??;
+        let io = IoThread::start()?;
+        let opening = async move { Shared::open(connect.await?, fresh_secret, clock).await };
+        let (shared, secret) = io.run(opening).await?;
         let shared = Arc::new(shared);
         let (queue, receiver) = mpsc::channel(QUEUE_MAX);
         let receiver = Arc::new(Mutex::new(receiver));
@@ -78,7 +77,7 @@ impl<K: Kv> KvStore<K> {
             io.spawn(Writer { shared: Arc::clone(&shared), queue: Arc::clone(&receiver) }.run());
         }
         io.spawn(listen(Arc::clone(&shared)));
-        Ok((KvStore { shared, queue, io, _end: end }, secret))
+        Ok((KvStore { shared, queue, io }, secret))
     }
 
     pub fn server(&self) -> &K {
@@ -90,26 +89,8 @@ impl<K: Kv> KvStore<K> {
         T: Send + 'static,
         F: Future<Output = Result<T, Error>> + Send + 'static,
     {
-        self.io.spawn(work(Arc::clone(&self.shared))).await.map_err(stopped)?
+        self.io.run(work(Arc::clone(&self.shared))).await
     }
-}
-
-/// A runtime on a thread of its own, until the sender is dropped.
-fn start_io() -> Result<(Handle, oneshot::Sender<()>), Error> {
-    let failed =
-        |error: std::io::Error| Error::NotRead { what: format!("no thread for the ledger: {error}") };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
-    let handle = runtime.handle().clone();
-    let (end, ended) = oneshot::channel::<()>();
-    let run = move || {
-        let _dropped = runtime.block_on(ended);
-    };
-    std::thread::Builder::new().name("semel-ledger-io".to_owned()).spawn(run).map_err(failed)?;
-    Ok((handle, end))
-}
-
-fn stopped(error: tokio::task::JoinError) -> Error {
-    Error::NotRead { what: format!("the thread of the ledger has stopped: {error}") }
 }
 
 async fn listen<K: Kv>(shared: Arc<Shared<K>>) {
@@ -130,19 +111,7 @@ impl<K: Kv> Store for KvStore<K> {
     }
 
     async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
-        let stopped = || Error::NotWritten { what: "the thread of the ledger has stopped".to_owned() };
-        let begins = commit.require.room;
-        let (answer, answered) = oneshot::channel();
-        let queued = Queued { commit, answer };
-        match begins {
-            true => self.queue.try_send(queued).map_err(|refused| match refused {
-                mpsc::error::TrySendError::Full(_) => Error::Overloaded,
-                mpsc::error::TrySendError::Closed(_) => stopped(),
-            })?,
-            false => self.queue.send(queued).await.map_err(|_| stopped())?,
-        }
-        // The writer had it and is gone: nobody knows how far it came.
-        answered.await.unwrap_or(Ok(Committed::Unknown))
+        submit(&self.queue, commit).await
     }
 
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
@@ -175,21 +144,12 @@ impl<K: Kv> Store for KvStore<K> {
     }
 
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
-        let shared = Arc::clone(&self.shared);
-        let looking = async move {
-            loop {
-                let notify = shared.waiters.register(key);
-                // Listens before it looks, so that nothing falls between.
-                let mut woken = std::pin::pin!(notify.notified());
-                woken.as_mut().enable();
-                if shared.revision(key).await.is_ok_and(|revision| revision > since) {
-                    return Hint::Changed;
-                }
-                let _woken_or_time_to_poll = tokio::time::timeout(POLL, woken).await;
-            }
+        let (shared, waiters) = (Arc::clone(&self.shared), Arc::clone(&self.shared.waiters));
+        let revision = move || {
+            let shared = Arc::clone(&shared);
+            async move { shared.revision(key).await }
         };
-        let found = self.io.spawn(async move { tokio::time::timeout(wait, looking).await }).await;
-        found.ok().and_then(Result::ok).unwrap_or(Hint::TimedOut)
+        self.io.changed((waiters, key), since, wait, revision).await
     }
 
     async fn describe(&self, _now: At) -> Result<Vec<(&'static str, String)>, Error> {

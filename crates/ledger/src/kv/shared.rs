@@ -4,11 +4,11 @@ use super::engine::{Applied, Batch, Group, Kv, Template, Version, Write};
 use super::group::GroupBuilder;
 use super::layout;
 use super::prefetch::{Look, Prefetched};
-use super::wake::Waiters;
 use super::{Clock, codec};
 use crate::Error;
 use crate::entropy::{OsEntropy, nonce};
 use crate::journal;
+use crate::server_io::Waiters;
 use crate::small_records::{Epoch, cell_value};
 use crate::store::{Cell, Commit, EPOCH_CELL, Put, Revision};
 use semel_core::digest::Secret;
@@ -23,7 +23,7 @@ const RACES_MAX: usize = 20;
 /// What all tasks of a store use.
 pub(super) struct Shared<K> {
     pub(super) kv: K,
-    pub(super) waiters: Waiters,
+    pub(super) waiters: Arc<Waiters>,
     clock: Clock,
     /// Of the value that founds the ledger: another one means that this is another ledger.
     founded: Version,
@@ -39,7 +39,7 @@ impl<K: Kv> Shared<K> {
     ) -> Result<(Shared<K>, Secret), Error> {
         let (founded, secret) = found(&kv, fresh_secret).await?;
         let lineage = RwLock::new(Arc::from(""));
-        let shared = Shared { kv, waiters: Waiters::default(), clock, founded, lineage };
+        let shared = Shared { kv, waiters: Arc::default(), clock, founded, lineage };
         shared.renew_lineage().await?;
         Ok((shared, secret))
     }

@@ -8,13 +8,13 @@ use super::layout;
 use super::prefetch::{Gap, Look, Needs, Prefetched};
 use super::replies;
 use super::shared::Shared;
-use super::wake::news;
 use crate::Error;
 use crate::precondition::{Finding, examine};
-use crate::store::{Commit, Committed, Durability};
+use crate::server_io::{Queued, news};
+use crate::store::{Committed, Durability};
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc};
 
 /// With more, the last of them would wait longer than the sharing saves.
 const BATCH_MAX: usize = 128;
@@ -29,12 +29,6 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 pub(super) async fn pause(failures: u32) {
     tokio::time::sleep(FIRST_PAUSE * (1 << failures)).await;
-}
-
-/// A commit, and the caller that waits for it.
-pub(super) struct Queued {
-    pub(super) commit: Arc<Commit>,
-    pub(super) answer: oneshot::Sender<Result<Committed, Error>>,
 }
 
 /// Takes commits from a queue that several of these share.

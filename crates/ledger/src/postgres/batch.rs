@@ -5,12 +5,13 @@ use super::connect::session;
 use super::needs::Needs;
 use super::statements::Sql;
 use super::transaction::{Answer, Failure, transact};
-use super::wake::Waiters;
+use super::wake::News;
 use crate::Error;
+use crate::server_io::Queued;
 use crate::store::{Commit, Committed, Put, ReplyChange};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::sync::{Mutex, mpsc};
 use tokio_postgres::Client;
 
 /// With more, the last of them would wait longer than the sharing saves.
@@ -22,18 +23,12 @@ const BATCH_BYTES_MAX: usize = 16 << 20;
 /// A transaction that the server has ended for its own reasons is begun again so often.
 const TRIES_MAX: usize = 5;
 
-/// A commit, and the caller that waits for it.
-pub(super) struct Queued {
-    pub(super) commit: Arc<Commit>,
-    pub(super) answer: oneshot::Sender<Answer>,
-}
-
 /// Takes commits from a queue that several of these share, each over a connection of its own.
 pub(super) struct Batcher {
     pub(super) address: PostgresAddress,
     pub(super) sql: Arc<Sql>,
     pub(super) queue: Arc<Mutex<mpsc::Receiver<Queued>>>,
-    pub(super) waiters: Arc<Waiters>,
+    pub(super) news: Arc<News>,
 }
 
 impl Batcher {
@@ -84,7 +79,7 @@ impl Batcher {
             Ok(answers) => {
                 for (queued, answer) in batch.into_iter().zip(answers) {
                     if matches!(answer, Ok(Committed::Done)) {
-                        self.waiters.announce(&queued.commit);
+                        self.news.announce(&queued.commit);
                     }
                     // A caller that has gone needs no answer.
                     let _gone = queued.answer.send(answer);

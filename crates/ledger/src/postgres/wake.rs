@@ -5,17 +5,14 @@ use super::address::PostgresAddress;
 use super::connect::connect;
 use super::statements::Sql;
 use crate::precondition::moved;
-use crate::store::{Commit, Revision};
-use semel_core::digest::Digest;
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use crate::server_io::{Waiters, news};
+use crate::store::Commit;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio_postgres::AsyncMessage;
 use tokio_postgres::types::Type;
-
-/// Without a message a waiter looks again after so long.
-pub(super) const POLL: Duration = Duration::from_millis(250);
 
 /// After the listener's connection has broken.
 const RECONNECT: Duration = Duration::from_secs(1);
@@ -26,42 +23,23 @@ const KEYS_PER_MESSAGE: usize = 400;
 /// More news than this is dropped while the listener is away: those who wait poll.
 const NEWS_MAX: usize = 10_000;
 
-/// Who waits in this process, and the news for others. Keys are known by their first bytes.
+/// Those who wait in this process, and the news for others. Keys are known by their first bytes.
 #[derive(Debug, Default)]
-pub(super) struct Waiters {
-    waiting: Mutex<HashMap<u64, Weak<Notify>>>,
-    news: Mutex<BTreeSet<u64>>,
-    has_news: Notify,
+pub(super) struct News {
+    pub(super) waiters: Arc<Waiters>,
+    untold: Mutex<BTreeSet<u64>>,
+    has_untold: Notify,
 }
 
-impl Waiters {
-    /// Told when something under this key, or one that begins alike, may have changed.
-    pub(super) fn register(&self, key: Digest) -> Arc<Notify> {
-        let mut waiting = lock(&self.waiting);
-        if let Some(notify) = waiting.get(&key.short()).and_then(Weak::upgrade) {
-            return notify;
-        }
-        waiting.retain(|_, notify| notify.strong_count() > 0);
-        let notify = Arc::new(Notify::new());
-        waiting.insert(key.short(), Arc::downgrade(&notify));
-        notify
-    }
-
-    fn wake(&self, key: u64) {
-        if let Some(notify) = lock(&self.waiting).get(&key).and_then(Weak::upgrade) {
-            notify.notify_waiters();
-        }
-    }
-
-    /// Wakes those of this process at once; the listener tells the others. A first claim is news to none of them.
+impl News {
+    /// Wakes those of this process at once; the listener tells the others.
     pub(super) fn announce(&self, landed: &Commit) {
-        for (key, revision) in moved(landed) {
-            self.wake(key.short());
-            let mut news = lock(&self.news);
-            if revision != Revision(1) && news.len() < NEWS_MAX {
-                news.insert(key.short());
-                self.has_news.notify_one();
-            }
+        moved(landed).for_each(|(key, _)| self.waiters.wake(key.short()));
+        let mut untold = lock(&self.untold);
+        let room = NEWS_MAX.saturating_sub(untold.len());
+        untold.extend(news(landed).take(room));
+        if !untold.is_empty() {
+            self.has_untold.notify_one();
         }
     }
 
@@ -69,14 +47,14 @@ impl Waiters {
     async fn message(&self) -> String {
         loop {
             let keys: Vec<u64> = {
-                let mut news = lock(&self.news);
-                std::iter::from_fn(|| news.pop_first()).take(KEYS_PER_MESSAGE).collect()
+                let mut untold = lock(&self.untold);
+                std::iter::from_fn(|| untold.pop_first()).take(KEYS_PER_MESSAGE).collect()
             };
             if !keys.is_empty() {
                 let words: Vec<String> = keys.iter().map(|key| format!("{key:016x}")).collect();
                 return words.join(" ");
             }
-            self.has_news.notified().await;
+            self.has_untold.notified().await;
         }
     }
 }
@@ -86,20 +64,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Listens and tells for as long as the store lives.
-pub(super) async fn listen(address: PostgresAddress, sql: Arc<Sql>, waiters: Arc<Waiters>) {
+pub(super) async fn listen(address: PostgresAddress, sql: Arc<Sql>, news: Arc<News>) {
     loop {
         if let Ok((client, driver)) = connect(&address).await {
             let hear = driver.drive(|message| {
                 if let AsyncMessage::Notification(said) = message {
                     let keys =
                         said.payload().split(' ').filter_map(|word| u64::from_str_radix(word, 16).ok());
-                    keys.for_each(|key| waiters.wake(key));
+                    keys.for_each(|key| news.waiters.wake(key));
                 }
             });
             let tell = async {
                 client.batch_execute(&format!("LISTEN {}", sql.channel)).await?;
                 loop {
-                    let message = waiters.message().await;
+                    let message = news.message().await;
                     let values: &[_] = &[(&sql.channel as _, Type::TEXT), (&message as _, Type::TEXT)];
                     client.query_typed("SELECT pg_notify($1, $2)", values).await?;
                 }
