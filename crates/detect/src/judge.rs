@@ -1,5 +1,6 @@
 //! Names the intent of a call as the guard would: by the policy's rule and the core's defaults.
 
+use crate::ending::Ending;
 use crate::transcript::ActionCall;
 use semel_core::class::Class;
 use semel_core::digest::Secret;
@@ -42,6 +43,9 @@ pub struct Removal {
     pub named: Vec<u64>,
 }
 
+/// How long a lost call is held against a later one. A job that runs each day is no retry of yesterday's.
+const OPEN_FOR: Duration = Duration::from_secs(20 * 3600);
+
 /// An effectful call with the keys that it is compared by.
 #[derive(Debug, Clone)]
 pub struct Judged {
@@ -63,6 +67,14 @@ pub struct Judged {
     pub window: Option<Duration>,
     /// The call says itself that it repeats another on purpose.
     pub is_deliberate: bool,
+}
+
+impl Judged {
+    /// Whether a call of the same intent, so much later, is a new effect and no repeat of this one.
+    pub fn is_over(&self, ending: Ending, age: Option<Duration>) -> bool {
+        let window = if ending == Ending::Applied { self.window } else { Some(OPEN_FOR) };
+        age.zip(window).is_some_and(|(age, window)| age >= window)
+    }
 }
 
 impl Judge {

@@ -5,6 +5,7 @@
 //! the same or what a failure means: `semel_core` says that, as it does for the guard.
 pub mod audit;
 pub mod check;
+pub mod child_process;
 pub mod ending;
 pub mod eval;
 pub mod formats;
