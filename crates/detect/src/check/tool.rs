@@ -95,7 +95,7 @@ pub fn walk(tool: &[String]) -> io::Result<ToolWalk> {
             found.commands.push(judged(tool.len(), &words, &help));
             continue;
         }
-        let below = help.subcommands.iter().map(|name| [&words[..], &[name.clone()]].concat());
+        let below = help.subcommands.iter().map(|name| [&words[..], std::slice::from_ref(name)].concat());
         if help.knows_help {
             open.extend(below.rev().map(|words| (words, depth + 1)));
         } else {
