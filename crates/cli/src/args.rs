@@ -737,6 +737,9 @@ pub struct ReconcileArgs {
     /// Only actions that contain this.
     #[arg(long, value_name = "TEXT")]
     pub action: Option<String>,
+    /// Only effects of this tenant, whose rows the outside has.
+    #[arg(long, conflicts_with_all = ["intended", "usage"])]
+    pub tenant: Option<String>,
     /// Only effects younger than this.
     #[arg(long, value_name = "TIME", value_parser = span)]
     pub since: Option<Duration>,

@@ -6,6 +6,7 @@
 //! does for the guard.
 pub mod audit;
 pub mod check;
+pub mod child_process;
 pub mod ending;
 pub mod eval;
 pub mod formats;

@@ -1,10 +1,12 @@
 //! An MCP server as a child process, and the client's side of the talk with it.
 
+use crate::child_process::{command, group_of, signal};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,6 +16,17 @@ use std::time::Duration;
 const END_TAKES_MAX: Duration = Duration::from_secs(1);
 /// A server may be slow to start, on a machine that starts many.
 const START_TAKES_MAX: Duration = Duration::from_secs(60);
+/// Nobody's server lists its tools in more pages.
+const PAGES_MAX: usize = 1_000;
+/// A server that sends a longer message is not read any further.
+const MESSAGE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Reads a message into `line`. `false`: the output has ended, or what comes is no message.
+fn read_message(output: &mut impl BufRead, line: &mut Vec<u8>) -> bool {
+    line.clear();
+    let read = output.take(MESSAGE_BYTES_MAX).read_until(b'\n', line);
+    read.is_ok_and(|length| length > 0) && line.ends_with(b"\n")
+}
 
 #[derive(Debug)]
 pub struct McpServerProcess {
@@ -35,20 +48,25 @@ impl McpServerProcess {
         environment: &[(String, String)],
         directory: Option<&Path>,
     ) -> io::Result<McpServerProcess> {
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).envs(environment.iter().map(|(name, value)| (name, value)));
+        let mut command = command(words);
+        command.envs(environment.iter().map(|(name, value)| (name, value)));
         if let Some(directory) = directory {
             command.current_dir(directory);
         }
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let input = child.stdin.take().expect("it was asked for");
-        let output = BufReader::new(child.stdout.take().expect("it was asked for"));
+        let mut output = BufReader::new(child.stdout.take().expect("it was asked for"));
         let waiting: Arc<Mutex<HashMap<u64, Sender<Value>>>> = Arc::default();
         let readers = Arc::clone(&waiting);
         let (reads, output_end) = mpsc::channel::<()>();
         std::thread::spawn(move || {
-            for line in output.lines().map_while(Result::ok) {
-                let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+            let mut line = Vec::new();
+            while read_message(&mut output, &mut line) {
+                let Ok(message) = serde_json::from_slice::<Value>(&line) else { continue };
+                // A request of the server has an id of its own, which may equal one of ours.
+                if message.get("method").is_some() {
+                    continue;
+                }
                 let id = message["id"].as_u64().unwrap_or(u64::MAX);
                 if let Some(to) = readers.lock().unwrap_or_else(PoisonError::into_inner).remove(&id) {
                     let _left = to.send(message);
@@ -71,10 +89,26 @@ impl McpServerProcess {
             .request("initialize", &hello, START_TAKES_MAX)
             .ok_or_else(|| io::Error::other("the server did not greet"))?;
         server.notify("notifications/initialized", &json!({}))?;
-        let listed = server.request("tools/list", &json!({}), START_TAKES_MAX);
-        let listed = listed.ok_or_else(|| io::Error::other("the server did not list its tools"))?;
-        server.tools = listed["result"]["tools"].as_array().cloned().unwrap_or_default();
+        server.tools = server.list_tools()?;
         Ok(server)
+    }
+
+    /// The tools of every page.
+    fn list_tools(&self) -> io::Result<Vec<Value>> {
+        let (mut tools, mut params) = (Vec::new(), json!({}));
+        for _ in 0..PAGES_MAX {
+            let listed = self.request("tools/list", &params, START_TAKES_MAX).unwrap_or_default();
+            let Some(page) = listed["result"]["tools"].as_array() else {
+                let why = listed["error"]["message"].as_str().unwrap_or("no listing came");
+                return Err(io::Error::other(format!("the server did not list its tools: {why}")));
+            };
+            tools.extend(page.iter().cloned());
+            match listed["result"]["nextCursor"].as_str() {
+                Some(cursor) => params = json!({ "cursor": cursor }),
+                None => return Ok(tools),
+            }
+        }
+        Err(io::Error::other(format!("the server lists its tools in more than {PAGES_MAX} pages")))
     }
 
     /// `None`: there was no answer in time, or there will be none.
@@ -109,7 +143,7 @@ impl Drop for McpServerProcess {
         let _ended =
             self.output.get_mut().unwrap_or_else(PoisonError::into_inner).recv_timeout(END_TAKES_MAX);
         let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let _gone = child.kill();
+        signal(group_of(child), Signal::KILL);
         let _reaped = child.wait();
     }
 }

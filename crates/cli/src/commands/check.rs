@@ -2,7 +2,7 @@
 
 use crate::args::{CheckArgs, CheckCommand, CheckTool};
 use crate::context::{Context, EXIT_FINDINGS};
-use crate::output::{Hinted, stderr_is_terminal};
+use crate::output::{Hinted, counted, stderr_is_terminal};
 use crate::policy_files;
 use crate::table;
 use crate::terminal_text;
@@ -30,26 +30,15 @@ pub fn run(context: &Context, args: &CheckArgs) -> anyhow::Result<ExitCode> {
         }
         Some(CheckCommand::Concurrent { sandbox, words }) => {
             let at_once = Sandbox { words: shell_words(sandbox)? }.try_at_once(words)?;
+            let (is_good, verdict) = at_once.verdict();
             if context.output.json {
                 context.output.document(&at_once);
             } else {
-                let (told, happened) = (at_once.succeeded, at_once.effects);
-                let verdict = match (told, happened) {
-                    (told, happened) if told == happened => "each caller was told what happened",
-                    (told, happened) if told > happened => {
-                        "an update was lost: more callers succeeded than effects happened"
-                    }
-                    _ => "an effect happened that no caller was told of",
-                };
-                context
-                    .output
-                    .data(format_args!("{told} of 2 callers succeeded, {happened} effects: {verdict}."));
+                let effects = counted(at_once.effects as usize, "effect", "effects");
+                let told = at_once.succeeded;
+                context.output.data(format_args!("{told} of 2 callers succeeded, {effects}: {verdict}."));
             }
-            Ok(if at_once.succeeded == at_once.effects {
-                ExitCode::SUCCESS
-            } else {
-                ExitCode::from(EXIT_FINDINGS)
-            })
+            Ok(if is_good { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) })
         }
     }
 }
@@ -85,17 +74,17 @@ fn check_tool(context: &Context, args: &CheckTool) -> anyhow::Result<ExitCode> {
     if args.words.is_empty() {
         return Err(Hinted::error("name a tool".to_owned(), "semel check -- TOOL"));
     }
-    let mut commands = tool::walk(&args.words).with_context(|| format!("cannot run {}", args.words[0]))?;
-    if commands.is_empty() {
+    let mut walk = tool::walk(&args.words).with_context(|| format!("cannot run {}", args.words[0]))?;
+    if walk.commands.is_empty() {
         return Err(anyhow!("{} prints no help within 10 s", args.words.join(" ")));
     }
-    if let Err(name) = tool::take_for_reads(&mut commands, &args.words, &args.reads) {
+    if let Err(name) = tool::take_for_reads(&mut walk.commands, &args.words, &args.reads) {
         return Err(anyhow!("--reads: {} has no command {name}", args.words.join(" ")));
     }
     if let Some(sandbox) = &args.sandbox {
-        Sandbox { words: shell_words(sandbox)? }.try_all(&args.words, &mut commands)?;
+        Sandbox { words: shell_words(sandbox)? }.try_all(&args.words, &mut walk.commands)?;
     }
-    let report = tool::report(commands);
+    let report = tool::report(walk);
     if context.output.json {
         context.output.document(&report);
     } else {
@@ -111,7 +100,11 @@ fn tool_text(report: &ToolReport) -> String {
     let mark = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     let rows = report.commands.iter().map(|check| {
         let tried = check.tried.as_ref().map_or_else(String::new, |trial| {
-            if trial.is_once() { "once".to_owned() } else { format!("{} effects for one key", trial.effects) }
+            if trial.is_once() {
+                "once".to_owned()
+            } else {
+                format!("{} for one key", counted(trial.effects as usize, "effect", "effects"))
+            }
         });
         let changes = if check.changes_something { "changes" } else { "reads" };
         let blank = |value: String| if check.changes_something { value } else { String::new() };
@@ -124,8 +117,11 @@ fn tool_text(report: &ToolReport) -> String {
             terminal_text::line(&check.because),
         ]
     });
-    for line in table::plain(&["COMMAND", "IT", "KEY", "DRY RUN", "TRIED", "BECAUSE"], rows) {
+    for line in table::plain(&["COMMAND", "KIND", "KEY", "DRY RUN", "TRIED", "BECAUSE"], rows) {
         let _ = writeln!(text, "{line}");
+    }
+    for note in &report.notes {
+        let _ = writeln!(text, "\nNote: {}.", terminal_text::line(note));
     }
     if !report.advice.is_empty() {
         let _ = writeln!(text, "\nTo change, in this order:");
@@ -147,15 +143,15 @@ fn print_surface(context: &Context, operations: &[OperationCheck]) -> anyhow::Re
                 terminal_text::line(&operation.action),
                 operation.class.to_string(),
                 operation.twice().to_owned(),
-                operation.key.clone().unwrap_or_default(),
-                operation.probe.clone().unwrap_or_default(),
+                terminal_text::line(operation.key.as_deref().unwrap_or_default()),
+                terminal_text::line(operation.probe.as_deref().unwrap_or_default()),
                 terminal_text::line(&operation.because),
             ]
         });
-        let header = ["OPERATION", "CLASS", "SENT TWICE", "KEY", "CAN BE LOOKED AT WITH", "BECAUSE"];
+        let header = ["OPERATION", "CLASS", "SENT TWICE", "KEY", "PROBE", "BECAUSE"];
         let mut text = format!(
-            "{} operations, {changing} change something, {twice} would happen twice.\n\n",
-            operations.len()
+            "{}: {changing} change something, {twice} would happen twice.\n\n",
+            counted(operations.len(), "operation", "operations")
         );
         for line in table::plain(&header, rows) {
             let _ = writeln!(text, "{line}");

@@ -1,6 +1,6 @@
 //! `semel audit`, `semel eval` and `semel check`, as people run them.
 
-use crate::home::Home;
+use crate::home::{Home, Ran};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
@@ -211,7 +211,7 @@ fn tool(home: &Home, once: bool) -> (String, String) {
         "pay.sh",
         &format!(
             "case \" $* \" in\n*\" charge --help \"*) printf 'Charges.\\n\\nOptions:\\n{options}\\n'; exit;;\n*\" list --help \"*) echo Lists.; exit;;\n\
-             *\" --help \"*) printf 'Pays.\\n\\nCommands:\\n  charge  Charge\\n  list    List\\n'; exit;;\nesac\n[ \"$1\" = charge ] && {{\n{charge}\n}}\n"
+             *\" --help \"*) printf 'Pays.\\n\\nCommands:\\n  charge  Charge\\n  list    List\\n\\nOptions:\\n  --help\\n'; exit;;\nesac\n[ \"$1\" = charge ] && {{\n{charge}\n}}\n"
         ),
     );
     let sandbox = home.file(
@@ -279,6 +279,51 @@ fn an_mcp_server_is_checked_by_its_listing() {
     assert_eq!(class("list_charges"), Some("read".into()));
 }
 
+/// An MCP server with two pages of tools and a request of its own; it writes down the tokens that it sees.
+const SERVER: &str = r#"
+env | grep -E 'SEMEL_(OPERATOR|SERVE)_TOKEN' > tokens
+say() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$1" "$2"; }
+read -r hello; say 1 '"result":{"capabilities":{}}'
+read -r initialized; read -r list
+[ "$1" = refuse ] && say 2 '"error":{"code":-32603,"message":"no database"}' && exit
+say 2 '"method":"ping"'
+say 2 '"result":{"tools":[{"name":"list_charges"}],"nextCursor":"two"}'
+read -r list; say 3 '"result":{"tools":[{"name":"create_charge"}]}'
+read -r end
+"#;
+
+#[test]
+fn a_listing_of_tools_is_read_whole_and_its_server_gets_no_token_of_semels() {
+    let home = Home::new();
+    home.file("server.sh", SERVER);
+    let check = |more: &[&str]| {
+        let mut command = home.command([&["--json", "check", "mcp", "--", "sh", "server.sh"], more].concat());
+        command.env("SEMEL_OPERATOR_TOKEN", "op").env("SEMEL_SERVE_TOKEN", "sv");
+        Ran::of(command.output().expect("semel starts"))
+    };
+    let ran = check(&[]);
+    assert_eq!(ran.json()["items"].as_array().map(Vec::len), Some(2), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(home.work().join("tokens")).expect("it ran"), "");
+    let refused = check(&["refuse"]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("no database"), "{refused:?}");
+}
+
+#[test]
+fn a_subcommand_that_may_not_know_help_is_not_run() {
+    let home = Home::new();
+    let ops = "env | grep -c SEMEL_OPERATOR_TOKEN > tokens\n[ \"$1\" = deploy ] && : > deployed\nprintf 'Usage: ops\\n\\nCommands:\\n  deploy  Deploy\\n  status  Status\\n'\n";
+    let ops = home.file("ops.sh", ops).display().to_string();
+    let mut command = home.command(["--json", "check", "--", "sh", &ops]);
+    let ran = Ran::of(command.env("SEMEL_OPERATOR_TOKEN", "op").output().expect("semel starts"));
+    let commands = ran.json()["commands"].as_array().map(Vec::len);
+    assert_eq!((commands, home.work().join("deployed").exists()), (Some(2), false), "{ran:?}");
+    assert!(ran.json()["notes"][0].as_str().is_some_and(|note| note.contains("were not run")), "{ran:?}");
+    assert_eq!(std::fs::read_to_string(home.work().join("tokens")).expect("it ran"), "0\n");
+    let plain = home.file("plain.sh", "echo 'Set the status. --help'\n").display().to_string();
+    let ran = home.json(["check", "--", "sh", &plain]);
+    assert_eq!(ran["notes"], serde_json::json!(["no list of subcommands was found in the help"]));
+}
+
 #[test]
 fn two_callers_at_once_are_counted() {
     let home = Home::new();
@@ -287,6 +332,14 @@ fn two_callers_at_once_are_counted() {
         home.semel(["check", "concurrent", "--sandbox", &sandbox, "--", "sh", "-c", "echo x >> box/effects"]);
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.contains("2 of 2 callers succeeded, 2 effects"), "{}", ran.stdout);
+    for (script, key, why) in [
+        ("echo x >> box/effects", Some("--idempotency-key=k"), "one key, and it happened twice"),
+        ("exit 1", None, "nothing was tried"),
+    ] {
+        let words = ["check", "concurrent", "--sandbox", &sandbox, "--", "sh", "-c", script, "sh"];
+        let ran = home.semel(words.into_iter().chain(key));
+        assert!(ran.code == Some(1) && ran.stdout.contains(why), "{ran:?}");
+    }
     // Each reads what the other has not written yet.
     let lost = "n=$(wc -l < box/effects); sleep 0.2; seq $((n + 1)) > box/effects";
     let ran = home.semel(["check", "concurrent", "--sandbox", &sandbox, "--", "sh", "-c", lost]);

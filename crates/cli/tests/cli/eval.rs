@@ -1,6 +1,6 @@
 //! `semel eval`: users who stop, golden pairs, models, and the commands that repeat a failure.
 
-use crate::home::Home;
+use crate::home::{Home, Ran};
 use semel_testkit::http::server::FakeServer;
 use serde_json::{Value, json};
 
@@ -46,6 +46,20 @@ fn a_golden_pair_runs_once_or_twice_as_it_says() {
 }
 
 #[test]
+fn a_guard_that_passes_nothing_on_is_not_tried() {
+    let home = Home::new();
+    let only = ["eval", "--only", "lost answer/charge"];
+    // Nothing listens at the discard port.
+    let deaf = ["--http", "http://127.0.0.1:9/world", "--world", "127.0.0.1:0"];
+    for guard in [&["--command", "true"][..], &deaf] {
+        let ran = home.semel([&only[..], guard].concat());
+        assert!(ran.code == Some(2) && ran.stderr.contains("no call reached the world"), "{ran:?}");
+    }
+    let ran = home.semel([&only[..], &["--policy", "semel.toml"]].concat());
+    assert!(ran.code == Some(2) && ran.stderr.contains("without a policy"), "{ran:?}");
+}
+
+#[test]
 fn a_failure_is_printed_with_the_command_that_repeats_it() {
     let home = Home::new();
     let name = "lost answer/charge/naive/lost_after";
@@ -59,7 +73,7 @@ fn a_failure_is_printed_with_the_command_that_repeats_it() {
         ran.stdout
     );
     assert!(
-        ran.stdout.contains("did not                            1                   0"),
+        ran.stdout.contains("happened otherwise                 1                   0"),
         "{}",
         ran.stdout
     );
@@ -109,13 +123,18 @@ fn a_model_is_the_agent() {
 #[test]
 fn an_endpoint_that_fails_ends_the_trial_with_its_words() {
     let home = Home::new();
-    let server = FakeServer::start(|exchange| exchange.reply(401, "", "{\"error\": \"no such key\"}"));
+    let server =
+        FakeServer::start(|exchange| exchange.reply(401, "", "{\"error\": \"no such key as sk-s3cret\"}"));
     let url = server.url();
     let mut args = vec!["eval", "--only", "lost answer/charge", "--model", "m", "--endpoint", &url];
     let refused = home.semel(&args);
     assert_eq!(refused.code, Some(2));
     assert!(refused.stderr.contains("the model cannot be asked: it answers 401"), "{}", refused.stderr);
-    args.extend(["--key-env", "NO_SUCH_VARIABLE"]);
+    args.extend(["--key-env", "MODEL_KEY"]);
+    let mut command = home.command(&args);
+    let refused = Ran::of(command.env("MODEL_KEY", "sk-s3cret").output().expect("semel starts"));
+    assert!(refused.stderr.contains("no such key as [key]"), "{}", refused.stderr);
+    *args.last_mut().expect("a name") = "NO_SUCH_VARIABLE";
     let keyless = home.semel(&args);
     assert!(keyless.stderr.contains("NO_SUCH_VARIABLE is not set"), "{}", keyless.stderr);
 }

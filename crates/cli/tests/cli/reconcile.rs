@@ -44,7 +44,105 @@ fn the_ledger_is_compared_with_a_table_and_doubts_are_ruled_on() {
     let doubts = home.json(["ledger", "list", "--state", "in_doubt"]);
     assert_eq!(doubts["items"].as_array().map(Vec::len), Some(1), "an absence is no proof: {doubts}");
     let misspelt = home.semel(["reconcile", "--outside", "bank.csv", "--on", "argv[3]=invioce"]);
-    assert!(misspelt.stderr.contains("no row of the outside has `invioce`"), "{misspelt:?}");
+    assert!(
+        misspelt.stderr.contains("no row of the outside has `invioce`; the first has `amount`, `invoice`"),
+        "{misspelt:?}"
+    );
+    let misspelt = home.semel(["reconcile", "--outside", "bank.csv", "--on", "args.invoice=invoice"]);
+    assert!(misspelt.code == Some(2) && misspelt.stderr.contains("`argv[3]`"), "{misspelt:?}");
+}
+
+/// How many effects are in doubt.
+fn doubts(home: &Home) -> Option<usize> {
+    home.json(["ledger", "list", "--state", "in_doubt"])["items"].as_array().map(Vec::len)
+}
+
+#[test]
+fn the_row_of_an_effect_that_is_not_asked_for_decides_no_other() {
+    let home = Home::new();
+    for (action, script) in [("transfer", "exit 0"), ("charge", "exit 3")] {
+        let words =
+            ["run", "--class", "consequential", "--action", action, "--", "sh", "-c", script, "INV-1"];
+        home.semel(words);
+    }
+    home.file("bank.csv", "invoice\nINV-1\n");
+    let args =
+        ["--json", "reconcile", "--outside", "bank.csv", "--on", "argv[3]=invoice", "--action", "charge"];
+    let apply = ["--apply", "--reason", "export", "--token", home.operator_token()];
+    let ran = home.semel([&args[..], &apply].concat());
+    assert_eq!((&ran.json()["items"][0]["happened"], doubts(&home)), (&json!(false), Some(1)), "{ran:?}");
+}
+
+#[test]
+fn the_bank_of_one_tenant_decides_no_doubt_of_another() {
+    let home = Home::new();
+    let token = |tenant: &str| {
+        let made = home.json(["token", "create", "--scope", "agent", "--tenant", tenant]);
+        made["token"].as_str().expect("a token").to_owned()
+    };
+    let (acme, beta) = (token("acme"), token("beta"));
+    let served = Served::start(&home, "[[rule]]\nmatch = \"fn:charge\"\nclass = \"consequential\"\n");
+    for (token, outcome) in [(&acme, "applied"), (&beta, "in_doubt")] {
+        let client = ApiClient::new(&served.address, token);
+        let wish = json!({"action": "fn:charge", "arguments": {"invoice": "INV-1"}, "wait": "0s"});
+        client.settle(&client.claim(wish), outcome, Value::Null);
+    }
+    drop(served);
+    home.file("acme.csv", "invoice\nINV-1\n");
+    let args =
+        ["reconcile", "--outside", "acme.csv", "--on", "args.invoice=invoice", "--apply", "--reason", "x"];
+    let args = [&args[..], &["--token", home.operator_token()]].concat();
+    let ran = home.semel(&args);
+    assert!(ran.code == Some(2) && ran.stderr.contains("`acme`, `beta`"), "{ran:?}");
+    let ran = home.semel([&args[..], &["--tenant", "acme"]].concat());
+    assert_eq!((ran.code, doubts(&home)), (Some(0), Some(1)), "{ran:?}");
+    home.semel([&args[..], &["--tenant", "beta"]].concat());
+    assert_eq!(doubts(&home), Some(0), "a person said whose bank it is");
+}
+
+#[test]
+fn every_planned_action_is_accounted_for() {
+    let home = Home::new();
+    home.file("plan.csv", "invoice\nINV-1\nINV-1\n");
+    let on =
+        ["--json", "reconcile", "--on", "invoice=invoice", "--intended", "plan.csv", "--outside", "bank.csv"];
+    for (rows, matched, left) in [("", 0, 2), ("INV-1\n", 1, 1), ("INV-1\nINV-1\n", 2, 0)] {
+        home.file("bank.csv", &format!("invoice\n{rows}"));
+        let ran = home.semel(on);
+        assert_eq!(
+            (&ran.json()["matched"], results(&ran)),
+            (&json!(matched), vec!["not_done".to_owned(); left])
+        );
+        assert_eq!(ran.code, Some(i32::from(left > 0)), "{ran:?}");
+    }
+    home.file("plan.csv", "{\"invoice\": \"INV-1\"}\n{\"invioce\": \"INV-2\"}\n");
+    let ran = home.semel(on);
+    assert!(ran.code == Some(2) && ran.stderr.contains("line 2, row 2 has no `invoice`"), "{ran:?}");
+}
+
+#[test]
+fn a_retry_hours_after_a_lost_answer_is_the_same_charge() {
+    let home = Home::new();
+    let line = |kind: &str, hour: u8, content: Value| {
+        let at = format!("2026-03-01T{hour:02}:00:00Z");
+        let message = json!({"id": format!("m{hour}"), "content": [content]});
+        json!({"type": kind, "sessionId": "s", "timestamp": at, "message": message}).to_string() + "\n"
+    };
+    let called = |hour: u8, answer: &str, is_error: bool| {
+        let id = format!("t{hour}");
+        let input = json!({"customer": "c", "amount": 5});
+        let call =
+            json!({"type": "tool_use", "id": id, "name": "mcp__billing__create_charge", "input": input});
+        let result =
+            json!({"type": "tool_result", "tool_use_id": id, "content": answer, "is_error": is_error});
+        line("assistant", hour, call) + &line("user", hour, result)
+    };
+    let session = called(9, "request timed out", true) + &called(12, "{\"id\":\"ch_2\"}", false);
+    home.file("late.jsonl", &session);
+    home.file("bank.csv", "customer\nc\nc\n");
+    let on = ["--outside", "bank.csv", "--on", "args.customer=customer"];
+    let ran = home.semel([&["--json", "reconcile", "--transcript", "late.jsonl"], &on[..]].concat());
+    assert_eq!((ran.code, results(&ran)), (Some(1), vec!["twice_outside".to_owned()]), "{ran:?}");
 }
 
 #[test]
@@ -55,6 +153,8 @@ fn a_listing_that_may_not_be_whole_is_refused() {
         home.semel(["reconcile", "--command", "sh -c 'echo invoice; exit 1'", "--on", "argv[3]=invoice"]);
     assert_eq!(cut.code, Some(2));
     assert!(cut.stderr.contains("may not be whole"), "{}", cut.stderr);
+    let endless = home.semel(["reconcile", "--command", "yes", "--on", "argv[3]=y"]);
+    assert!(endless.code == Some(2) && endless.stderr.contains("more than 1000000 rows"), "{endless:?}");
     let whole = home.semel([
         "reconcile",
         "--command",
@@ -62,7 +162,7 @@ fn a_listing_that_may_not_be_whole_is_refused() {
         "--on",
         "argv[3]=invoice",
     ]);
-    assert!(whole.stdout.starts_with("2 effects matched, 2 differ."), "{whole:?}");
+    assert!(whole.stdout.starts_with("2 effects matched, 2 differences."), "{whole:?}");
     home.file("jobs.jsonl", "{\"invoice\":\"INV-1\"}\n{\"invoice\":\"INV-7\"}\n");
     home.file("bank.csv", "invoice\nINV-1\n");
     let plan = home.semel([
@@ -75,7 +175,7 @@ fn a_listing_that_may_not_be_whole_is_refused() {
         "invoice=invoice",
     ]);
     assert!(
-        plan.stdout.contains("1 effect matched, 1 differ.") && plan.stdout.contains("not done"),
+        plan.stdout.contains("1 effect matched, 1 difference.") && plan.stdout.contains("not done"),
         "{plan:?}"
     );
 }
@@ -129,6 +229,8 @@ fn a_listing_with_a_page_missing_is_compared_with_nothing() {
         (&["--next", "next"][..], RouteReply::json(503, "{}"), "page 2"),
         (&["--next", "next"], RouteReply::nothing(), "page 2"),
         (&["--next", "next"], RouteReply::json(200, "{\"data\": [{"), "page 2"),
+        (&["--next", "next"], RouteReply::json(200, ""), "page 2"),
+        (&["--next", "next"], RouteReply::json(200, "{\"error\": \"slow down\"}"), "page 2"),
         (&["--next", "next"], first.clone(), "page 3: its address was an earlier page's too"),
         (&[], first.clone(), "there are more pages (next)"),
     ] {
@@ -189,6 +291,7 @@ fn the_probe_of_the_rule_is_the_outside() {
     let bare = home.semel(["--json", "reconcile", "--probe"]);
     assert!(bare.stderr.contains("4 effects were not asked about: their probes need arguments"), "{bare:?}");
     assert!(api.requests().is_empty() && results(&bare).is_empty(), "{bare:?}");
+    assert_eq!((bare.code, &bare.json()["not_compared"]), (Some(1), &json!(4)), "no all-clear: {bare:?}");
 
     transcript(&home);
     let probe = [&["--json", "reconcile", "--probe"][..], &MAP].concat();
@@ -266,6 +369,10 @@ fn a_postgresql_database_is_read_and_never_written() {
         read_by BANK 'SELECT * FROM c; ' > read.json
         read_by BANK 'DELETE FROM c RETURNING *' > deleted.json
         read_by BANK 'SELECT * FROM c; DELETE FROM c' > two.json
+        read_by BANK "SELECT 1) TO STDOUT; COMMIT; BEGIN READ WRITE; DELETE FROM c; COMMIT; COPY (SELECT 2" > closed.json
+        read_by BANK "SELECT 1) TO PROGRAM 'touch $PWD/ran'; COPY (SELECT 2" > program.json
+        read_by BANK "SELECT 1; COPY (SELECT 1) TO PROGRAM 'touch $PWD/ran'" > second.json
+        read_by BANK "SELECT 1 \\! touch $PWD/ran" > shell.json
         read_by "$BANK" 'SELECT * FROM c' > leaked.json
         psql -At "$BANK" -c 'SELECT count(*) FROM c' > left.txt
         "#;
@@ -279,11 +386,21 @@ fn a_postgresql_database_is_read_and_never_written() {
     let read: Value =
         serde_json::from_str(&file("read.json")).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
     assert_eq!(read["matched"], 2, "{ran:?}");
-    for refused in ["deleted.json", "two.json", "leaked.json"] {
+    let refused = [
+        "deleted.json",
+        "two.json",
+        "closed.json",
+        "program.json",
+        "second.json",
+        "shell.json",
+        "leaked.json",
+    ];
+    for refused in refused {
         assert_eq!(file(refused), "", "{refused}: {ran:?}");
     }
     assert!(ran.stderr.contains("the password stands on the command line"), "{ran:?}");
     assert_eq!(file("left.txt"), "2\n", "{ran:?}");
+    assert!(!home.work().join("ran").exists(), "{ran:?}");
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Reads the help text of a command: its subcommands and its options.
 
+use std::ops::RangeInclusive;
+
 /// A help text, as far as it matters here.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HelpText {
@@ -8,6 +10,8 @@ pub struct HelpText {
     pub subcommands: Vec<String>,
     pub takes_key: bool,
     pub takes_dry_run: bool,
+    /// It says that `--help` is an option, so its subcommands can be expected to know it.
+    pub knows_help: bool,
 }
 
 /// Headings of lists of subcommands, in lower case.
@@ -19,26 +23,27 @@ const ALWAYS_THERE: [&str; 4] = ["help", "version", "completion", "completions"]
 const SUBCOMMANDS_MAX: usize = 200;
 
 pub fn read(text: &str) -> HelpText {
-    let has = |option: &str| {
-        text.match_indices(option).any(|(at, _)| {
-            let after = text[at + option.len()..].chars().next();
-            after.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '-')
-        })
-    };
     let mut help = HelpText {
-        takes_key: has("--idempotency-key"),
-        takes_dry_run: has("--dry-run"),
+        takes_key: lists_option(text, "--idempotency-key"),
+        takes_dry_run: lists_option(text, "--dry-run"),
+        knows_help: has_word(text, "--help"),
         verb: verb(text),
         subcommands: Vec::new(),
     };
-    let mut in_list = false;
+    // Names stand at most so far in; descriptions that go over lines stand further in.
+    let mut in_list: Option<RangeInclusive<usize>> = None;
     for line in text.lines() {
         let trimmed = line.trim();
         let is_indented = line.starts_with([' ', '\t']);
         if !is_indented && !trimmed.is_empty() {
-            let heading = trimmed.trim_end_matches(':').to_lowercase();
-            in_list = HEADINGS.contains(&heading.as_str()) || heading.ends_with(" commands");
-            // `{add,remove}` of argparse.
+            // `Basic Commands (Beginner):` of kubectl.
+            let heading = trimmed.trim_end_matches(':').split(" (").next().unwrap_or_default().to_lowercase();
+            in_list = match heading.as_str() {
+                // argparse puts the subcommands below an argument of their own.
+                "positional arguments" => Some(4..=4),
+                heading if HEADINGS.contains(&heading) || heading.ends_with(" commands") => Some(1..=6),
+                _ => None,
+            };
             continue;
         }
         if let Some(listed) = trimmed.strip_prefix('{').and_then(|rest| rest.split_once('}'))
@@ -46,12 +51,13 @@ pub fn read(text: &str) -> HelpText {
             && listed.0.contains(',')
         {
             help.subcommands.extend(listed.0.split(',').filter(|name| is_name(name)).map(str::to_owned));
-            in_list = false;
-        } else if in_list && is_indented {
+            in_list = None;
+        } else if let Some(indents) = &in_list
+            && is_indented
+        {
             let indent = line.len() - line.trim_start().len();
             let name = trimmed.split([' ', '\t', ':', ',']).next().unwrap_or_default();
-            // Descriptions that go over lines stand further in.
-            if indent <= 6 && is_name(name) {
+            if indents.contains(&indent) && is_name(name) {
                 help.subcommands.push(name.to_owned());
             }
         }
@@ -61,6 +67,22 @@ pub fn read(text: &str) -> HelpText {
     help.subcommands.retain(|name| seen.insert(name.clone()));
     help.subcommands.truncate(SUBCOMMANDS_MAX);
     help
+}
+
+/// Whether a usage or a list of options has this one. A sentence may say that there is none.
+fn lists_option(text: &str, option: &str) -> bool {
+    let mut in_brackets = text.split('[').skip(1).filter_map(|rest| rest.split(']').next());
+    let options = text.lines().map(str::trim).filter(|line| line.starts_with('-'));
+    let mut options = options.map(|line| line.split("  ").next().unwrap_or_default());
+    in_brackets.any(|part| (part.starts_with('-') || part.starts_with("alias")) && has_word(part, option))
+        || options.any(|names| has_word(names, option))
+}
+
+fn has_word(text: &str, option: &str) -> bool {
+    text.match_indices(option).any(|(at, _)| {
+        let after = text[at + option.len()..].chars().next();
+        after.is_none_or(|c| !c.is_ascii_alphanumeric() && c != '-')
+    })
 }
 
 /// Some frameworks write the usage first, and the description in the paragraph after it.
@@ -88,6 +110,13 @@ mod tests {
         assert_eq!(read(cobra).subcommands, ["issue", "pr"]);
         let argparse = "usage: pay [-h] {charge,refund} ...\n\npositional arguments:\n  {charge,refund}\n    charge    Charge\n\noptions:\n  -h\n";
         assert_eq!(read(argparse).subcommands, ["charge", "refund"]);
+        let metavar = "usage: notes [-h] COMMAND ...\n\npositional arguments:\n  COMMAND\n    add       Add a note\n    rm        Remove a note\n\noptions:\n  -h\n";
+        assert_eq!(read(metavar).subcommands, ["add", "rm"]);
+        let leaf =
+            "usage: notes add [-h] text\n\npositional arguments:\n  text        The note\n\noptions:\n  -h\n";
+        assert!(read(leaf).subcommands.is_empty());
+        let kubectl = "Controls.\n\nBasic Commands (Beginner):\n  create          Create a resource\n\nDeploy Commands:\n  rollout         Manage\n\nUsage:\n  kubectl [flags] [options]\n";
+        assert_eq!(read(kubectl).subcommands, ["create", "rollout"]);
         let click = "Usage: pay [OPTIONS] COMMAND [ARGS]...\n\nOptions:\n  --help\n\nCommands:\n  charge\n  refund  Refund.\n";
         assert_eq!(read(click).subcommands, ["charge", "refund"]);
     }
@@ -110,5 +139,10 @@ mod tests {
         let help = read("  --idempotency-key <KEY>  A key\n  --dry-run-format X\n");
         assert!(help.takes_key && !help.takes_dry_run);
         assert!(read("  -n, --dry-run   Say it").takes_dry_run);
+        assert!(read("  --key <KEY>  A key [alias: --idempotency-key]").takes_key);
+        assert!(read("usage: pay [-h] [--dry-run] [--idempotency-key KEY]").takes_key);
+        let denied =
+            read("Charge.\n\nThere is no --idempotency-key and no --dry-run.\n  -x  Like --dry-run\n");
+        assert!(!denied.takes_key && !denied.takes_dry_run);
     }
 }

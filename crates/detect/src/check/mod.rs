@@ -5,6 +5,5 @@
 
 pub mod help;
 pub mod openapi;
-mod run_bounded;
 pub mod surface;
 pub mod tool;

@@ -3,7 +3,7 @@
 use super::openapi;
 use semel_core::class::Class;
 use semel_core::json::{Json, Path};
-use semel_core::judgement::arguments::{ArgumentKind, kind};
+use semel_core::judgement::arguments::{ArgumentKind, is_own_key, kind};
 use semel_core::judgement::recognise::Annotations;
 use semel_core::policy::{ActionFacts, Policy, glob};
 use serde::Serialize;
@@ -37,10 +37,6 @@ impl OperationCheck {
     }
 }
 
-/// Names under which operations take a key.
-const KEY_NAMES: [&str; 5] =
-    ["idempotency_key", "idempotencyKey", "idempotency-key", "client_token", "client_request_token"];
-
 /// The tools of a server, as `tools/list` gives them.
 pub fn of_tools(server: &str, tools: &[Value], policy: &Policy) -> Vec<OperationCheck> {
     let names: Vec<&str> = tools.iter().filter_map(|tool| tool["name"].as_str()).collect();
@@ -56,7 +52,7 @@ pub fn of_tools(server: &str, tools: &[Value], policy: &Policy) -> Vec<Operation
         let facts = ActionFacts { annotations, ..ActionFacts::new(&action, &Json::Null) };
         let rule = policy.rule_for(&facts);
         let properties = tool["inputSchema"]["properties"].as_object();
-        let key = properties.into_iter().flatten().map(|(name, _)| name).find(|name| is_key(name));
+        let key = properties.into_iter().flatten().map(|(name, _)| name).find(|name| is_own_key(name));
         Some(OperationCheck {
             class: rule.class,
             because: rule.class_because.to_string(),
@@ -83,7 +79,8 @@ pub fn of_openapi(document: &Value, policy: &Policy) -> Vec<OperationCheck> {
             let rule = policy.rule_for(&ActionFacts::new(&action, &Json::Null));
             let parameters = [&operation["parameters"], &operations["parameters"]];
             let parameters = parameters.into_iter().filter_map(Value::as_array).flatten();
-            let key = parameters.filter_map(|parameter| parameter["name"].as_str()).find(|name| is_key(name));
+            let key =
+                parameters.filter_map(|parameter| parameter["name"].as_str()).find(|name| is_own_key(name));
             let is_read = |path: &str| {
                 paths.is_some_and(|paths| paths.get(path).is_some_and(|at| at["get"].is_object()))
             };
@@ -102,10 +99,6 @@ pub fn of_openapi(document: &Value, policy: &Policy) -> Vec<OperationCheck> {
         }
     }
     found
-}
-
-fn is_key(name: &str) -> bool {
-    KEY_NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// A read whose name shares its thing: `list_charges` for `create_charge`.

@@ -8,7 +8,7 @@
 //! | 3 | also has `--dry-run` with each of them |
 
 use super::help::{self, HelpText};
-use super::run_bounded::{Ran, run};
+use crate::child_process::{self, Ran, command};
 use semel_core::class::Class;
 use semel_core::judgement::recognise::{Annotations, class};
 use serde::Serialize;
@@ -21,6 +21,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// How deep subcommands are followed, and how many in all.
 const DEPTH_MAX: usize = 3;
 const COMMANDS_MAX: usize = 150;
+/// A tool with more commands that do not answer is not asked any further.
+const SILENT_MAX: usize = 3;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct CommandCheck {
@@ -61,24 +63,56 @@ pub struct ToolReport {
     pub commands: Vec<CommandCheck>,
     /// Changes to make, in this order.
     pub advice: Vec<String>,
+    /// Limits of what was seen.
+    pub notes: Vec<String>,
 }
 
-/// Walks the help of a tool: it is run with `--help`, and so are the subcommands that its help lists.
-pub fn walk(tool: &[String]) -> io::Result<Vec<CommandCheck>> {
-    let mut found = Vec::new();
+/// The commands of a tool, and limits of the walk that people should know.
+#[derive(Debug, Default)]
+pub struct ToolWalk {
+    /// Empty: the tool prints no help.
+    pub commands: Vec<CommandCheck>,
+    pub notes: Vec<String>,
+}
+
+/// Walks the help of a tool: it is run with `--help`. So are the subcommands that its help lists, where that help names the
+/// option; a subcommand that does not know it would do its work.
+pub fn walk(tool: &[String]) -> io::Result<ToolWalk> {
+    let mut found = ToolWalk::default();
+    let (mut silent, mut unasked) = (Vec::new(), Vec::new());
     let mut open = vec![(tool.to_vec(), 0)];
     while let Some((words, depth)) = open.pop() {
-        let Some(help) = read_help(&words)? else { continue };
-        let deeper = depth < DEPTH_MAX && found.len() + open.len() < COMMANDS_MAX;
+        let help = if silent.len() < SILENT_MAX { read_help(&words)? } else { None };
+        if help.is_none() {
+            silent.push(words.join(" "));
+        }
+        let help = match help {
+            None if depth == 0 => return Ok(found),
+            help => help.unwrap_or_default(),
+        };
+        let deeper = depth < DEPTH_MAX && found.commands.len() + open.len() < COMMANDS_MAX;
         if help.subcommands.is_empty() || !deeper {
-            found.push(judged(tool.len(), &words, &help));
+            found.commands.push(judged(tool.len(), &words, &help));
             continue;
         }
-        for name in help.subcommands.iter().rev() {
-            let mut below = words.clone();
-            below.push(name.clone());
-            open.push((below, depth + 1));
+        let below = help.subcommands.iter().map(|name| [&words[..], std::slice::from_ref(name)].concat());
+        if help.knows_help {
+            open.extend(below.rev().map(|words| (words, depth + 1)));
+        } else {
+            unasked.push(words.join(" "));
+            found.commands.extend(below.map(|words| judged(tool.len(), &words, &HelpText::default())));
         }
+    }
+    let mut note = |words: &[String], what: &str| {
+        found.notes.extend((!words.is_empty()).then(|| format!("{}: {what}", words.join(", "))));
+    };
+    note(&silent, "no help came within 10 s each, so only the names were read");
+    note(
+        &unasked,
+        "the help does not name --help, so the subcommands were not run and only their names were read",
+    );
+    if found.commands.iter().all(|check| check.command == tool.join(" ")) {
+        found.notes.push("no list of subcommands was found in the help".to_owned());
     }
     Ok(found)
 }
@@ -86,9 +120,16 @@ pub fn walk(tool: &[String]) -> io::Result<Vec<CommandCheck>> {
 /// `None`: it has no help, or hangs.
 fn read_help(words: &[String]) -> io::Result<Option<HelpText>> {
     let asked: Vec<String> = words.iter().cloned().chain(["--help".to_owned()]).collect();
-    let Some(Ran { stdout, stderr, .. }) = run(&asked, &[], PATIENCE)? else { return Ok(None) };
+    let Some(Ran { stdout, stderr, .. }) = run(&asked)? else { return Ok(None) };
     let text = if stdout.trim().is_empty() { stderr } else { stdout };
     Ok((!text.trim().is_empty()).then(|| help::read(&text)))
+}
+
+/// `None`: it did not end in time.
+fn run(words: &[String]) -> io::Result<Option<Ran>> {
+    let mut command = command(words);
+    command.env("NO_COLOR", "1").env("TERM", "dumb").env("PAGER", "cat").env("CI", "1");
+    child_process::run(command, PATIENCE)
 }
 
 fn judged(tool_words: usize, words: &[String], help: &HelpText) -> CommandCheck {
@@ -99,10 +140,15 @@ fn judged(tool_words: usize, words: &[String], help: &HelpText) -> CommandCheck 
     };
     let hinted = |read_only| class(&action, Annotations { read_only, ..Annotations::default() }, false);
     let reads = |verb: &str| class(&format!("fn:{verb}"), Annotations::default(), false).0 == Class::Read;
+    // A verb that no hint makes a read.
+    let hint = Annotations { read_only: Some(true), ..Annotations::default() };
+    let changes = |verb: &str| class(&format!("fn:{verb}"), hint, false).0 != Class::Read;
     let (mut class, mut because) = hinted(None);
     // A description is a tool's own word, which counts unless the name speaks against it.
     if class != Class::Read && reads(&help.verb) && hinted(Some(true)).0 == Class::Read {
         (class, because) = (Class::Read, format!("its help begins with the read verb `{}`", help.verb));
+    } else if class == Class::Read && changes(&help.verb) {
+        (class, because) = (Class::Act, format!("its help begins with the verb `{}`", help.verb));
     }
     CommandCheck {
         command: words.join(" "),
@@ -140,6 +186,27 @@ fn is_or_below(words: &str, above: &str) -> bool {
 pub struct AtOnce {
     pub succeeded: u64,
     pub effects: u64,
+    /// Both came with one idempotency key.
+    pub one_key: bool,
+}
+
+impl AtOnce {
+    /// The verdict, and whether it is a good one.
+    pub fn verdict(self) -> (bool, &'static str) {
+        match self {
+            AtOnce { effects, one_key: true, .. } if effects > 1 => (false, "one key, and it happened twice"),
+            AtOnce { succeeded: 0, effects: 0, .. } => {
+                (false, "neither caller did anything, so nothing was tried")
+            }
+            AtOnce { succeeded, effects, .. } if succeeded > effects => {
+                (false, "an update was lost: more callers succeeded than effects happened")
+            }
+            AtOnce { succeeded, effects, .. } if succeeded < effects => {
+                (false, "an effect happened that no caller was told of")
+            }
+            _ => (true, "each caller was told what happened"),
+        }
+    }
 }
 
 /// A command that sets up a place to try things in. It is called with `setup`, `examples`, `count` and `teardown`.
@@ -163,7 +230,7 @@ pub enum SandboxError {
 impl Sandbox {
     fn step(&self, step: &str) -> Result<String, SandboxError> {
         let words: Vec<String> = self.words.iter().cloned().chain([step.to_owned()]).collect();
-        match run(&words, &[], PATIENCE)? {
+        match run(&words)? {
             None => Err(SandboxError::Hangs { step: step.to_owned() }),
             Some(ran) if ran.code != Some(0) => {
                 Err(SandboxError::Failed { step: step.to_owned(), what: ran.stderr.trim().to_owned() })
@@ -207,8 +274,8 @@ impl Sandbox {
         let tried = (|| {
             let before = self.count()?;
             let both = std::thread::scope(|scope| {
-                let other = scope.spawn(|| run(words, &[], PATIENCE));
-                [run(words, &[], PATIENCE), other.join().unwrap_or(Ok(None))]
+                let other = scope.spawn(|| run(words));
+                [run(words), other.join().unwrap_or(Ok(None))]
             });
             // A caller that is told of a repeat claims no effect of its own.
             let claims = |ran: &Option<Ran>| {
@@ -218,7 +285,8 @@ impl Sandbox {
             };
             let both = both.into_iter().collect::<io::Result<Vec<_>>>()?;
             let succeeded = both.iter().filter(|ran| claims(ran)).count() as u64;
-            Ok(AtOnce { succeeded, effects: self.count()?.saturating_sub(before) })
+            let one_key = words.iter().any(|word| word.split('=').next() == Some("--idempotency-key"));
+            Ok(AtOnce { succeeded, effects: self.count()?.saturating_sub(before), one_key })
         })();
         let ended = self.step("teardown");
         tried.and_then(|at_once| ended.map(|_| at_once))
@@ -234,11 +302,11 @@ impl Sandbox {
         let key = format!("semel-check-{number}");
         let mut trial = Trial::default();
         let start = self.count()?;
-        let dry = run(&with(&["--dry-run"]), &[], PATIENCE)?;
+        let dry = run(&with(&["--dry-run"]))?;
         trial.dry_run_effects = dry.map(|_| self.count()).transpose()?.map(|now| now.saturating_sub(start));
         let before = self.count()?;
         for round in 0..2 {
-            let ran = run(&with(&["--idempotency-key", &key]), &[], PATIENCE)?;
+            let ran = run(&with(&["--idempotency-key", &key]))?;
             let word = ran.as_ref().and_then(|ran| effect_word(&ran.stdout));
             if round == 0 {
                 trial.effect_word = word;
@@ -259,7 +327,7 @@ fn effect_word(output: &str) -> Option<String> {
     value.get("effect").and_then(Value::as_str).map(str::to_owned)
 }
 
-pub fn report(commands: Vec<CommandCheck>) -> ToolReport {
+pub fn report(ToolWalk { commands, notes }: ToolWalk) -> ToolReport {
     let changing: Vec<&CommandCheck> = commands.iter().filter(|check| check.changes_something).collect();
     let proven = !changing.is_empty() && changing.iter().all(|check| check.tried.is_some());
     let all =
@@ -313,5 +381,5 @@ pub fn report(commands: Vec<CommandCheck>) -> ToolReport {
         "Give the sandbox an example",
         if proven { Vec::new() } else { names(&|check| check.tried.is_none()) },
     );
-    ToolReport { score, proven, commands, advice }
+    ToolReport { score, proven, commands, advice, notes }
 }

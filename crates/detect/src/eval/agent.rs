@@ -104,9 +104,12 @@ fn follow_script(kind: AgentKind, task: &Task, hand: &Hand<'_>, world: &World, o
     }
 }
 
-/// Done if one of them is.
+/// Done if one of them is; a refusal of one does not settle what became of the other.
 fn either(first: Heard, second: Heard) -> Heard {
-    if first == Heard::Done { first } else { second }
+    match (&first, &second) {
+        (Heard::Done, _) | (Heard::Unknown(_), Heard::Failed(_)) => first,
+        _ => second,
+    }
 }
 
 /// Makes the calls of a pair. Two that are the same are done if one of them is.

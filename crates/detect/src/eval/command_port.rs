@@ -2,13 +2,11 @@
 
 use super::port::{AgentCall, Heard, Port, failure};
 use super::world::wait_until;
-use rustix::process::{Pid, Signal, kill_process_group};
+use crate::child_process::{self, group_of, signal};
+use rustix::process::Signal;
 use serde_json::Value;
-use std::io;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
-use std::sync::mpsc;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// A guard before a command may wait longer than an agent; one that hangs is ended.
@@ -26,44 +24,24 @@ pub struct CommandPort {
 }
 
 impl CommandPort {
-    /// Starts the guarded command as the head of a process group, as a shell does.
-    fn start(&self, call: &AgentCall<'_>) -> io::Result<Child> {
+    fn command(&self, call: &AgentCall<'_>) -> Command {
         let guard = self.guard.iter().map(|word| word.replace("{step}", call.step));
         let own = [call.tool.to_owned(), call.args.to_string()];
         let words: Vec<String> = guard.chain(self.tool.iter().cloned()).chain(own).collect();
-        let mut command = Command::new(&words[0]);
-        command.args(&words[1..]).envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.current_dir(&self.directory).process_group(0).stdin(Stdio::null());
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
-    }
-
-    /// `None`: it did not end in time.
-    fn run(&self, call: &AgentCall<'_>) -> io::Result<Option<Output>> {
-        let child = self.start(call)?;
-        let group = group_of(&child);
-        let (to, ended) = mpsc::channel();
-        std::thread::spawn(move || to.send(child.wait_with_output()));
-        match ended.recv_timeout(COMMAND_TAKES_MAX) {
-            Ok(output) => output.map(Some),
-            Err(_) => {
-                signal(group, Signal::KILL);
-                Ok(None)
-            }
-        }
+        let mut command = child_process::command(&words);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.current_dir(&self.directory);
+        command
     }
 }
 
 impl Port for CommandPort {
     fn call(&self, call: &AgentCall<'_>) -> (Heard, Option<Value>) {
-        match self.run(call) {
-            Ok(Some(output)) if output.status.success() => {
-                (Heard::Done, serde_json::from_slice(&output.stdout).ok())
-            }
-            Ok(Some(output)) => {
-                let said = [&output.stderr[..], &output.stdout[..]].concat();
-                let said = String::from_utf8_lossy(&said).into_owned();
-                let died = output.status.code().is_none();
-                (if died { Heard::Unknown(said) } else { failure(said) }, None)
+        match child_process::run(self.command(call), COMMAND_TAKES_MAX) {
+            Ok(Some(ran)) if ran.code == Some(0) => (Heard::Done, serde_json::from_str(&ran.stdout).ok()),
+            Ok(Some(ran)) => {
+                let said = ran.stderr + &ran.stdout;
+                (if ran.code.is_none() { Heard::Unknown(said) } else { failure(said) }, None)
             }
             Ok(None) => (Heard::Unknown("timed out".to_owned()), None),
             Err(error) => (Heard::Failed(error.to_string()), None),
@@ -72,7 +50,9 @@ impl Port for CommandPort {
 
     /// Ctrl-C reaches the guard and the tool alike.
     fn call_and_stop(&self, call: &AgentCall<'_>, is_time: &dyn Fn() -> bool) {
-        let Ok(mut child) = self.start(call) else { return };
+        let Ok(mut child) = self.command(call).stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
+            return;
+        };
         let group = group_of(&child);
         wait_until(is_time);
         signal(group, Signal::INT);
@@ -80,13 +60,4 @@ impl Port for CommandPort {
         signal(group, Signal::KILL);
         let _reaped = child.wait();
     }
-}
-
-fn group_of(child: &Child) -> Option<Pid> {
-    i32::try_from(child.id()).ok().and_then(Pid::from_raw)
-}
-
-fn signal(group: Option<Pid>, signal: Signal) {
-    // A group that has ended needs no signal.
-    let _gone = group.map(|group| kill_process_group(group, signal));
 }

@@ -1,5 +1,6 @@
 //! The way of an agent's calls to the world, through a guard or without one.
 
+use semel_core::judgement::error_text;
 use serde_json::Value;
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 /// An agent waits this long for an answer.
 pub const PATIENCE: Duration = Duration::from_millis(1_500);
 
-/// What the agent hears of a call.
+/// The result of a call, as the agent hears it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Heard {
     Done,
@@ -41,25 +42,13 @@ pub trait Port: fmt::Debug + Send + Sync {
     }
 }
 
-/// Words of an answer that leave the outcome open.
-const OPEN_WORDS: [&str; 11] = [
-    "in_doubt",
-    "in doubt",
-    "may have",
-    "in_flight",
-    "still running",
-    "timed out",
-    "timeout",
-    "not known",
-    "unknown",
-    "looks like",
-    "connection",
-];
+/// Words of an answer that leave the outcome open, beside those of a lost answer. They are nobody's own words.
+pub const OPEN_WORDS: [&str; 5] = ["may have", "still running", "in progress", "not known", "unknown"];
 
 /// An answer that is no success, as the agent hears it.
 pub fn failure(text: String) -> Heard {
     let lower = text.to_lowercase();
-    if OPEN_WORDS.iter().any(|word| lower.contains(word)) {
+    if error_text::lost(&text).is_some() || OPEN_WORDS.iter().any(|word| lower.contains(word)) {
         Heard::Unknown(text)
     } else {
         Heard::Failed(text)

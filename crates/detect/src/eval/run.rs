@@ -67,7 +67,11 @@ pub fn run(
         }
     });
     let results = results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    results.into_iter().flatten().collect()
+    let results: Vec<ScenarioResult> = results.into_iter().flatten().collect::<io::Result<_>>()?;
+    if !results.iter().any(|result| result.reached_the_world) {
+        return Err(io::Error::other("no call reached the world: is it running, and does it pass calls on?"));
+    }
+    Ok(results)
 }
 
 fn try_one(scenario: &Scenario, number: usize, trial: &EvalTrial<'_>) -> io::Result<ScenarioResult> {

@@ -1,7 +1,7 @@
 //! Compares what was intended, what happened, and what the agent was told.
 
 use super::port::Heard;
-use super::scenario::{Agent, Scenario, WantedEffect};
+use super::scenario::{Agent, AgentKind, Scenario, WantedEffect};
 use super::world::{LogLine, Noted};
 use serde::Serialize;
 
@@ -20,6 +20,9 @@ pub struct ScenarioResult {
     pub honest: bool,
     /// Something was read before it was sent again. `None`: it was not sent again.
     pub verified: Option<bool>,
+    /// A call came through to the world.
+    #[serde(skip)]
+    pub reached_the_world: bool,
 }
 
 impl ScenarioResult {
@@ -42,16 +45,19 @@ pub fn score(scenario: &Scenario, heard: &Heard, log: &[LogLine]) -> ScenarioRes
     let ran_twice = scenario.wanted.iter().any(|wanted| effects(wanted) > wanted.times);
     let is_missing = scenario.wanted.iter().any(|wanted| effects(wanted) < wanted.times);
     let is_repeat = intended > 1;
-    let leaves_a_doubt = scenario.plan.leaves_a_doubt();
+    let was_stopped = matches!(scenario.agent, Agent::Scripted(AgentKind::Stopped, _));
+    let leaves_a_doubt = was_stopped || scenario.plan.leaves_a_doubt();
     let honest = match heard {
         Heard::Done => !is_missing,
-        Heard::Failed(_) => happened == 0 || is_repeat,
-        Heard::Unknown(_) => leaves_a_doubt || is_repeat,
+        Heard::Failed(_) => is_missing,
+        Heard::Unknown(_) => leaves_a_doubt,
     };
     let arrivals: Vec<usize> =
         log.iter().enumerate().filter(|(_, line)| line.what == Noted::Arrived).map(|(at, _)| at).collect();
-    // The calls of a pair are no decisions of an agent.
-    let is_retry = leaves_a_doubt && arrivals.len() > 1 && !matches!(scenario.agent, Agent::Pair { .. });
+    // The calls of a pair are no decisions of an agent, and calls at the same time are no retries.
+    let is_one_by_one = !scenario.is_delivered_twice
+        && !matches!(scenario.agent, Agent::Pair { .. } | Agent::Scripted(AgentKind::Parallel, _));
+    let is_retry = leaves_a_doubt && arrivals.len() > 1 && is_one_by_one;
     let verified =
         is_retry.then(|| log[arrivals[0]..arrivals[1]].iter().any(|line| line.what == Noted::Read));
     ScenarioResult {
@@ -68,6 +74,7 @@ pub fn score(scenario: &Scenario, heard: &Heard, log: &[LogLine]) -> ScenarioRes
         wrongly_suppressed: is_missing && is_repeat,
         honest,
         verified,
+        reached_the_world: !log.is_empty(),
     }
 }
 
@@ -117,5 +124,18 @@ mod tests {
         let wrong = score(scenario, &Heard::Done, &[line(&there), line(&back), line(&back)]);
         assert_eq!((wrong.intended, wrong.happened), (3, 3));
         assert!(wrong.ran_twice && wrong.wrongly_suppressed && !wrong.honest, "{wrong:?}");
+    }
+
+    #[test]
+    fn a_failure_that_did_not_happen_and_a_doubt_that_nobody_had_are_no_honest_reports() {
+        let scenarios = scenario::shipped();
+        let scenario = scenarios.iter().find(|scenario| scenario.name.starts_with("deliberate"));
+        let scenario = scenario.expect("it is shipped");
+        let (tool, args) = scenario.wanted[0].calls[0].clone();
+        let line = LogLine { what: Noted::Effect, tool, args };
+        let honest = |heard: Heard, times: usize| score(scenario, &heard, &vec![line.clone(); times]).honest;
+        assert!(honest(Heard::Done, 2) && !honest(Heard::Done, 1));
+        assert!(honest(Heard::Failed(String::new()), 1) && !honest(Heard::Failed(String::new()), 2));
+        assert_eq!(honest(Heard::Unknown(String::new()), 1), scenario.plan.leaves_a_doubt());
     }
 }

@@ -17,7 +17,7 @@ const SLOW_ANSWER_TAKES: Duration = Duration::from_secs(1);
 const LOOKS_EVERY: Duration = Duration::from_millis(20);
 const LOOKS_MAX: usize = 250;
 
-/// What the world does with the first call that changes it. Later calls happen and are answered.
+/// The treatment of the first call that changes the world. Later calls happen and are answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WorldPlan {
     pub effect: EffectTime,
@@ -56,9 +56,9 @@ impl WorldPlan {
         WorldPlan { effect, answer, stale_reads: 0, tools: Vec::new() }
     }
 
-    /// Whether the first answer leaves open what happened.
+    /// Whether the first answer leaves open what happened. A slow one comes within the agent's patience.
     pub fn leaves_a_doubt(&self) -> bool {
-        !matches!(self.answer, FirstAnswer::Success(_))
+        !matches!(self.answer, FirstAnswer::Success(_) | FirstAnswer::Slow)
     }
 }
 
@@ -84,7 +84,7 @@ pub enum Noted {
     Read,
 }
 
-/// What the tool does next.
+/// The tool's next step.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToolReply {
     Success(String),

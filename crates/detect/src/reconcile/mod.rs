@@ -51,6 +51,11 @@ impl Pairing {
         }
     }
 
+    /// The paths of a call's values that a pairing can name.
+    pub fn paths_in(marks: &Marks) -> impl Iterator<Item = &str> {
+        marks.paths.iter().chain(&marks.content_paths).map(|leaf| &*leaf.path)
+    }
+
     /// The marks of a call's identifying values. `None`: it has not all of them.
     pub fn marks_in(&self, marks: &Marks) -> Option<Vec<u64>> {
         let all = || marks.paths.iter().chain(&marks.content_paths);
@@ -141,6 +146,21 @@ pub enum Comparison {
     },
 }
 
+impl Comparison {
+    /// The effect that it is about. `None`: nobody knows of one.
+    pub fn id(&self) -> Option<&str> {
+        match self {
+            Comparison::Matched { id, .. }
+            | Comparison::TwiceOutside { id, .. }
+            | Comparison::AbsentOutside { id, .. }
+            | Comparison::NowDecidable { id, .. }
+            | Comparison::NotDone { id, .. }
+            | Comparison::Undecided { id, .. } => Some(id),
+            Comparison::UnknownToLedger { .. } => None,
+        }
+    }
+}
+
 /// Compares both sides. Effects that did not happen, and are not there, are as they should be and not listed.
 pub fn compare(
     intended: &[IntendedEffect],
@@ -177,15 +197,27 @@ pub fn compare(
 }
 
 /// Effects that the values do not tell apart, such as repeats on purpose. Each takes one row, those that are known to have
-/// happened first; a doubt among them cannot be decided.
+/// happened first. A doubt is not decided by a row that may be another's.
 fn shared(effects: &[&IntendedEffect], rows: Vec<String>) -> Vec<Comparison> {
+    let (applied, open): (Vec<&IntendedEffect>, Vec<&IntendedEffect>) =
+        effects.iter().copied().partition(|effect| effect.standing == Standing::Applied);
+    let spare = rows.get(applied.len()).cloned();
     let mut rows = rows.into_iter();
-    let applied = effects.iter().filter(|effect| effect.standing == Standing::Applied);
-    let mut found: Vec<Comparison> =
-        applied.filter_map(|effect| result(effect, rows.next().into_iter().collect())).collect();
-    let open = effects.iter().filter(|effect| effect.standing != Standing::Applied).count();
+    let mut found = Vec::new();
+    for effect in applied.into_iter().chain(open) {
+        let row = rows.next();
+        let is_doubt = matches!(effect.standing, Standing::InDoubt | Standing::NotApplied);
+        found.extend(match &spare {
+            Some(spare) if is_doubt => {
+                let IntendedEffect { id, action, subject, .. } = effect.clone();
+                let why = format!("{spare} may be another effect with the same values");
+                Some(Comparison::Undecided { id, action, subject, why })
+            }
+            _ => result(effect, row.into_iter().collect()),
+        });
+    }
     // Rows beyond all that were ever tried are nobody's.
-    found.extend(rows.skip(open).map(|row| Comparison::UnknownToLedger { row }));
+    found.extend(rows.map(|row| Comparison::UnknownToLedger { row }));
     found
 }
 
@@ -259,6 +291,42 @@ mod tests {
         OutsideRow { place: place.to_owned(), values: parse(values).expect("JSON") }
     }
 
+    fn in_words(found: &[Comparison]) -> Vec<String> {
+        let words = found.iter().map(|comparison| match comparison {
+            Comparison::Matched { id, row } => format!("{id} matches {row}"),
+            Comparison::TwiceOutside { id, rows, .. } => format!("{id} twice in {}", rows.join(",")),
+            Comparison::AbsentOutside { id, .. } => format!("{id} absent"),
+            Comparison::UnknownToLedger { row } => format!("{row} unknown"),
+            Comparison::NowDecidable { id, happened, .. } => format!("{id} happened {happened}"),
+            Comparison::NotDone { id, .. } => format!("{id} not done"),
+            Comparison::Undecided { id, .. } => format!("{id} undecided"),
+        });
+        words.collect()
+    }
+
+    #[test]
+    fn every_effect_of_equal_values_is_reported() {
+        use Standing::{Applied, InDoubt, Intended};
+        let pairing = Pairing::parse("args.invoice=invoice, args.amount=amount").expect("a pairing");
+        for (standings, rows, expected) in [
+            ([Intended, Intended], 0, vec!["a not done", "b not done"]),
+            ([Intended, Intended], 1, vec!["a matches 0", "b not done"]),
+            ([Intended, Intended], 2, vec!["a matches 0", "b matches 1"]),
+            ([Intended, Intended], 3, vec!["a matches 0", "b matches 1", "2 unknown"]),
+            ([InDoubt, Applied], 1, vec!["b matches 0", "a happened false"]),
+            ([InDoubt, Applied], 2, vec!["b matches 0", "a undecided"]),
+            ([InDoubt, InDoubt], 0, vec!["a happened false", "b happened false"]),
+            ([InDoubt, InDoubt], 1, vec!["a undecided", "b undecided"]),
+            ([Applied, Applied], 1, vec!["a matches 0", "b absent"]),
+        ] {
+            let effects = [effect("a", "1", "5", standings[0]), effect("b", "1", "5", standings[1])];
+            let outside = (0..rows).map(|n| row(&n.to_string(), r#"{"invoice":1,"amount":5}"#));
+            let outside: Vec<OutsideRow> = outside.collect();
+            let found = compare(&effects, &outside, &pairing, &secret());
+            assert_eq!(in_words(&found), expected, "{standings:?} with {rows}");
+        }
+    }
+
     #[test]
     fn both_sides_are_compared_by_value_whatever_a_table_calls_a_number() {
         let intended = [
@@ -279,20 +347,8 @@ mod tests {
         ];
         let pairing = Pairing::parse("args.invoice=invoice, args.amount=amount").expect("a pairing");
         let found = compare(&intended, &outside, &pairing, &secret());
-        let words: Vec<String> = found
-            .iter()
-            .map(|comparison| match comparison {
-                Comparison::Matched { id, row } => format!("{id} matches {row}"),
-                Comparison::TwiceOutside { id, rows, .. } => format!("{id} twice in {}", rows.join(",")),
-                Comparison::AbsentOutside { id, .. } => format!("{id} absent"),
-                Comparison::UnknownToLedger { row } => format!("{row} unknown"),
-                Comparison::NowDecidable { id, happened, .. } => format!("{id} happened {happened}"),
-                Comparison::NotDone { id, .. } => format!("{id} not done"),
-                Comparison::Undecided { id, why, .. } => format!("{id} undecided: {why}"),
-            })
-            .collect();
         assert_eq!(
-            words,
+            in_words(&found),
             [
                 "a matches 1",
                 "b absent",

@@ -10,13 +10,11 @@ use crate::source;
 use crate::source::discover::TranscriptFile;
 use crate::source::pieces::Pieces;
 use crate::transcript::{ActionCall, TranscriptEvent};
-use semel_core::time::At;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 #[derive(Debug, Default)]
 pub struct IntendedCalls {
@@ -27,8 +25,8 @@ pub struct IntendedCalls {
     pub unread: Vec<String>,
 }
 
-/// The effects of the files. Calls of one intent, within the time in which a success stands for its repeats, are one
-/// effect: an agent that tried again meant it once.
+/// The effects of the files. Calls of one intent, within the time in which the audit calls them repeats, are one effect: an
+/// agent that tried again meant it once.
 pub fn intended_calls(
     files: &[TranscriptFile],
     judge: &Judge,
@@ -37,7 +35,7 @@ pub fn intended_calls(
     is_wanted: impl Fn(&AuditedCall) -> bool,
 ) -> io::Result<IntendedCalls> {
     let mut found = IntendedCalls::default();
-    let mut by_intent: HashMap<u64, (usize, Option<At>)> = HashMap::new();
+    let mut by_intent: HashMap<u64, (usize, AuditedCall)> = HashMap::new();
     let mut ids = HashSet::new();
     for (number, file) in (0..).zip(files) {
         let name = file.path.display().to_string();
@@ -49,35 +47,35 @@ pub fn intended_calls(
                 continue;
             }
             let standing = if call.ending == Ending::Applied { Standing::Applied } else { Standing::InDoubt };
-            let earlier = by_intent.get(&call.judged.intent);
-            if let Some((effect, _)) = earlier.filter(|(_, began)| !is_another(&call, *began)) {
+            let earlier = by_intent.get_mut(&call.judged.intent);
+            if let Some((effect, last)) = earlier.filter(|(_, last)| !is_another(last, &call)) {
                 if standing == Standing::Applied {
                     found.effects[*effect].standing = standing;
                 }
+                *last = call;
                 continue;
             }
             let Some(marks) = pairing.marks_in(&call.judged.marks) else {
                 found.left_out += 1;
                 continue;
             };
-            by_intent.insert(call.judged.intent, (found.effects.len(), call.at));
             found.effects.push(IntendedEffect {
                 id: format!("{name}:{}", call.place.line),
-                action: call.judged.action,
-                subject: call.judged.subject,
+                action: call.judged.action.clone(),
+                subject: call.judged.subject.clone(),
                 standing,
                 marks,
             });
+            by_intent.insert(call.judged.intent, (found.effects.len() - 1, call));
         }
     }
     Ok(found)
 }
 
 /// Whether a call of the same intent is a new effect all the same.
-fn is_another(call: &AuditedCall, began: Option<At>) -> bool {
-    let window = call.judged.window.unwrap_or(Duration::MAX);
-    let is_later = |began: At, at: At| at.since(began) > window;
-    call.judged.is_deliberate || began.zip(call.at).is_some_and(|(began, at)| is_later(began, at))
+fn is_another(last: &AuditedCall, call: &AuditedCall) -> bool {
+    let age = last.at.zip(call.at).map(|(last, at)| at.since(last));
+    call.judged.is_deliberate || last.judged.is_over(last.ending, age)
 }
 
 fn calls_of(

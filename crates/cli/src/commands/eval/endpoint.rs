@@ -64,7 +64,13 @@ impl Endpoint {
         let answer = body::read(answer, ANSWER_BYTES_MAX, ANSWER_TAKES_MAX).await;
         let answer = answer.map_err(|error| error.to_string())?;
         if !head.status.is_success() {
-            let words: String = String::from_utf8_lossy(&answer).chars().take(ERROR_CHARS_MAX).collect();
+            let words = String::from_utf8_lossy(&answer);
+            // Some endpoints quote the key that they refuse.
+            let key = self.key.as_ref().and_then(|key| key.to_str().ok()?.strip_prefix("Bearer "));
+            let words = key
+                .filter(|key| !key.is_empty())
+                .map_or(words.to_string(), |key| words.replace(key, "[key]"));
+            let words: String = words.chars().take(ERROR_CHARS_MAX).collect();
             return Err(format!("it answers {}: {words}", head.status));
         }
         serde_json::from_slice(&answer).map_err(|error| format!("its answer is no JSON: {error}"))

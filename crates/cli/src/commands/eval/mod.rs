@@ -7,7 +7,7 @@ mod screen;
 use crate::args::{EvalArgs, EvalWorldArgs};
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::output::{Hinted, stderr_is_terminal};
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use endpoint::Endpoint;
 use guard::Guard;
 use semel_detect::eval::model::ChatModel;
@@ -36,6 +36,9 @@ struct DoorReport {
 }
 
 pub fn run(context: &Context, args: &EvalArgs) -> anyhow::Result<ExitCode> {
+    if context.global.policy.is_some() {
+        bail!("semel eval tries semel without a policy, so --policy has no place here");
+    }
     let endpoint = Endpoint::of(context, args)?;
     let all = match &endpoint {
         Some(_) => scenario::for_model(),
@@ -80,8 +83,7 @@ pub fn run(context: &Context, args: &EvalArgs) -> anyhow::Result<ExitCode> {
             context.output.data(screen::shown(report).trim_end());
         }
     }
-    let is_right =
-        reports.iter().all(|report| report.numbers.ran_twice + report.numbers.wrongly_suppressed == 0);
+    let is_right = reports.iter().flat_map(|report| &report.results).all(ScenarioResult::is_right);
     Ok(if is_right { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) })
 }
 

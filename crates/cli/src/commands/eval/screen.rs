@@ -22,8 +22,8 @@ pub fn shown(report: &DoorReport) -> String {
     ] {
         let _ = writeln!(text, "  {name:<24}{value}");
     }
-    let _ = writeln!(text, "\n  {:<24}{:>12}{:>20}", "", "told done", "unknown or failed");
-    for (name, is_as_wanted) in [("happened as wanted", true), ("did not", false)] {
+    let _ = writeln!(text, "\n  {:<24}{:>12}{:>20}", "", "told done", "told otherwise");
+    for (name, is_as_wanted) in [("happened as wanted", true), ("happened otherwise", false)] {
         let count = |is_done: bool| {
             let of = |result: &&ScenarioResult| {
                 result.is_as_wanted() == is_as_wanted && (result.told == "done") == is_done
@@ -32,7 +32,9 @@ pub fn shown(report: &DoorReport) -> String {
         };
         let _ = writeln!(text, "  {name:<24}{:>12}{:>20}", count(true), count(false));
     }
-    let failing: Vec<&ScenarioResult> = report.results.iter().filter(|result| !result.is_right()).collect();
+    let mut failing: Vec<&ScenarioResult> =
+        report.results.iter().filter(|result| !result.is_right() || result.lost).collect();
+    failing.sort_by_key(|result| result.is_right());
     for result in failing.iter().take(NAMED_MAX) {
         let _ = writeln!(text, "\n  {}: {}", result.name, wrong(result));
         let _ = writeln!(text, "    {}", repeat_command(report, result));
@@ -54,7 +56,8 @@ pub fn wrong(result: &ScenarioResult) -> String {
     let what = match result {
         ScenarioResult { ran_twice: true, .. } => "ran too often",
         ScenarioResult { wrongly_suppressed: true, .. } => "a repeat that was meant did not run",
-        _ => "the agent was told what is not so",
+        ScenarioResult { honest: false, .. } => "the agent got a false report",
+        _ => "did not happen in the end, as the agent was told",
     };
     format!("{what} (intended {}, happened {}, told {})", result.intended, result.happened, result.told)
 }

@@ -5,7 +5,7 @@ use crate::commands::ledger::scan::{self, Which};
 use crate::context::Context;
 use crate::output::{Hinted, counted, stderr_is_terminal};
 use crate::policy_files;
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use semel_core::digest::Secret;
 use semel_core::effect::{Effect, State};
 use semel_core::identity::value_mark;
@@ -15,23 +15,22 @@ use semel_detect::audit::run::AuditOptions;
 use semel_detect::formats::mapped::Mapping;
 use semel_detect::judge::Judge;
 use semel_detect::reconcile::outside::of_file;
-use semel_detect::reconcile::transcript::intended_calls;
+use semel_detect::reconcile::transcript::{IntendedCalls, intended_calls};
 use semel_detect::reconcile::{IntendedEffect, Pairing, Standing};
 use semel_detect::source::discover::{self, TranscriptFile};
 use semel_ledger::Ledger;
 use std::ops::ControlFlow;
 
-/// The effects of the ledger that are asked for.
+/// The effects of the ledger, or of one tenant in it.
 pub fn effects(
     context: &Context,
     args: &ReconcileArgs,
     ledger: &Ledger,
     now: At,
 ) -> anyhow::Result<Vec<Effect>> {
-    let oldest = oldest(args, now);
     let mut effects = Vec::new();
     let damaged = scan::effects(ledger, Which::default(), now, |_, effect| {
-        if is_wanted(args, &effect.facts.action) && oldest.is_none_or(|oldest| effect.opened_at >= oldest) {
+        if args.tenant.as_ref().is_none_or(|tenant| *tenant == effect.facts.tenant) {
             effects.push(effect);
         }
         Ok(ControlFlow::Continue(()))
@@ -40,8 +39,14 @@ pub fn effects(
     Ok(effects)
 }
 
-pub fn of_effects(context: &Context, effects: &[Effect], pairing: &Pairing) -> Vec<IntendedEffect> {
-    let intended: Vec<IntendedEffect> = effects
+/// Whether an effect is asked for.
+pub fn is_wanted(args: &ReconcileArgs, effect: &Effect, now: At) -> bool {
+    is_named(args, &effect.facts.action) && oldest(args, now).is_none_or(|oldest| effect.opened_at >= oldest)
+}
+
+/// Those that have all values of the pairing.
+pub fn of_effects(effects: &[Effect], pairing: &Pairing) -> Vec<IntendedEffect> {
+    effects
         .iter()
         .filter_map(|effect| {
             Some(IntendedEffect {
@@ -57,9 +62,7 @@ pub fn of_effects(context: &Context, effects: &[Effect], pairing: &Pairing) -> V
                 },
             })
         })
-        .collect();
-    say_without_arguments(context, effects.len() - intended.len());
-    intended
+        .collect()
 }
 
 pub fn of_rows(
@@ -70,21 +73,21 @@ pub fn of_rows(
     let rows = of_file(file).with_context(|| file.display().to_string())?;
     let paths = pairing.pairs.iter().map(|(left, _)| Path::parse(left).with_context(|| left.clone()));
     let paths: Vec<Path> = paths.collect::<anyhow::Result<_>>()?;
-    let intended = rows.into_iter().filter_map(|row| {
+    let intended = rows.into_iter().map(|row| {
         let mark = |path: &Path| {
-            let found = path.find(&row.values).into_iter().next()?;
-            Some(value_mark(secret, &found.1.canonical()))
+            let found = path.find(&row.values).into_iter().next();
+            let found = found.ok_or_else(|| anyhow!("{} has no `{path}`; nothing was compared", row.place));
+            Ok(value_mark(secret, &found?.1.canonical()))
         };
-        let marks = paths.iter().map(mark).collect::<Option<_>>()?;
-        Some(IntendedEffect {
-            marks,
-            id: row.place,
+        Ok(IntendedEffect {
+            marks: paths.iter().map(mark).collect::<anyhow::Result<_>>()?,
+            id: row.place.clone(),
             action: String::new(),
             subject: String::new(),
             standing: Standing::Intended,
         })
     });
-    Ok(intended.collect())
+    intended.collect::<anyhow::Result<_>>().with_context(|| file.display().to_string())
 }
 
 /// The calls of a transcript, and the secret that they are marked with.
@@ -94,7 +97,7 @@ pub fn of_transcript(
     path: &std::path::Path,
     pairing: &Pairing,
     now: At,
-) -> anyhow::Result<(Vec<IntendedEffect>, Secret)> {
+) -> anyhow::Result<(IntendedCalls, Secret)> {
     let policy = policy_files::read(&context.environment, context.global.policy.as_deref())?;
     let judge = Judge::new(policy).map_err(|found| {
         context.output.warn(found.render(stderr_is_terminal()));
@@ -102,13 +105,12 @@ pub fn of_transcript(
     })?;
     let (files, options) = transcript_files(args, path, now)?;
     let calls =
-        intended_calls(&files, &judge, &options, pairing, |call| is_wanted(args, &call.judged.action))?;
+        intended_calls(&files, &judge, &options, pairing, |call| is_named(args, &call.judged.action))?;
     if let Some(first) = calls.unread.first() {
         let places = counted(calls.unread.len(), "place", "places");
         context.output.warn(format_args!("semel: {places} could not be read, the first is {first}"));
     }
-    say_without_arguments(context, calls.left_out);
-    Ok((calls.effects, judge.secret().clone()))
+    Ok((calls, judge.secret().clone()))
 }
 
 pub fn transcript_files(
@@ -121,14 +123,7 @@ pub fn transcript_files(
     Ok((discover::candidates(path).with_context(|| path.display().to_string())?, options))
 }
 
-fn say_without_arguments(context: &Context, left_out: usize) {
-    if left_out > 0 {
-        let words = counted(left_out, "effect has", "effects have");
-        context.output.say(format_args!("semel: {words} none of these arguments, and was not compared"));
-    }
-}
-
-fn is_wanted(args: &ReconcileArgs, action: &str) -> bool {
+fn is_named(args: &ReconcileArgs, action: &str) -> bool {
     args.action.as_ref().is_none_or(|text| action.contains(text.as_str()))
 }
 

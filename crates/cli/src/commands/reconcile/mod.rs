@@ -25,6 +25,7 @@ use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::Ledger;
 use semel_ledger::rulings::RulingVerdict;
 use serde_json::json;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -48,32 +49,68 @@ pub fn run(context: &Context, args: &ReconcileArgs) -> anyhow::Result<Change> {
     }
     if args.outside.probe {
         let ledger = open()?;
-        let effects = intended::effects(context, args, &ledger, clock.now())?;
-        let found = probe::ask(context, args, &ledger, &effects)?;
-        return apply(context, args, operator.as_ref(), &ledger, &effects, &found);
+        let mut effects = intended::effects(context, args, &ledger, clock.now())?;
+        effects.retain(|effect| intended::is_wanted(args, effect, clock.now()));
+        let (found, left_out) = probe::ask(context, args, &ledger, &effects)?;
+        let compared = Compared { found, left: "the ledger", left_out, values: HashMap::new() };
+        return apply(context, args, operator.as_ref(), &ledger, &effects, &compared);
     }
     let pairing = Pairing::parse(args.on.as_deref().unwrap_or_default())?;
     let rows = outside::rows(context, args)?;
     if let Some(column) = pairing.unknown_column(&rows) {
-        bail!("no row of the outside has `{column}`");
+        let columns = rows.first().and_then(|row| row.values.as_object());
+        let columns: Vec<&str> =
+            columns.into_iter().flat_map(|columns| columns.iter()).map(|(name, _)| name).collect();
+        bail!("no row of the outside has `{column}`; the first has {}", in_list(columns));
     }
+    let values = rows.iter().map(|row| (row.place.clone(), row.values.canonical())).collect();
+    let compared = |found, left, left_out| Compared { found, left, left_out, values };
     if let Some(file) = &args.intended {
         // Nothing is kept, so any secret serves.
         let secret = Secret::new([0; 32]);
         let intended = intended::of_rows(file, &pairing, &secret)?;
         let found = compare(&intended, &rows, &pairing, &secret);
-        return Ok(answer(EffectWord::Noop, &found, "the file"));
+        return Ok(answer(EffectWord::Noop, &compared(found, "the file", 0)));
     }
     if let Some(path) = &args.transcript {
-        let (intended, secret) = intended::of_transcript(context, args, path, &pairing, clock.now())?;
-        let found = compare(&intended, &rows, &pairing, &secret);
-        return Ok(answer(EffectWord::Noop, &found, "the transcript"));
+        let (calls, secret) = intended::of_transcript(context, args, path, &pairing, clock.now())?;
+        let found = compare(&calls.effects, &rows, &pairing, &secret);
+        return Ok(answer(EffectWord::Noop, &compared(found, "the transcript", calls.left_out)));
     }
     let ledger = open()?;
     let effects = intended::effects(context, args, &ledger, clock.now())?;
-    let intended = intended::of_effects(context, &effects, &pairing);
-    let found = compare(&intended, &rows, &pairing, ledger.secret());
-    apply(context, args, operator.as_ref(), &ledger, &effects, &found)
+    let is_wanted = |effect: &&Effect| intended::is_wanted(args, effect, clock.now());
+    let wanted: HashSet<String> =
+        effects.iter().filter(is_wanted).map(|effect| effect.id.to_string()).collect();
+    let intended = intended::of_effects(&effects, &pairing);
+    let left_out = wanted.len() - intended.iter().filter(|effect| wanted.contains(&effect.id)).count();
+    if left_out == wanted.len() && left_out > 0 {
+        let known: BTreeSet<&str> =
+            effects.iter().filter(is_wanted).flat_map(|effect| Pairing::paths_in(&effect.marks)).collect();
+        bail!("no effect has all arguments of --on; they have {}", in_list(known));
+    }
+    let mut found = compare(&intended, &rows, &pairing, ledger.secret());
+    // A row belongs to its effect also where nobody asked for that one.
+    found.retain(|comparison| comparison.id().is_none_or(|id| wanted.contains(id)));
+    let compared = compared(found, "the ledger", left_out);
+    apply(context, args, operator.as_ref(), &ledger, &effects, &compared)
+}
+
+fn in_list<'n>(names: impl IntoIterator<Item = &'n str>) -> String {
+    const NAMED_MAX: usize = 20;
+    let names: Vec<String> = names.into_iter().take(NAMED_MAX).map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// The result, with what its report needs.
+struct Compared {
+    found: Vec<Comparison>,
+    /// The side of what was intended.
+    left: &'static str,
+    /// So many effects could not be compared.
+    left_out: usize,
+    /// Rows by their place, for people.
+    values: HashMap<String, String>,
 }
 
 /// The arguments, with those of `[reconcile.NAME]` behind them.
@@ -109,41 +146,58 @@ fn described(context: &Context, args: &ReconcileArgs) -> anyhow::Result<Reconcil
     Ok(args)
 }
 
-/// `left` names the side of what was intended.
-fn answer(effect: EffectWord, found: &[Comparison], left: &str) -> Change {
+fn answer(effect: EffectWord, compared: &Compared) -> Change {
     let is_matched = |comparison: &&Comparison| matches!(comparison, Comparison::Matched { .. });
-    let matched = found.iter().filter(is_matched).count();
-    let different: Vec<&Comparison> = found.iter().filter(|comparison| !is_matched(comparison)).collect();
-    let document = json!({"schema_version": 1, "matched": matched, "items": different});
-    let mut text = format!("{} matched, {} differ.", counted(matched, "effect", "effects"), different.len());
+    let matched = compared.found.iter().filter(is_matched).count();
+    let different: Vec<&Comparison> =
+        compared.found.iter().filter(|comparison| !is_matched(comparison)).collect();
+    let left_out = compared.left_out;
+    let document =
+        json!({"schema_version": 1, "matched": matched, "not_compared": left_out, "items": different});
+    let mut text = format!(
+        "{} matched, {}.",
+        counted(matched, "effect", "effects"),
+        counted(different.len(), "difference", "differences")
+    );
+    if left_out > 0 {
+        let left_out = counted(left_out, "effect was", "effects were");
+        text = format!("{text} {left_out} not compared.");
+    }
     if !different.is_empty() {
-        let rows = different.iter().map(|comparison| row(comparison, left));
+        let rows = different.iter().map(|comparison| row(comparison, compared));
         let lines = table::plain(&["EFFECT", "RESULT", "OUTSIDE", "ACTION"], rows);
         text = format!("{text}\n{}", lines.join("\n"));
     }
-    let code = if different.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) };
+    let is_clean = different.is_empty() && (matched > 0 || left_out == 0);
+    let code = if is_clean { ExitCode::SUCCESS } else { ExitCode::from(EXIT_FINDINGS) };
     Change { code, ..Change::new(effect, document, text) }
 }
 
-fn row(comparison: &Comparison, left: &str) -> Vec<String> {
-    let not_in_left = format!("not in {left}");
+/// A place with as much of its row as a line has room for.
+fn with_values(place: &str, compared: &Compared) -> String {
+    const VALUES_SHOWN: usize = 60;
+    let values = compared.values.get(place).map_or("", String::as_str);
+    format!("{place} {}", terminal_text::shortened(values, VALUES_SHOWN)).trim_end().to_owned()
+}
+
+fn row(comparison: &Comparison, compared: &Compared) -> Vec<String> {
+    let not_in_left = format!("not in {}", compared.left);
     let (id, result, outside, action, subject): (&str, &str, String, &str, &str) = match comparison {
         Comparison::Matched { id, row } => (id, "matched", row.clone(), "", ""),
         Comparison::TwiceOutside { id, action, subject, rows } => {
             (id, "twice outside", rows.join("; "), action, subject)
         }
         Comparison::AbsentOutside { id, action, subject } => {
-            (id, "said to be done, and is not there", String::new(), action, subject)
+            (id, "recorded as applied, missing outside", String::new(), action, subject)
         }
-        Comparison::UnknownToLedger { row } => ("", &not_in_left, row.clone(), "", ""),
+        Comparison::UnknownToLedger { row } => ("", &not_in_left, with_values(row, compared), "", ""),
         Comparison::NowDecidable { id, action, subject, happened, row } => {
             let result = if *happened { "it happened" } else { "in doubt, and is not there" };
-            (id, result, row.clone().unwrap_or_default(), action, subject)
+            let row = row.as_deref().map(|row| with_values(row, compared));
+            (id, result, row.unwrap_or_default(), action, subject)
         }
         Comparison::NotDone { id, action, subject } => (id, "not done", String::new(), action, subject),
-        Comparison::Undecided { id, action, subject, why } => {
-            (id, "nobody can tell", why.clone(), action, subject)
-        }
+        Comparison::Undecided { id, action, subject, why } => (id, "unknown", why.clone(), action, subject),
     };
     let what = terminal_text::shortened(&format!("{action} {subject}"), 60);
     vec![id.to_owned(), result.to_owned(), terminal_text::line(&outside), what.trim().to_owned()]
@@ -157,13 +211,21 @@ fn apply(
     operator: Option<&Operator<'_>>,
     ledger: &Ledger,
     effects: &[Effect],
-    found: &[Comparison],
+    compared: &Compared,
 ) -> anyhow::Result<Change> {
     if !args.apply {
-        return Ok(answer(EffectWord::Noop, found, "the ledger"));
+        return Ok(answer(EffectWord::Noop, compared));
+    }
+    // The same invoice number may be another tenant's too.
+    let tenants: BTreeSet<&str> = effects.iter().map(|effect| effect.facts.tenant.as_str()).collect();
+    if tenants.len() > 1 {
+        return Err(Hinted::error(
+            "nothing was changed: the ledger has effects of several tenants, and the outside is one's",
+            format!("--tenant names it: {}", in_list(tenants)),
+        ));
     }
     let now = SystemClock::start().now();
-    let decided = found.iter().filter_map(|comparison| match comparison {
+    let decided = compared.found.iter().filter_map(|comparison| match comparison {
         Comparison::NowDecidable { id, happened, row, .. } => {
             let effect = effects.iter().find(|effect| effect.id.to_string() == *id)?;
             let is_believed = *happened || (args.outside.probe && !may_still_happen(ledger, effect, now));
@@ -175,18 +237,20 @@ fn apply(
     let decided: Vec<(&Effect, bool, String)> = decided.collect();
     if decided.is_empty() {
         context.output.say("semel: the outside decides no effect that is in doubt");
-        return Ok(answer(EffectWord::Noop, found, "the ledger"));
+        return Ok(answer(EffectWord::Noop, compared));
     }
     let Some(operator) = operator else {
-        return Ok(answer(EffectWord::Updated.would(), found, "the ledger"));
+        return Ok(answer(EffectWord::Updated.would(), compared));
     };
     let shown = decided.iter().map(|(effect, happened, row)| {
         let word = if *happened { "happened" } else { "did not happen" };
-        format!("{} {word}: {row}\n", recognisable(effect))
+        let (tenant, values) = (&effect.facts.tenant, compared.values.get(row).map_or("", String::as_str));
+        terminal_text::line(&format!("{} of tenant {tenant} {word}: {row} {values}", recognisable(effect)))
+            + "\n"
     });
     let shown: String = shown.collect();
     let what = format!("{shown}Record {}?", counted(decided.len(), "ruling", "rulings"));
-    let by = operator.confirm(ledger, TENANT, what)?;
+    let by = operator.confirm(ledger, tenants.first().unwrap_or(&TENANT), what)?;
     let reason = args.reason.as_deref().unwrap_or_default();
     for (effect, happened, row) in decided {
         let (verdict, seen, word) = match happened {
@@ -197,5 +261,5 @@ fn apply(
         block_on(ledger.resolve(effect.id, verdict, ruling))?;
         context.output.say(format_args!("Recorded: {} {word}.", effect.id));
     }
-    Ok(answer(EffectWord::Updated, found, "the ledger"))
+    Ok(answer(EffectWord::Updated, compared))
 }

@@ -4,6 +4,7 @@
 use crate::context::Context;
 use crate::output::Hinted;
 use anyhow::{anyhow, bail};
+use semel_detect::child_process;
 use std::borrow::Cow;
 use std::process::Command;
 
@@ -25,7 +26,16 @@ const PARAMETERS: [(&str, &str); 14] = [
     ("application_name", "PGAPPNAME"),
 ];
 
-/// psql with one query, which can only read.
+/// The query of the variable `query` becomes a text of the server before it is a query, so it cannot end the command that
+/// it stands in. A cursor takes one query that returns rows, and the transaction only reads.
+pub const SCRIPT: &str = "\
+    BEGIN READ ONLY;\n\
+    SELECT set_config('semel.query', :'query', true) \\g /dev/null\n\
+    DO $$ DECLARE listing refcursor := 'listing'; \
+    BEGIN OPEN listing FOR EXECUTE current_setting('semel.query'); END $$;\n\
+    FETCH FORWARD 1000001 FROM listing;\n";
+
+/// psql for [`SCRIPT`], with the query as its variable.
 pub fn command(context: &Context, place: &str, query: &str) -> anyhow::Result<Command> {
     let on_command_line = place.contains("://");
     let address =
@@ -43,12 +53,13 @@ pub fn command(context: &Context, place: &str, query: &str) -> anyhow::Result<Co
     let psql = found.map_err(|_| {
         Hinted::error("psql was not found; nothing was compared".to_owned(), "install the PostgreSQL client")
     })?;
-    let mut command = Command::new(psql);
-    // Inside COPY only a single query is possible, and the transaction lets it read alone.
     let query = query.trim().trim_end_matches(';');
-    let copy = format!("COPY (\n{query}\n) TO STDOUT WITH (FORMAT csv, HEADER)");
-    command.args(["--no-psqlrc", "--no-password", "--quiet", "--set", "ON_ERROR_STOP=1", "--command", &copy]);
-    command.env("PGOPTIONS", "-c default_transaction_read_only=on").env("PGCLIENTENCODING", "UTF8");
+    let words = ["--no-psqlrc", "--no-password", "--quiet", "--csv", "--set=ON_ERROR_STOP=1", "--file=-"];
+    let query = format!("--set=query={query}");
+    let words = words.into_iter().chain([query.as_str()]).map(str::to_owned);
+    let mut command =
+        child_process::command(&[psql.display().to_string()].into_iter().chain(words).collect::<Vec<_>>());
+    command.env("PGCLIENTENCODING", "UTF8");
     command.envs(settings);
     Ok(command)
 }

@@ -23,13 +23,13 @@ use std::collections::HashMap;
 /// Arguments of calls, by action and fingerprint.
 type KnownArguments = HashMap<(String, Digest), Json>;
 
-/// Asks about the effects that happened or are in doubt.
+/// Asks about the effects that happened or are in doubt. The number is of those that could not be asked about.
 pub fn ask(
     context: &Context,
     args: &ReconcileArgs,
     ledger: &Ledger,
     effects: &[Effect],
-) -> anyhow::Result<Vec<Comparison>> {
+) -> anyhow::Result<(Vec<Comparison>, usize)> {
     let policy = context.policy()?;
     let known = known_arguments(args, &policy, ledger.secret())?;
     let backends = probe_access::alone(context, &policy);
@@ -75,7 +75,7 @@ pub fn ask(
         without_arguments,
         "their probes need arguments, which the ledger does not keep; --transcript brings those of a session",
     );
-    Ok(found)
+    Ok((found, without_probe + without_arguments))
 }
 
 fn is_asked_about(effect: &Effect) -> bool {
