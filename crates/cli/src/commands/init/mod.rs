@@ -69,12 +69,15 @@ pub fn run(context: &Context, args: &InitArgs) -> anyhow::Result<Change> {
     Ok(report(context, args, &outcomes))
 }
 
-/// A client starts its servers from wherever it is, so the paths are whole.
+/// A client starts its servers from wherever it is, so the paths are whole. The address of a server stays as it is.
 fn flags(context: &Context) -> Vec<String> {
     let global = &context.global;
     let given = [("--policy", &global.policy), ("--ledger", &global.ledger)];
     let given = given.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
-    let whole = |path: &Path| context.environment.cwd.join(path).display().to_string();
+    let whole = |path: &Path| match path.to_str() {
+        Some(address) if address.contains("://") => address.to_owned(),
+        _ => context.environment.cwd.join(path).display().to_string(),
+    };
     given.flat_map(|(flag, path)| [flag.to_owned(), whole(path)]).collect()
 }
 

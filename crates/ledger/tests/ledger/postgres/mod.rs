@@ -2,6 +2,7 @@
 
 mod breakdown;
 mod failover;
+mod fleet;
 mod pooler;
 mod proxy;
 mod refusals;
