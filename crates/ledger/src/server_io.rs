@@ -74,7 +74,8 @@ impl IoThread {
                 let _woken_or_time_to_poll = timeout(POLL, woken).await;
             }
         };
-        let waiting = self.handle.spawn(timeout(wait, looking));
+        // A timer needs the runtime that it is made in.
+        let waiting = self.handle.spawn(async move { timeout(wait, looking).await });
         let _ends_with_the_caller = AbortOnDrop(waiting.abort_handle());
         waiting.await.ok().and_then(Result::ok).unwrap_or(Hint::TimedOut)
     }

@@ -95,7 +95,8 @@ fn an_address_in_the_policy_is_used_and_a_password_is_never_shown() {
     let home = Home::new();
     let address = format!("postgres://semel:{PASSWORD}@127.0.0.1:{}/postgres?sslmode=disable", server.port);
     home.file("semel.toml", &format!("version = 1\nledger = \"{address}\"\n"));
-    assert_eq!(home.semel(["run", "--key", "k", "--", "true"]).code, Some(0));
+    let ran = home.semel(["run", "--key", "k", "--", "true"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
     let doctor = home.semel(["doctor"]);
     assert!(doctor.stdout.contains(&format!("postgres://127.0.0.1:{}/postgres", server.port)), "{doctor:?}");
     assert!(!home.state().join("ledger.db").exists(), "no second ledger is founded");
