@@ -91,7 +91,7 @@ fn two_hosts_on_etcd_make_one_effect() {
 
 #[test]
 fn an_address_in_the_policy_is_used_and_a_password_is_never_shown() {
-    let server = PostgresServer::start(&[]);
+    let server = PostgresServer::start(&["listen_addresses=127.0.0.1"]);
     let home = Home::new();
     let address = format!("postgres://semel:{PASSWORD}@127.0.0.1:{}/postgres?sslmode=disable", server.port);
     home.file("semel.toml", &format!("version = 1\nledger = \"{address}\"\n"));
