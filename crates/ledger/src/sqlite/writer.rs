@@ -113,7 +113,7 @@ impl Writer {
     ) -> Result<Self, Error> {
         let turn = WriterTurn::open(&place, threads);
         let file = identity(place.database()).map_err(|source| place.cannot_open(source))?;
-        let checkpoints = Checkpoints::watch(&mut connection, checkpoint_pages)
+        let checkpoints = Checkpoints::watch(&mut connection, checkpoint_pages, &place)
             .map_err(|error| SqliteFault::while_opening(&place, &error))?;
         let (wal, shm) = (CompanionFile::at(place.wal()), CompanionFile::at(place.shm()));
         Ok(Writer {
@@ -175,8 +175,8 @@ impl Writer {
     pub(super) fn tidy(&mut self) {
         let folds = self.folds();
         if let Some(connection) = self.connection.as_mut().filter(|_| folds) {
-            let lazy = self.synchronous == Durability::Lazy;
-            self.checkpoints.run(connection, if lazy { Fold::AtOnce } else { Fold::ForLater });
+            let at_once = self.synchronous == Durability::Lazy || self.checkpoints.crowds();
+            self.checkpoints.run(connection, if at_once { Fold::AtOnce } else { Fold::ForLater });
         }
         self.turn.end_turn();
         // A mark mostly comes between two claims, and the next one should not wait for this.
@@ -367,6 +367,10 @@ impl Writer {
         self.roll_back();
         if stop.fault.spoils_connection() {
             self.connection = None;
+        }
+        if let (SqliteFault::Full, Some(connection)) = (stop.fault, &mut self.connection) {
+            // What the log holds may be all the room that there is.
+            self.checkpoints.run(connection, Fold::AtOnce);
         }
         self.read_only |= stop.fault == SqliteFault::ReadOnly;
         (0..commits).map(|_| Err(Error::NotWritten { what: stop.what.clone() })).collect()

@@ -13,8 +13,12 @@ struct Mounted<'d>(&'d Path);
 
 impl<'d> Mounted<'d> {
     fn new(directory: &'d Path) -> Option<Self> {
+        Mounted::of_size(directory, "1m")
+    }
+
+    fn of_size(directory: &'d Path, size: &str) -> Option<Self> {
         let mount = Command::new("mount")
-            .args(["-t", "tmpfs", "-o", "size=1m,mode=0700", "none"])
+            .args(["-t", "tmpfs", "-o", &format!("size={size},mode=0700"), "none"])
             .arg(directory)
             .output();
         mount.is_ok_and(|output| output.status.success()).then_some(Mounted(directory))
@@ -72,6 +76,33 @@ fn a_full_disk_refuses_claims_loses_none_and_recovers() {
     drop(store);
     let store = scene::open_blocking(&place).expect("it opens again").store;
     assert!(kept(&store));
+    assert_eq!(store.integrity_check().expect("checkable"), Vec::<String>::new());
+}
+
+#[test]
+#[ignore = "mounts filesystems: run it as root with --ignored"]
+fn a_small_disk_is_filled_by_the_database_and_not_by_its_log() {
+    const DISK_BYTES: u64 = 12 << 20;
+    let directory = scene::directory();
+    let mounted = Mounted::of_size(directory.path(), "12m").expect("only root may mount");
+    let runtime = scene::runtime();
+    let place = Place::at(directory.path().join("ledger.db"));
+    // As a server has it, whose log may else grow to 56 MiB.
+    let store = scene::open(&place).expect("it opens").store;
+    let commit = |n: u128| {
+        let mut commit = claim(named(&n.to_string()), index(n, true));
+        if let Put::Record { reply, .. } = &mut commit.puts[0] {
+            *reply = ReplyChange::Set(vec![b'r'; 500]);
+        }
+        runtime.block_on(store.commit(commit.into()))
+    };
+    let landed = (0..).take_while(|n| commit(*n).is_ok()).count() as u128;
+    let bytes = fs::metadata(place.database()).expect("it exists").len();
+    assert!(bytes > DISK_BYTES * 3 / 4, "{landed} effects, {bytes} bytes");
+    let knows = |n: u128| runtime.block_on(store.read(named(&n.to_string()))).expect("readable").row.is_some();
+    assert!((0..landed).all(knows), "all that was acknowledged is there");
+    mounted.remount("size=16m");
+    assert_eq!(commit(landed + 1).expect("answered"), Committed::Done, "there is room again");
     assert_eq!(store.integrity_check().expect("checkable"), Vec::<String>::new());
 }
 
