@@ -121,6 +121,11 @@ pub trait Kv: Send + Sync + 'static {
     /// Names the server's history: it changes whenever acknowledged writes may be gone.
     fn lineage(&self) -> impl Future<Output = Result<String, Error>> + Send;
 
+    /// Whether the history has another name now, and every acknowledged write is there all the same.
+    fn has_only_restarted(&self) -> impl Future<Output = Result<bool, Error>> + Send {
+        async { Ok(false) }
+    }
+
     /// Calls `heard` for every key that a process has announced, until the way to the server breaks.
     fn listen(&self, heard: impl Fn(u64) + Send) -> impl Future<Output = ()> + Send;
 

@@ -70,7 +70,12 @@ impl<K: Kv> Shared<K> {
                 Ok(Some(stored)) => stored.bytes == lineage.as_bytes(),
                 _ => false,
             };
-            if is_known || self.write_epoch(&state, &lineage).await? {
+            let is_there = is_known
+                || match self.kv.has_only_restarted().await? {
+                    true => self.write_lineage(&state, &lineage).await?,
+                    false => self.write_epoch(&state, &lineage).await?,
+                };
+            if is_there {
                 *self.lineage.write().unwrap_or_else(PoisonError::into_inner) = Arc::from(lineage);
                 self.waiters.wake(EPOCH_CELL.short());
                 return Ok(());
@@ -78,6 +83,17 @@ impl<K: Kv> Shared<K> {
         }
         let what = "other processes keep changing the epoch of the ledger".to_owned();
         Err(Error::NotWritten { what })
+    }
+
+    /// `false`: somebody else was faster.
+    async fn write_lineage(&self, state: &Prefetched, lineage: &str) -> Result<bool, Error> {
+        let name = layout::lineage();
+        let group = Group {
+            compares: vec![(name.clone(), state.version(&name))],
+            writes: vec![Write::Put { name, value: Template::plain(lineage.as_bytes().to_vec()) }],
+            numbers: 0,
+        };
+        landed(self.kv.apply(alone(lineage, &[group])).await)
     }
 
     /// `false`: somebody else was faster.

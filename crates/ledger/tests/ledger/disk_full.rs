@@ -99,7 +99,8 @@ fn a_small_disk_is_filled_by_the_database_and_not_by_its_log() {
     let landed = (0..).take_while(|n| commit(*n).is_ok()).count() as u128;
     let bytes = fs::metadata(place.database()).expect("it exists").len();
     assert!(bytes > DISK_BYTES * 3 / 4, "{landed} effects, {bytes} bytes");
-    let knows = |n: u128| runtime.block_on(store.read(named(&n.to_string()))).expect("readable").row.is_some();
+    let knows =
+        |n: u128| runtime.block_on(store.read(named(&n.to_string()))).expect("readable").row.is_some();
     assert!((0..landed).all(knows), "all that was acknowledged is there");
     mounted.remount("size=16m");
     assert_eq!(commit(landed + 1).expect("answered"), Committed::Done, "there is room again");

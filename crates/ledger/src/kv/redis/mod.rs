@@ -11,7 +11,7 @@ pub use tier::Tier;
 
 use super::engine::{Applied, Batch, Found, Kv, Span, Value, Version};
 use crate::Error;
-use node::{Node, explain};
+use node::{Node, Replication, explain};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisError};
 use script::ApplyScript;
@@ -68,6 +68,17 @@ impl RedisKv {
     /// The next one looks for the node again.
     async fn forget_node(&self) {
         *self.node.lock().await = None;
+    }
+
+    async fn replication(&self) -> Result<Replication, Error> {
+        let mut node = self.node().await?;
+        match node::replication(&mut node.reader).await {
+            Ok(Some(replication)) => Ok(replication),
+            Ok(None) => {
+                Err(Error::NotRead { what: "the server does not tell its replication id".to_owned() })
+            }
+            Err(error) => Err(self.not_read(error).await),
+        }
     }
 
     async fn not_read(&self, error: RedisError) -> Error {
@@ -173,16 +184,15 @@ impl Kv for RedisKv {
         }
     }
 
-    /// The replication id. A restart and a first replica change it too, though they lose nothing: a doubt too many.
+    /// The replication id. A restart and a first replica change it too.
     async fn lineage(&self) -> Result<String, Error> {
-        let mut node = self.node().await?;
-        match node::lineage(&mut node.reader).await {
-            Ok(Some(lineage)) => Ok(lineage),
-            Ok(None) => {
-                Err(Error::NotRead { what: "the server does not tell its replication id".to_owned() })
-            }
-            Err(error) => Err(self.not_read(error).await),
-        }
+        Ok(self.replication().await?.id)
+    }
+
+    /// One that has always written to its disk first has read everything again. A replica that took over keeps the id that
+    /// it had before.
+    async fn has_only_restarted(&self) -> Result<bool, Error> {
+        Ok(!self.replication().await?.took_over && self.tier().is_durable())
     }
 
     async fn listen(&self, heard: impl Fn(u64) + Send) {

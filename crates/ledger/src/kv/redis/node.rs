@@ -90,8 +90,18 @@ async fn facts(connection: &mut MultiplexedConnection) -> Result<Facts, RedisErr
     Ok(text.lines().filter_map(fact).collect())
 }
 
-pub(super) async fn lineage(connection: &mut MultiplexedConnection) -> Result<Option<String>, RedisError> {
-    Ok(facts(connection).await?.remove("master_replid"))
+pub(super) struct Replication {
+    pub(super) id: String,
+    /// It was the replica of another one since its start.
+    pub(super) took_over: bool,
+}
+
+pub(super) async fn replication(
+    connection: &mut MultiplexedConnection,
+) -> Result<Option<Replication>, RedisError> {
+    let mut facts = facts(connection).await?;
+    let took_over = facts.get("master_replid2").is_none_or(|id| id.contains(|c| c != '0'));
+    Ok(facts.remove("master_replid").map(|id| Replication { id, took_over }))
 }
 
 fn version(facts: &Facts) -> (u32, u32) {
