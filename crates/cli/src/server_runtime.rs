@@ -16,7 +16,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
 /// A runtime in the thread that blocks on it. Many connections are served by several threads with one each.
 pub fn runtime() -> std::io::Result<Runtime> {
@@ -134,13 +134,20 @@ pub fn instance() -> String {
     format!("{:012x}", OsEntropy.bits() >> 80)
 }
 
-/// The first signal that asks semel to end.
-pub fn signals() -> anyhow::Result<oneshot::Receiver<Signal>> {
+/// The first signal that asks semel to end. A hangup asks for something else where `reload` is given.
+pub fn signals(reload: Option<Arc<Notify>>) -> anyhow::Result<oneshot::Receiver<Signal>> {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
     let mut signals = signal_hook::iterator::Signals::new([SIGHUP, SIGINT, SIGTERM]).context("signals")?;
     let (tell, told) = oneshot::channel();
     std::thread::Builder::new().name("signals".into()).spawn(move || {
-        if let Some(signal) = signals.forever().next() {
+        let mut ends = signals.forever().filter(|signal| match &reload {
+            Some(reload) if *signal == SIGHUP => {
+                reload.notify_one();
+                false
+            }
+            _ => true,
+        });
+        if let Some(signal) = ends.next() {
             let _over = tell.send(match signal {
                 SIGHUP => Signal::HUP,
                 SIGINT => Signal::INT,

@@ -142,6 +142,8 @@ pub struct ServeTable {
     pub listen: Option<Spot<String>>,
     /// Needed for an address that other machines can reach.
     pub allow_remote: Option<bool>,
+    /// HTTPS instead of HTTP: the files of its certificate and key.
+    pub tls: Option<Spot<TlsTable>>,
     /// Origins that may call, such as `https://app.example.com`.
     #[serde(default)]
     pub allowed_origins: Vec<Spot<String>>,
@@ -167,6 +169,16 @@ pub enum MetricsFor {
     Operator,
     /// Everybody who can reach the server.
     Open,
+}
+
+/// Files in PEM form, relative to the policy's directory. Changed files are read again.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "a table such as { certificate = \"cert.pem\", key = \"key.pem\" }")]
+pub struct TlsTable {
+    /// The server's certificate, then those that vouch for it.
+    pub certificate: Option<Spot<String>>,
+    /// Its private key, not encrypted, closed to other users.
+    pub key: Option<Spot<String>>,
 }
 
 /// Where messages go and how they are signed.

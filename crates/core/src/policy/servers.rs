@@ -47,6 +47,7 @@ pub enum McpEndpoint {
 pub struct Serve {
     pub listen: Option<SocketAddr>,
     pub allow_remote: Option<bool>,
+    pub tls: Option<TlsFiles>,
     pub allowed_origins: Vec<String>,
     pub allowed_hosts: Vec<String>,
     pub require_token: Option<bool>,
@@ -55,6 +56,13 @@ pub struct Serve {
     pub otlp: Option<String>,
     pub webhook: Option<WebhookSettings>,
     pub grace: Option<Duration>,
+}
+
+/// `[serve.tls]`. Relative paths are relative to the policy's directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
 }
 
 /// `[serve.webhook]`.
@@ -72,6 +80,7 @@ impl Serve {
         Serve {
             listen: self.listen.or(others.listen),
             allow_remote: self.allow_remote.or(others.allow_remote),
+            tls: self.tls.or(others.tls),
             allowed_origins: or(self.allowed_origins, others.allowed_origins),
             allowed_hosts: or(self.allowed_hosts, others.allowed_hosts),
             require_token: self.require_token.or(others.require_token),

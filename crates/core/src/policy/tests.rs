@@ -1077,6 +1077,9 @@ fn prices_and_where_messages_go_are_read_and_checked() {
         "[serve]\notlp = \"localhost:4318\"\n",
         "[serve]\nmetrics = \"closed\"\n",
         "[serve.webhook]\nsecret_env = \"HOOK\"\n",
+        "[serve]\ntls = { certificate = \"cert.pem\" }\n",
+        "[serve]\ntls = { certificate = \"cert.pem\", key = \"\" }\n",
+        "[serve]\ntls = \"cert.pem\"\n",
         "[serve]\ngrace = \"soon\"\n",
         "[serve]\ngrace = \"1h\"\n",
         "[serve.webhook]\nurl = \"ftp://x\"\n",
@@ -1192,6 +1195,7 @@ fn servers_are_read_with_the_place_that_names_them() {
 [serve]
 listen = "[::1]:7000"
 allowed_origins = ["https://app.example.com"]
+tls = { certificate = "tls/cert.pem", key = "/run/key.pem" }
 
 [mcp.billing]
 command = ["npx", "billing"]
@@ -1207,8 +1211,10 @@ tools = false
     let policy =
         Policy::load(vec![PolicyFile { path: "/etc/semel.toml".into(), text: text.to_owned() }]).unwrap();
     assert_eq!(policy.serve.listen, "[::1]:7000".parse().ok());
+    let files = servers::TlsFiles { certificate: "/etc/tls/cert.pem".into(), key: "/run/key.pem".into() };
+    assert_eq!(policy.serve.tls, Some(files));
     let billing = &policy.mcp["billing"];
-    assert_eq!((billing.line, billing.trusted), (6, Some(true)));
+    assert_eq!((billing.line, billing.trusted), (7, Some(true)));
     let servers::McpEndpoint::Command { argv, env, cwd } = &billing.reach else { panic!("{billing:?}") };
     assert_eq!((argv.len(), env.len(), cwd.as_deref()), (2, 1, Some(Path::new("/etc/tools"))));
     let servers::McpEndpoint::Url { headers_env, private, .. } = &policy.mcp["github"].reach else {

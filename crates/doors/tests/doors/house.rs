@@ -211,6 +211,7 @@ async fn serve(
     let listener = server::listen("127.0.0.1:0".parse().expect("an address")).expect("a free port");
     let address = listener.local_addr().expect("an address").to_string();
     let served = ServerSetup {
+        tls: None,
         admission: admission(&services),
         doors: DoorRouter::new(proxy::Offers::new(Arc::clone(&services), apis), router),
         load,

@@ -111,7 +111,7 @@ fn other_name(place: &EntryPath) -> Option<String> {
 
 /// `http://127.0.0.1:7777/mcp/NAME` on this very machine: two guards in a row would be two records of one effect.
 fn is_served(url: &str) -> bool {
-    let rest = url.strip_prefix("http://").unwrap_or_default();
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")).unwrap_or_default();
     let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
     let here = ["127.0.0.1", "localhost", "[::1]"];
     let name = path.strip_prefix("mcp/").filter(|name| !name.is_empty() && !name.contains('/'));

@@ -64,7 +64,7 @@ impl StdioSession {
         let runtime = Handle::current();
         let pipes = std::thread::Builder::new().name("pipes".into());
         pipes.spawn(move || LineReader::read_and_run_tasks(line_readers, &runtime))?;
-        let signalled = server_runtime::signals()?;
+        let signalled = server_runtime::signals(None)?;
         if let Link::Child(_) = &self.server.link {
             let server = Arc::clone(&self.server);
             server_runtime::pass_on_signals(move |signal| {

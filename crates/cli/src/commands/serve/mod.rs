@@ -1,6 +1,7 @@
 //! `semel serve`: the configured servers, guarded, over HTTP.
 
 mod admission;
+mod tls;
 mod token;
 mod upstreams;
 pub mod webhook;
@@ -38,6 +39,7 @@ const THREADS_MORE: usize = 1;
 pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
     let policy = context.policy()?;
     let address = address(args, &policy.serve)?;
+    let tls = tls::of(&policy.serve)?;
     let clock = RuntimeClock::start();
     let runtime = server_runtime::runtime()?;
     let _in_runtime = runtime.enter();
@@ -88,14 +90,17 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
                 "semel serve --listen 127.0.0.1:PORT",
             )
         })?;
-        let signalled = server_runtime::signals()?;
+        let reload = tls.as_ref().map(|tls| tls::keep(Arc::clone(tls), context.output));
+        let signalled = server_runtime::signals(reload)?;
         // A reader of this line may ask it to end at once.
-        say(context, listener.local_addr()?, token_file.as_deref(), &paths);
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        say(context, scheme, listener.local_addr()?, token_file.as_deref(), &paths);
         let stop = async { drop(signalled.await) };
         let grace = services.policy.serve.grace.unwrap_or(server::GRACE);
         let apis = proxy::Offers::new(Arc::clone(&services), apis);
         let workers = Workers::with(THREADS_MORE).context("another thread")?;
-        let served = ServerSetup { admission, doors: DoorRouter::new(apis, router), load, workers, grace };
+        let doors = DoorRouter::new(apis, router);
+        let served = ServerSetup { tls, admission, doors, load, workers, grace };
         let settled = async || services.in_flight.idle().await;
         server::serve(listener, served, stop, settled, || services.in_flight.give_up()).await;
         server_runtime::lapse_rest(&services, context.output).await;
@@ -151,11 +156,17 @@ fn token(context: &Context, serve: &Serve) -> anyhow::Result<(Option<OperatorTok
     Ok((Some(token::kept(&file)?), Some(file)))
 }
 
-fn say(context: &Context, address: SocketAddr, token_file: Option<&std::path::Path>, paths: &[String]) {
+fn say(
+    context: &Context,
+    scheme: &str,
+    address: SocketAddr,
+    token_file: Option<&std::path::Path>,
+    paths: &[String],
+) {
     if context.output.json {
         let under = |prefix: &str| -> Vec<String> {
             let own = paths.iter().filter(|path| path.starts_with(prefix));
-            own.map(|path| format!("http://{address}/{path}")).collect()
+            own.map(|path| format!("{scheme}://{address}/{path}")).collect()
         };
         let document = serde_json::json!({
             "listen": address.to_string(), "token_file": token_file, "mcp": under("mcp/"), "apis": under("p/"),
@@ -163,9 +174,9 @@ fn say(context: &Context, address: SocketAddr, token_file: Option<&std::path::Pa
         context.output.line(&document);
         return;
     }
-    context.output.say(format_args!("semel: listening on http://{address}"));
+    context.output.say(format_args!("semel: listening on {scheme}://{address}"));
     for path in paths {
-        context.output.say(format_args!("  http://{address}/{path}"));
+        context.output.say(format_args!("  {scheme}://{address}/{path}"));
     }
     match token_file {
         Some(file) => context.output.say(format_args!("  clients show the token in {}", file.display())),

@@ -17,4 +17,5 @@ mod readings;
 mod stdio;
 mod structures;
 mod tasks;
+mod tls;
 mod tokens;

@@ -13,6 +13,8 @@ pub const TOKEN: &str = "a-token-of-this-test";
 pub struct Served {
     child: Child,
     pub address: String,
+    /// The document that it printed at its start.
+    pub told: Value,
     said: Arc<Mutex<String>>,
 }
 
@@ -68,7 +70,7 @@ impl Served {
         BufReader::new(output).read_line(&mut line).expect("it says where it listens");
         let told: Value =
             serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?} {said:?}"));
-        Served { child, address: told["listen"].as_str().expect("an address").to_owned(), said }
+        Served { child, address: told["listen"].as_str().expect("an address").to_owned(), told, said }
     }
 
     pub fn before(home: &Home, url: &str) -> Served {
@@ -135,8 +137,12 @@ impl Served {
     }
 
     pub fn tell_to_stop(&self) {
+        self.signal(rustix::process::Signal::TERM);
+    }
+
+    pub fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it is there");
+        rustix::process::kill_process(pid, signal).expect("it is there");
     }
 
     pub fn end(&mut self) -> ExitStatus {

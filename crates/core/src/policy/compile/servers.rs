@@ -6,8 +6,8 @@ use crate::ids::Run;
 use crate::policy::diagnostic::DiagnosticCode::BadServer;
 use crate::policy::diagnostic::Diagnostics;
 use crate::policy::duration;
-use crate::policy::file::{Entries, McpTable, ServeTable, Spot, WebhookTable};
-use crate::policy::servers::{McpEndpoint, McpServer, Serve, WebhookSettings};
+use crate::policy::file::{Entries, McpTable, ServeTable, Spot, TlsTable, WebhookTable};
+use crate::policy::servers::{McpEndpoint, McpServer, Serve, TlsFiles, WebhookSettings};
 use std::time::Duration;
 
 /// A name is part of every action of its server, and of the path at which it is offered.
@@ -60,6 +60,7 @@ pub fn serve(input: Input<'_>, table: &ServeTable, found: &mut Diagnostics) -> S
     Serve {
         listen,
         allow_remote: table.allow_remote,
+        tls: table.tls.as_ref().and_then(|table| check.tls(table)),
         allowed_origins: texts(&table.allowed_origins),
         allowed_hosts: texts(&table.allowed_hosts),
         require_token: table.require_token,
@@ -125,6 +126,19 @@ impl Checker<'_> {
                 None
             }
         }
+    }
+
+    fn tls(&mut self, table: &Spot<TlsTable>) -> Option<TlsFiles> {
+        let TlsTable { certificate: Some(certificate), key: Some(key) } = &table.value else {
+            let help = "tls = { certificate = \"cert.pem\", key = \"key.pem\" }";
+            self.absent(table, BadServer, "TLS needs both `certificate` and `key`", help);
+            return None;
+        };
+        for file in [certificate, key].into_iter().filter(|file| file.value.is_empty()) {
+            self.bad(file, "this names no file", "such as cert.pem, beside the policy");
+        }
+        let path = |file: &Spot<String>| self.beside_the_file(&file.value);
+        Some(TlsFiles { certificate: path(certificate), key: path(key) })
     }
 
     fn webhook(&mut self, table: &Spot<WebhookTable>) -> Option<WebhookSettings> {
@@ -214,8 +228,8 @@ impl Checker<'_> {
         }
     }
 
-    fn beside_the_file(&self, cwd: &str) -> std::path::PathBuf {
-        self.input.source.path.parent().unwrap_or(std::path::Path::new("")).join(cwd)
+    fn beside_the_file(&self, path: &str) -> std::path::PathBuf {
+        self.input.source.path.parent().unwrap_or(std::path::Path::new("")).join(path)
     }
 
     fn names_of_env(&mut self, env: &Entries<String>) {

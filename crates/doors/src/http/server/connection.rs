@@ -3,7 +3,8 @@
 use super::departures::{Departures, LeavingResponse};
 use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
-use super::socket::ClientSocket;
+use super::socket::{ClientSocket, ClientStream};
+use super::tls::ServerTls;
 use crate::http::HEADER_BYTES_MAX;
 use axum::body::Body;
 use axum::response::Response;
@@ -38,6 +39,7 @@ pub struct HeldResponse<H> {
 /// Answers requests until the client goes away, or until told to stop and nothing is under way.
 pub async fn serve<H, F>(
     stream: TcpStream,
+    tls: Option<&ServerTls>,
     answer: impl Fn(Request<Body>) -> F,
     mut stopped: watch::Receiver<bool>,
 ) where
@@ -45,6 +47,17 @@ pub async fn serve<H, F>(
     F: Future<Output = HeldResponse<H>>,
 {
     set_up(&stream);
+    let stream = match tls {
+        None => ClientStream::Plain(stream),
+        Some(tls) => tokio::select! {
+            accepted = tls.accept(stream) => match accepted {
+                Some(stream) => ClientStream::Tls(Box::new(stream)),
+                None => return,
+            },
+            // Nothing was asked yet.
+            _ = stopped.wait_for(|stopped| *stopped) => return,
+        },
+    };
     let departures = Arc::<Departures>::default();
     let socket = ClientSocket::new(stream, Arc::clone(&departures));
     let service = service_fn(|request: Request<hyper::body::Incoming>| {

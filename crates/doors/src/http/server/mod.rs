@@ -18,6 +18,7 @@ mod revocable;
 mod room;
 mod shares;
 mod socket;
+mod tls;
 mod workers;
 
 pub use admission::{Admission, OWN_TOKEN};
@@ -29,6 +30,7 @@ pub use problem::problem;
 pub use revocable::{Revocable, lets_send};
 pub use room::Room;
 pub use shares::Share;
+pub use tls::{ServerTls, TlsFileError};
 pub use workers::Workers;
 
 use axum::body::Body;
@@ -66,6 +68,8 @@ pub trait Answers: Send + Sync + 'static {
 /// The parts of a server.
 #[derive(Debug)]
 pub struct ServerSetup<A> {
+    /// `None`: plain HTTP.
+    pub tls: Option<Arc<ServerTls>>,
     pub admission: Admission,
     pub doors: A,
     pub load: ServerLoad,
@@ -188,7 +192,8 @@ async fn connection(
     served: Arc<ServerSetup<impl Answers>>,
     stopped: watch::Receiver<bool>,
 ) {
-    connection::serve(stream, |request| answer(request, Arc::clone(&served)), stopped).await;
+    let answer = |request| answer(request, Arc::clone(&served));
+    connection::serve(stream, served.tls.as_deref(), answer, stopped).await;
 }
 
 /// A request's place among all, and among those of whoever asks.

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
+use tokio_rustls::server::TlsStream;
 
 /// A client that takes nothing of its response for this long takes nothing more. Some do other work between two reads.
 pub(super) const TAKES_NOTHING_MAX: Duration = Duration::from_secs(120);
@@ -21,8 +22,41 @@ const LINGER_TIME_MAX: Duration = Duration::from_secs(2);
 type Timer = Pin<Box<Sleep>>;
 
 #[derive(Debug)]
+pub enum ClientStream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+trait ByteStream: AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> ByteStream for S {}
+
+type PinnedStream<'a> = Pin<&'a mut dyn ByteStream>;
+
+impl ClientStream {
+    fn bytes(&mut self) -> PinnedStream<'_> {
+        match self {
+            ClientStream::Plain(stream) => Pin::new(stream),
+            ClientStream::Tls(stream) => Pin::new(stream.as_mut()),
+        }
+    }
+
+    fn tcp(&self) -> &TcpStream {
+        match self {
+            ClientStream::Plain(stream) => stream,
+            ClientStream::Tls(stream) => stream.get_ref().0,
+        }
+    }
+
+    /// TLS takes some kilobytes more than the kernel had room for.
+    fn has_unsent(&self) -> bool {
+        matches!(self, ClientStream::Tls(stream) if stream.get_ref().1.wants_write())
+    }
+}
+
+#[derive(Debug)]
 pub struct ClientSocket {
-    stream: TcpStream,
+    stream: ClientStream,
     departures: Arc<Departures>,
     /// Since the client takes nothing.
     stalled: Option<Timer>,
@@ -30,24 +64,24 @@ pub struct ClientSocket {
 }
 
 impl ClientSocket {
-    pub fn new(stream: TcpStream, departures: Arc<Departures>) -> ClientSocket {
+    pub fn new(stream: ClientStream, departures: Arc<Departures>) -> ClientSocket {
         ClientSocket { stream, departures, stalled: None, lingers: None }
     }
 
-    fn poll_watched(
+    fn poll_watched<T>(
         &mut self,
         context: &mut Context<'_>,
-        write: impl FnOnce(Pin<&mut TcpStream>, &mut Context<'_>) -> Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
+        write: impl FnOnce(PinnedStream<'_>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
         let mut state = self.departures.lock();
         // Looked at before the end is written: a look afterwards would take a client that is quick to close for one
         // that has gone.
         let ends = state.leaving.iter().any(|leaving| leaving.on_sent.is_some());
-        if ends && socket::has_hung_up(&self.stream) {
+        if ends && socket::has_hung_up(self.stream.tcp()) {
             state.leaving.iter_mut().for_each(|leaving| leaving.on_sent = None);
         }
         drop(state);
-        if let Poll::Ready(written) = write(Pin::new(&mut self.stream), context) {
+        if let Poll::Ready(written) = write(self.stream.bytes(), context) {
             self.stalled = None;
             return Poll::Ready(written);
         }
@@ -62,7 +96,7 @@ impl ClientSocket {
 impl Drop for ClientSocket {
     fn drop(&mut self) {
         if self.departures.lock().resets {
-            socket::reset_on_close(&self.stream);
+            socket::reset_on_close(self.stream.tcp());
         }
     }
 }
@@ -73,7 +107,7 @@ impl AsyncRead for ClientSocket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        self.stream.bytes().poll_read(context, buffer)
     }
 }
 
@@ -95,12 +129,15 @@ impl AsyncWrite for ClientSocket {
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        // Both are.
+        true
     }
 
     /// Hyper flushes once its buffer is empty: every response whose end it was given has left.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.stream).poll_flush(context))?;
+        if self.stream.has_unsent() {
+            ready!(self.poll_watched(context, |stream, context| stream.poll_flush(context)))?;
+        }
         let left = std::mem::take(&mut self.departures.lock().leaving);
         for LeavingResponse { on_sent, held } in left {
             if let Some(on_sent) = on_sent {
@@ -114,8 +151,8 @@ impl AsyncWrite for ClientSocket {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.lingers.is_none() {
-            ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
-            if !this.departures.lock().has_unread && !socket::has_bytes(&this.stream) {
+            ready!(this.poll_watched(context, |stream, context| stream.poll_shutdown(context)))?;
+            if !this.departures.lock().has_unread && !socket::has_bytes(this.stream.tcp()) {
                 return Poll::Ready(Ok(()));
             }
         }
@@ -126,7 +163,7 @@ impl AsyncWrite for ClientSocket {
                 return Poll::Ready(Ok(()));
             }
             let mut buffer = ReadBuf::new(&mut unread);
-            let read = ready!(Pin::new(&mut this.stream).poll_read(context, &mut buffer));
+            let read = ready!(this.stream.bytes().poll_read(context, &mut buffer));
             if read.is_err() || buffer.filled().is_empty() {
                 return Poll::Ready(Ok(()));
             }

@@ -38,7 +38,7 @@ impl Talk {
                 let response = answer(request);
                 async move { HeldResponse { response: response.await, held: () } }
             };
-            serve(stream, answer, stopped).await;
+            serve(stream, None, answer, stopped).await;
         });
         Talk { client, talking, stop }
     }
