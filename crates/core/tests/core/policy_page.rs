@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a table stands in the file, and its definition in the schema.
-const TABLES: [(&str, &str); 17] = [
+const TABLES: [(&str, &str); 18] = [
     ("The file", ""),
     ("[defaults]", "Defaults"),
     ("[[rule]]", "RuleTable"),
@@ -20,6 +20,7 @@ const TABLES: [(&str, &str); 17] = [
     ("[upstream.NAME.keys]", "KeysTable"),
     ("[mcp.NAME]", "McpTable"),
     ("[serve]", "ServeTable"),
+    ("[serve.tls]", "TlsTable"),
     ("[serve.webhook]", "WebhookTable"),
     ("[prices.\"MODEL\"]", "PriceTable"),
     ("[reconcile.NAME]", "ReconcileTable"),

@@ -3,7 +3,7 @@
 use super::served::{Served, TOKEN};
 use crate::home::{Home, Ran};
 use rustix::process::Signal;
-use semel_testkit::http::{RawClient, ScriptedApi};
+use semel_testkit::http::{ApiAct, RawClient, ScriptedApi};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
@@ -81,6 +81,18 @@ fn a_guarded_call_over_tls_happens_once_and_addresses_say_https() {
     certify(&home, "other");
     assert_eq!(charge(&home, &served, "other.pem", &[]), UNTRUSTED);
     assert_eq!(api.effects(), 1);
+}
+
+#[test]
+fn large_requests_and_answers_pass_whole() {
+    const BYTES: usize = 3 << 20;
+    let (home, api) = (Home::new(), ScriptedApi::start());
+    let served = serving(&home, &api);
+    home.file("large", &"x".repeat(300_000));
+    api.next(ApiAct::Large(BYTES));
+    let words = ["--data-binary", "@large", "-w", "%{size_upload} %{size_download}"];
+    assert_eq!(charge(&home, &served, "first.pem", &words), Ok(format!("300009 {BYTES}")));
+    assert_eq!((api.effects(), api.last().body.len()), (1, 300_009));
 }
 
 #[test]
