@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 #[derive(Debug, Clone)]
 pub enum ServerAddress {
-    Postgres(PostgresAddress),
+    Postgres(Box<PostgresAddress>),
     Redis(RedisAddress),
     Etcd(EtcdAddress),
 }
@@ -22,7 +22,7 @@ impl ServerAddress {
     pub fn parse(url: &str) -> Result<Option<ServerAddress>, Error> {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
         Ok(Some(match scheme {
-            "postgres" | "postgresql" => ServerAddress::Postgres(PostgresAddress::parse(url)?),
+            "postgres" | "postgresql" => ServerAddress::Postgres(Box::new(PostgresAddress::parse(url)?)),
             "redis" | "rediss" | "redis+cluster" | "rediss+cluster" | "redis+unix" => {
                 ServerAddress::Redis(RedisAddress::parse(url)?)
             }
@@ -46,7 +46,7 @@ impl ServerAddress {
         clock: Clock,
     ) -> Result<(Arc<dyn Store>, Secret), Error> {
         Ok(match self.clone() {
-            ServerAddress::Postgres(address) => shared(PostgresStore::open(address, fresh_secret).await?),
+            ServerAddress::Postgres(address) => shared(PostgresStore::open(*address, fresh_secret).await?),
             ServerAddress::Redis(address) => {
                 shared(KvStore::open(RedisKv::connect(address), fresh_secret, clock).await?)
             }
