@@ -60,11 +60,16 @@ fn two_thousand_kills_leave_no_second_change_and_no_hidden_one() {
 
 #[test]
 fn a_boundary_that_runs_doubts_again_is_caught() {
-    let outcome = Torture::new(seed(), 80, Runner::ReExecutesDoubts).run();
-    let caught =
-        outcome.violations.iter().filter(|violation| violation.check == HistoryCheck::C1AtMostOnce).count();
-    say(format_args!("canary, doubts run again: {caught} second changes caught in {}", outcome.counts));
-    assert!(caught > 0, "the judge did not notice second changes: {:?}", outcome.violations);
+    // Where a kill lands depends on the machine: on a busy one a round may leave no doubt at all.
+    let caught = (0..8).any(|round| {
+        let outcome = Torture::new(seed().wrapping_add(round), 80, Runner::ReExecutesDoubts).run();
+        let second_changes =
+            outcome.violations.iter().filter(|violation| violation.check == HistoryCheck::C1AtMostOnce);
+        let caught = second_changes.count();
+        say(format_args!("canary, doubts run again: {caught} second changes caught in {}", outcome.counts));
+        caught > 0
+    });
+    assert!(caught, "the judge did not notice second changes");
 }
 
 #[test]
