@@ -27,12 +27,12 @@ pub enum LedgerAddress {
     },
 }
 
-/// What the ledger is opened for.
+/// Why a command opens the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     /// One command, without a runtime.
     Command,
-    /// Reading alone: nothing at all is changed.
+    /// Reading alone: a file is not changed. A server founds its ledger at the first connection all the same.
     Reading,
     /// A program that serves many calls at once.
     Server,

@@ -99,7 +99,7 @@ impl Ledger {
         Ok(answer)
     }
 
-    /// Whatever became of an effect, an attempt without an answer may still be carried out while its sender can send.
+    /// An attempt without an answer may still be carried out while its sender can send, also after its effect has settled.
     async fn may_send(&self, effect: &Effect, now: At) -> Result<bool, Error> {
         let unsure = |attempt: &&Attempt| {
             let answered =

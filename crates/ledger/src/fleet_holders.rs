@@ -40,12 +40,12 @@ fn tag_of(directory: &Path) -> io::Result<u64> {
     let file = directory.join("host");
     loop {
         match fs::read_to_string(&file) {
-            Ok(text) if !text.is_empty() => {
+            Ok(text) => {
                 let damaged = |_| io::Error::other(format!("{} is damaged; remove it", file.display()));
                 return u64::from_str_radix(text.trim(), 16).map_err(damaged);
             }
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-            _ => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
         }
         // Written beside it and linked: of two that come at once, both read the first one's.
         let mut bits = [0; 8];
@@ -115,5 +115,7 @@ mod tests {
         let tag = tag_of(one.path()).unwrap();
         assert_eq!(tag_of(one.path()).unwrap(), tag);
         assert_ne!(tag_of(other.path()).unwrap(), tag);
+        fs::write(one.path().join("host"), "").unwrap();
+        assert!(tag_of(one.path()).unwrap_err().to_string().contains("is damaged"));
     }
 }

@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is known of a holder: a process, with the children that act for it.
+/// The state of a holder: a process, with the children that act for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Liveness {
     Alive,
@@ -23,7 +23,7 @@ pub trait Holders: fmt::Debug + Send + Sync + 'static {
     /// This process, registered before its first claim.
     fn me(&self) -> Result<OwnerId, Error>;
 
-    /// What is known of each of these, in their order.
+    /// Tells the state of each owner, in their order.
     async fn liveness(&self, owners: &[OwnerId]) -> Result<Vec<Liveness>, Error>;
 
     /// Children started from now on keep this process's claims alive with them.

@@ -207,7 +207,7 @@ impl Ledger {
         Ok(gone.map(|(attempt, _)| Event::SenderGone { attempt: attempt.number, at: now }))
     }
 
-    /// What is known of each of these holders, in their order. A client that took its claim away counts as alive: there
+    /// Tells the state of each holder, in their order. A client that took its claim away counts as alive: there
     /// is nothing to be known of it.
     pub async fn liveness(&self, owners: impl Iterator<Item = OwnerId>) -> Result<Vec<Liveness>, Error> {
         let owners: Vec<_> = owners.collect();

@@ -40,7 +40,7 @@ fn charges(world: &Path) -> usize {
     std::fs::read_to_string(world).unwrap_or_default().lines().count()
 }
 
-/// What holds on every engine.
+/// Two hosts share one ledger, whichever engine keeps it.
 fn two_hosts_make_one_effect(ledger: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     let world = directory.path().join("world");
@@ -67,6 +67,10 @@ fn two_hosts_make_one_effect(ledger: &str) {
     assert_eq!(charges(&world), 3);
     let listed = Ran::of(other.semel(&["ledger", "list", "--json"]).output().expect("semel starts"));
     assert_eq!(listed.json()["items"].as_array().expect("items").len(), 3, "{listed:?}");
+    let restored = other.semel(&["ledger", "mark-restored", "--reason", "an older copy"]).output();
+    assert!(restored.expect("semel starts").status.success());
+    assert_ne!(one.charge("d", "true").code, Some(0), "the copy may have forgotten it");
+    assert_eq!(charges(&world), 3);
     let doctor = Ran::of(other.semel(&["doctor"]).output().expect("semel starts"));
     assert!(doctor.stdout.contains("durable write takes") && doctor.stdout.contains("tier"), "{doctor:?}");
 }

@@ -26,8 +26,10 @@ pub(super) struct Heartbeat {
 
 impl Heartbeat {
     pub(super) fn announce(&self, owner: OwnerId) {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner).insert(owner);
-        self.added.notify_one();
+        // Every claim names its holder; only a new one is worth a beat of its own.
+        if self.owners.lock().unwrap_or_else(PoisonError::into_inner).insert(owner) {
+            self.added.notify_one();
+        }
     }
 
     fn announced(&self) -> Vec<Vec<u8>> {

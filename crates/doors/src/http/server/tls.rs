@@ -52,7 +52,7 @@ pub enum TlsFileError {
 }
 
 impl TlsFileError {
-    /// What to change.
+    /// The hint for the operator.
     pub fn help(&self) -> String {
         match self {
             TlsFileError::Unreadable { .. } | TlsFileError::NoFile { .. } => {
