@@ -252,6 +252,16 @@ pub struct Page<T> {
     pub next: Option<Cursor>,
 }
 
+impl<T> Page<T> {
+    /// Cuts what was read for one item more than the limit, which tells whether there is a next page.
+    pub(crate) fn cut(mut items: Vec<T>, limit: usize, cursor: impl Fn(&T) -> Cursor) -> Page<T> {
+        let more = items.len() > limit;
+        items.truncate(limit);
+        let next = items.last().filter(|_| more).map(cursor);
+        Page { items, next }
+    }
+}
+
 /// Something may have changed, or the time is up; only a read tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hint {

@@ -56,6 +56,20 @@ pub struct KvStore<K> {
     io: IoThread,
 }
 
+/// The name of the ledger, as the parameters of an address give it.
+fn ledger_name(parameters: &str) -> Result<&str, &'static str> {
+    let name = match parameters.split_once('=') {
+        Some(("ledger", name)) => name,
+        None if parameters.is_empty() => "ledger",
+        _ => return Err("the only parameter of the URL is ledger=NAME"),
+    };
+    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match !name.is_empty() && name.chars().all(is_name) {
+        true => Ok(name),
+        false => Err("ledger=NAME must consist of letters, digits, - _ and ."),
+    }
+}
+
 impl<K: Kv> KvStore<K> {
     /// Connects with `connect`, and founds the ledger if there is none; `fresh_secret` is then its secret. Returns the
     /// secret that it has.

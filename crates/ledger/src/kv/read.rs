@@ -84,7 +84,7 @@ impl<K: Kv> Shared<K> {
         };
         let found = self.kv.read(Vec::new(), vec![span]).await?;
         let lines: Result<Vec<_>, Error> = found.entries.iter().flatten().map(|entry| line(entry)).collect();
-        Ok(page(lines?, limit))
+        Ok(Page::cut(lines?, limit, |(cursor, _)| *cursor))
     }
 
     pub(super) async fn newest_lines(&self, limit: usize) -> Result<Vec<(Cursor, JournalLine)>, Error> {
@@ -132,7 +132,7 @@ impl<K: Kv> Shared<K> {
                 break;
             }
         }
-        Ok(page(rows, limit))
+        Ok(Page::cut(rows, limit, |(cursor, _)| *cursor))
     }
 
     async fn places(&self, span: super::engine::Span) -> Result<Vec<Place>, Error> {
@@ -173,12 +173,4 @@ fn line(entry: &[u8]) -> Result<(Cursor, JournalLine), Error> {
     let number = entry.strip_prefix(layout::JOURNAL).and_then(|rest| rest.split_first_chunk::<8>());
     let (number, line) = number.ok_or_else(|| codec::damaged("the journal"))?;
     Ok((Cursor(u64::from_be_bytes(*number)), codec::line(line)?))
-}
-
-/// Cuts what was read for one item more than the limit, which tells whether there is a next page.
-fn page<T>(mut items: Vec<(Cursor, T)>, limit: usize) -> Page<(Cursor, T)> {
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| more).map(|(cursor, _)| *cursor);
-    Page { items, next }
 }

@@ -109,7 +109,9 @@ impl Reader {
             let found = self.query(&self.sql.journal, values).await?;
             let ended = found.iter().take_while(|line| line.get(ENDED)).count();
             if ended == found.len() || looks == LOOKS_MAX {
-                return Ok(page(found[..ended].iter().map(columns::line).collect(), limit, |line| line.0));
+                return Ok(Page::cut(found[..ended].iter().map(columns::line).collect(), limit, |line| {
+                    line.0
+                }));
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
@@ -148,7 +150,7 @@ impl Reader {
         values.extend(value);
         let found = self.query(&sql, &values).await?;
         let Page { items, next } =
-            page(found.iter().map(columns::row).collect(), limit, |(cursor, _)| *cursor);
+            Page::cut(found.iter().map(columns::row).collect(), limit, |(cursor, _)| *cursor);
         Ok(Page { items: items.into_iter().map(|(_, row)| row).collect(), next })
     }
 
@@ -178,18 +180,10 @@ impl Reader {
             values.push((value, Type::BYTEA));
         }
         let found = self.query(&sql, &values).await?;
-        Ok(page(found.iter().map(columns::row).collect(), limit, |(cursor, _)| *cursor))
+        Ok(Page::cut(found.iter().map(columns::row).collect(), limit, |(cursor, _)| *cursor))
     }
 }
 
 fn from(after: Option<Cursor>) -> i64 {
     after.map_or(0, |Cursor(id)| i64::try_from(id).unwrap_or(i64::MAX))
-}
-
-/// Cuts what was read for one item more than the limit, which tells whether there is a next page.
-fn page<T>(mut items: Vec<T>, limit: usize, cursor: impl Fn(&T) -> Cursor) -> Page<T> {
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| more).map(cursor);
-    Page { items, next }
 }

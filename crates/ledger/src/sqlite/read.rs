@@ -131,7 +131,7 @@ pub(super) fn journal(
         "SELECT id, at, effect, run, kind, data FROM journal WHERE id > ?1 ORDER BY id LIMIT ?2",
     )?;
     let found = lines.query_map(params![from(after), limit as i64 + 1], line)?.collect::<Result<_, _>>()?;
-    Ok(page(found, limit, |(cursor, _)| *cursor))
+    Ok(Page::cut(found, limit, |(cursor, _)| *cursor))
 }
 
 pub(super) fn newest_lines(
@@ -153,14 +153,6 @@ fn line(found: &rusqlite::Row<'_>) -> rusqlite::Result<(Cursor, JournalLine)> {
         data: found.get(5)?,
     };
     Ok((Cursor(found.get::<_, i64>(0)? as u64), line))
-}
-
-/// Cuts what was read for one item more than the limit, which tells whether there is a next page.
-pub(super) fn page<T>(mut items: Vec<T>, limit: usize, cursor: impl Fn(&T) -> Cursor) -> Page<T> {
-    let more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| more).map(cursor);
-    Page { items, next }
 }
 
 pub(super) fn from(after: Option<Cursor>) -> i64 {

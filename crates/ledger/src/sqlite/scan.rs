@@ -1,7 +1,7 @@
 //! Scans: rows in order of insertion, a page at a time, each page a snapshot of its own.
 
 use super::columns::{prefix, tag};
-use super::read::{ROW_COLUMNS, before, from, page, row};
+use super::read::{ROW_COLUMNS, before, from, row};
 use crate::store::{By, Cursor, Latest, PAGE_ROWS_MAX, Page, Row};
 use rusqlite::{Connection, Params, params};
 
@@ -77,7 +77,7 @@ pub(super) fn latest(
             query.query_map(params![prefix(&alike), alike.0, id, more], row)?.collect()
         }
     }?;
-    Ok(page(found, limit, |(cursor, _)| *cursor))
+    Ok(Page::cut(found, limit, |(cursor, _)| *cursor))
 }
 
 /// `which` is a source with its conditions; the last parameter is the number of rows wanted, one above the limit.
@@ -87,7 +87,7 @@ fn rows(connection: &Connection, which: &str, limit: usize, values: impl Params)
     let sql = format!("SELECT {ROW_COLUMNS} {which} ORDER BY effect.id LIMIT ?{last}");
     let mut query = connection.prepare_cached(&sql)?;
     let found = query.query_map(values, row)?.collect::<Result<Vec<_>, _>>()?;
-    let Page { items, next } = page(found, limit, |(cursor, _)| *cursor);
+    let Page { items, next } = Page::cut(found, limit, |(cursor, _)| *cursor);
     Ok(Page { items: items.into_iter().map(|(_, row)| row).collect(), next })
 }
 

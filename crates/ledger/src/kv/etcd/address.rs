@@ -1,6 +1,7 @@
 //! The address of a ledger on etcd, and how it is shown: never with its password.
 
 use crate::Error;
+use crate::kv::ledger_name;
 use std::fmt;
 
 /// `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT?ledger=NAME`. `etcds` speaks TLS.
@@ -25,15 +26,7 @@ impl EtcdAddress {
             _ => return Err(refused(FORM)),
         };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let ledger = match query.split_once('=') {
-            Some(("ledger", name)) => name,
-            None if query.is_empty() => "ledger",
-            _ => return Err(refused("the only parameter of the URL is ledger=NAME")),
-        };
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if ledger.is_empty() || !ledger.chars().all(is_name) {
-            return Err(refused("ledger=NAME must consist of letters, digits, - _ and ."));
-        }
+        let ledger = ledger_name(query).map_err(refused)?;
         let rest = rest.strip_suffix('/').unwrap_or(rest);
         let (login, hosts) = match rest.rsplit_once('@') {
             None => (None, rest),

@@ -1,6 +1,7 @@
 //! The address of a ledger on Redis or Valkey, and how it is shown: never with its password.
 
 use crate::Error;
+use crate::kv::ledger_name;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
 use std::fmt;
 
@@ -22,17 +23,7 @@ impl RedisAddress {
         let (scheme, rest) = url.split_once("://").ok_or_else(|| refused(FORM))?;
         let scheme = scheme.strip_suffix("+cluster").unwrap_or(scheme);
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let mut ledger = "ledger";
-        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
-            match parameter.split_once('=') {
-                Some(("ledger", name)) => ledger = name,
-                _ => return Err(refused("the only parameter of the URL is ledger=NAME")),
-            }
-        }
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if ledger.is_empty() || !ledger.chars().all(is_name) {
-            return Err(refused("ledger=NAME must consist of letters, digits, - _ and ."));
-        }
+        let ledger = ledger_name(query).map_err(refused)?;
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (user, hosts) = authority.rsplit_once('@').map_or(("", authority), |(user, hosts)| (user, hosts));
         let at = if user.is_empty() { "" } else { "@" };
