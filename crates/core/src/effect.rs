@@ -15,48 +15,35 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Effect {
-    #[n(0)]
     pub id: EffectId,
-    #[n(1)]
     pub occurrence: Occurrence,
     /// Shared, like the marks: they stay what they are while states change, and every change copies an effect.
-    #[cbor(n(2), with = "crate::shared")]
     pub facts: Arc<Facts>,
-    #[cbor(n(3), with = "crate::shared")]
     pub marks: Arc<Marks>,
     /// Newest last. Attempts proven not applied are dropped from the front beyond [`ATTEMPTS_KEPT`].
-    #[n(4)]
     pub attempts: Vec<Attempt>,
-    #[n(5)]
     pub state: State,
-    #[n(6)]
     pub opened_at: At,
     /// The epoch of the store in which it was claimed last, or in which it was recorded that a claim may be lost.
     #[serde(default, skip_serializing_if = "is_zero")]
-    #[n(7)]
     pub epoch: u64,
     /// The first time its answer reached a caller. Missing means undelivered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[n(8)]
     pub delivered_at: Option<At>,
     /// How it can be taken back, since it was known to have happened; `None` where its rule does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[n(9)]
     pub undo: Option<Undo>,
     /// It was taken back. It happened all the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[n(10)]
     pub undone: Option<Undone>,
     /// Somebody lets it happen once more, where its rule leaves that to a person.
     #[serde(rename = "released", default, skip_serializing_if = "Option::is_none")]
-    #[n(11)]
     pub repeat_permitted: Option<Ruling>,
     /// How often an upstream has refused it for certain. It may remember a refusal under its key, so that a caller who
     /// tries again needs another one.
     #[serde(default, skip_serializing_if = "is_zero")]
-    #[n(12)]
     pub refusals: u64,
 }
 

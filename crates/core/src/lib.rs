@@ -23,7 +23,6 @@ pub mod outcome;
 pub mod policy;
 pub mod redact;
 pub mod retry_origin;
-mod shared;
 pub mod subject;
 pub mod time;
 pub mod undo;

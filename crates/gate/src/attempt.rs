@@ -187,8 +187,8 @@ impl Gate {
             return Ok(passed.into());
         }
         match (changed.late, changed.snapshot.effect().map(|effect| &effect.state)) {
-            (Some(Late::MovedOn), Some(State::Applied(_))) => {
-                // An older effect of its record takes no more marks.
+            (Some(Late::Dropped), Some(State::Applied(_))) => {
+                // It is the answer of another attempt that counts as delivered.
                 Ok(Passed { delivery: None, ..answer_ran(changed.snapshot, sent, now) }.into())
             }
             (Some(_), _) => Ok(Passed::attempt_lost(&claimed.effect, sent).into()),

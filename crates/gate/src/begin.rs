@@ -213,7 +213,7 @@ impl Gate {
         let RecordUpdate { snapshot, alarm, late } = changed;
         let mut passed = match late {
             Some(Late::Lost) => Passed::attempt_lost(known.effect().expect("it was claimed"), sent),
-            Some(Late::MovedOn) => Passed { delivery: None, ..self.answer_holder(snapshot, sent) },
+            Some(Late::Dropped) => Passed { delivery: None, ..self.answer_holder(snapshot, sent) },
             None => self.answer_holder(snapshot, sent),
         };
         if alarm == Some(Alarm::DuplicateDetected) {

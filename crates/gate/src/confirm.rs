@@ -128,13 +128,11 @@ impl Gate {
 
     /// The refuted effect, as it is now. Its record may have gone on to another effect.
     pub async fn find_refuted(&self, done: &RecordSnapshot) -> Result<RecordSnapshot, Error> {
-        let mut snapshot = self.ledger.find(done.key).await?;
         let number = done.effect().map_or(0, |effect| effect.occurrence.number);
-        if snapshot.effect().is_none_or(|effect| effect.occurrence.number != number)
-            && let Some(mut stored) = self.ledger.occurrence(done.key, number).await?
-        {
-            stored.effect = self.ledger.with_later_facts(stored.effect).await?;
-            snapshot.newest = Some(Arc::new(stored));
+        let mut snapshot = self.ledger.at(done.key, number).await?;
+        if let Some(stored) = &mut snapshot.newest {
+            let effect = self.ledger.with_undone(stored.effect.clone()).await?;
+            Arc::make_mut(stored).effect = effect;
         }
         Ok(snapshot)
     }

@@ -303,7 +303,7 @@ impl Gate {
             let earlier = RecordSnapshot { newest: Some(Arc::new(stored)), reply: None, ..snapshot };
             return Ok(answer_of_refusal(&earlier, Refusal::Drift { paths }, intent, rule));
         }
-        stored.effect = self.ledger.with_later_facts(stored.effect).await?;
+        stored.effect = self.ledger.with_undone(stored.effect).await?;
         let disproved = !matches!(stored.effect.state, State::Applied(_));
         let earlier = RecordSnapshot { newest: Some(Arc::new(stored)), reply, ..snapshot };
         if replay == Replay::Repeat

@@ -76,7 +76,7 @@ impl Ledger {
                 may_send = may_send || self.may_send(&stored.effect, now).await?;
                 match stored.effect.state {
                     State::Applied(_) => {
-                        let effect = self.with_later_facts(stored.effect).await?;
+                        let effect = self.with_undone(stored.effect).await?;
                         answer.applied.push(StoredEffect { effect, ..stored });
                     }
                     State::InFlight { .. } => answer.in_flight.push(stored),

@@ -6,7 +6,7 @@ use crate::ledger::{ChangeResult, Late, Ledger, RACES_MAX, RecordChange, RecordS
 use crate::record::{StoredEffect, index_after, index_of_first};
 use crate::small_records::{Alias, KeyTarget, QUARANTINE, Turn, TurnHolder};
 use crate::store::{
-    Commit, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, SeenAlike,
+    Against, Commit, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, SeenAlike,
 };
 use crate::{Error, journal};
 use semel_core::class::Class;
@@ -172,26 +172,34 @@ impl Ledger {
         let index = crate::store::Index { run: self.run_of(&effect), alike, ..index };
         let attempt = effect.newest_attempt().expect("a claimed effect has an attempt").number;
         let key = request.snapshot.key;
-        let mut puts = vec![request.snapshot.put(&effect, &index, ReplyChange::Drop)];
+        let line = journal::line(&event, &effect, index.run, request.now);
+        let (durability, number, class) = (promised(&effect), effect.occurrence.number, effect.facts.class);
+        let stands_for = Some(KeyTarget::of(&effect));
+        let again = request.snapshot.newest.as_ref().filter(|seen| seen.effect.occurrence.number == number);
+        let (put, snapshot) = match again {
+            None => request.snapshot.insert(effect, index),
+            Some(seen) => {
+                request.snapshot.overwrite(seen, (effect, index), Against::Newest, ReplyChange::Drop)
+            }
+        };
+        let mut puts = vec![put];
         if let Some(turn) = request.turn {
-            let holder = TurnHolder { key, occurrence: effect.occurrence.number, attempt };
+            let holder = TurnHolder { key, occurrence: number, attempt };
             puts.push(Put::cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
         }
         if let Some((alias, seen)) = request.alias {
-            let stands_for = Some(KeyTarget::of(&effect));
             puts.push(Put::cell(alias, seen, &Alias { key, stands_for }));
         }
         // Two runs may well ask a model the same thing at once.
-        let family_quiet = (effect.facts.class != Class::Generate).then_some(request.intent.family);
+        let family_quiet = (class != Class::Generate).then_some(request.intent.family);
         let mut cells = vec![(EPOCH_CELL, request.snapshot.epoch)];
         cells.extend(&request.fences);
         let commit = Commit {
             require: Require { cells, family_quiet, alike: request.alike, room: true },
-            journal: vec![journal::line(&event, &effect, index.run, request.now)],
-            durability: promised(&effect),
+            journal: vec![line],
+            durability,
             ..Commit::of(nonce, puts)
         };
-        let snapshot = request.snapshot.after(effect, index, None);
         let turn = request.turn.map(|turn| (turn.key, turn.revision.next()));
         Ok(PreparedClaim { commit, claim: Claim { snapshot, attempt, turn, undo: None, about: None } })
     }
@@ -253,18 +261,11 @@ impl Ledger {
         if !stored.effect.attempt(attempt).is_some_and(is_it) {
             return Ok(None);
         }
-        let newest = self.find(key).await?;
         // A turn that it took is free as soon as others see it settled.
-        let snapshot = match newest.effect().is_some_and(|effect| effect.id == id) {
-            true => newest,
-            // The record has gone on. At no revision is it written; settling then finds that out by itself.
-            false => RecordSnapshot {
-                newest: Some(Arc::new(stored)),
-                revision: Revision::ABSENT,
-                reply: None,
-                ..newest
-            },
-        };
+        let snapshot = self.at(key, stored.effect.occurrence.number).await?;
+        if snapshot.effect().is_none_or(|effect| effect.id != id) {
+            return Ok(None);
+        }
         Ok(Some(Claim { snapshot, attempt, turn: None, undo: None, about: None }))
     }
 
@@ -290,7 +291,8 @@ impl Ledger {
         let seed = intent.seed(effect_id(self.entropy(), now), occurrence, rule);
         let effect = Effect::forgotten(seed, now, snapshot.epoch.0);
         let line = journal::note("forgotten", Some(&effect), intent.run_key, serde_json::json!({}), now);
-        let put = snapshot.put(&effect, &index_of_first(intent, &effect), ReplyChange::Drop);
+        let index = index_of_first(intent, &effect);
+        let (put, _) = snapshot.insert(effect, index);
         let commit = Commit {
             require: Require { cells: vec![(EPOCH_CELL, snapshot.epoch)], ..Require::default() },
             journal: vec![line],
@@ -323,7 +325,7 @@ impl Ledger {
     ) -> Result<RecordUpdate, Error> {
         let attempt = claim.attempt;
         let event = Event::Settled { attempt, outcome: outcome.clone(), at: now };
-        let id = claim.effect().id;
+        let (id, number) = (claim.effect().id, claim.effect().occurrence.number);
         let nonce = claim.effect().attempt(attempt).map(|attempt| attempt.nonce);
         // Numbers repeat after a failover that lost a claim; nonces do not.
         let mine = |effect: &Effect| effect.attempt(attempt).map(|attempt| attempt.nonce) == nonce;
@@ -337,20 +339,20 @@ impl Ledger {
                 false => None,
             };
             // Given back in the commit that settles its holder. If somebody took it over, it is no longer ours.
-            let turn = claim.turn.map(|(key, revision)| Put::cell(key, revision, &Turn { holder: None }));
+            let turn = claim.turn.map(|(key, expected)| Put::ForgetCell { key, expected });
             let change = RecordChange {
                 reply: reply_after(&snapshot, attempt, outcome, reply),
                 durability: promised(claim.effect()),
                 beside: turn.into_iter().collect(),
                 note: second,
                 undo: claim.undo.clone(),
-                ..RecordChange::to(&event, now)
+                ..RecordChange::of_any(&event, now)
             };
             match self.write(&snapshot, change).await? {
                 ChangeResult::Done(changed) => return Ok(changed),
                 ChangeResult::Moved => {
                     claim.turn = None;
-                    snapshot = self.find(snapshot.key).await?;
+                    snapshot = self.at(snapshot.key, number).await?;
                     // Our own commit may have landed although its answer was lost.
                     let effect = snapshot.effect().filter(|effect| effect.id == id && mine(effect));
                     let recorded = effect.and_then(|effect| effect.attempt(attempt)).map(|a| a.verdict);
@@ -363,7 +365,7 @@ impl Ledger {
         Err(Error::NotWritten { what: format!("record {} does not come to rest", snapshot.key) })
     }
 
-    /// An answer whose record has gone on, or has lost its attempt: evidence, and nothing else.
+    /// An answer whose attempt its effect has dropped, or the ledger has lost: evidence, and nothing else.
     async fn late(
         &self,
         claim: &Claim,
@@ -372,21 +374,14 @@ impl Ledger {
         reply: Option<&[u8]>,
         now: At,
     ) -> Result<RecordUpdate, Error> {
-        let occurrence = claim.effect().occurrence.number;
         let id = claim.effect().id;
-        let answered =
-            self.occurrence(claim.snapshot.key, occurrence).await?.filter(|stored| stored.effect.id == id);
-        let step = answered.as_ref().and_then(|stored| lifecycle::next(&stored.effect, event).ok());
-        let known_nonce = |effect: &Effect| effect.attempt(claim.attempt).map(|attempt| attempt.nonce);
-        let dropped =
-            answered.as_ref().map(|stored| &stored.effect).filter(|e| has_dropped(e, claim.attempt));
-        let moved_on = dropped.is_some()
-            || answered
-                .as_ref()
-                .is_some_and(|stored| known_nonce(&stored.effect) == known_nonce(claim.effect()));
-        let run = claim.snapshot.newest.as_ref().and_then(|stored| stored.index.run);
+        let dropped_by = snapshot.effect().filter(|e| e.id == id && has_dropped(e, claim.attempt));
+        let alarm = dropped_by.and_then(|effect| lifecycle::alarm_of_dropped(effect, event));
+        let is_lost = dropped_by.is_none();
+        let run = claim.stored().index.run;
         let data = serde_json::json!({
-            "attempt": claim.attempt, "occurrence": occurrence, "answer": event.word(), "lost": !moved_on,
+            "attempt": claim.attempt, "occurrence": claim.effect().occurrence.number, "answer": event.word(),
+            "lost": is_lost,
         });
         let mut lines = vec![journal::note("late_answer", Some(claim.effect()), run, data, now)];
         if let Event::Settled { outcome, .. } = event
@@ -394,23 +389,13 @@ impl Ledger {
         {
             lines.push(journal::note(kind, Some(claim.effect()), run, said, now));
         }
+        lines.extend(alarm.map(|alarm| journal::alarm(alarm, claim.effect(), run, now)));
         self.noted(lines, Durability::Durable).await?;
-        if !moved_on {
+        if is_lost {
             self.bump_after_lost(claim, now).await?;
-            return Ok(RecordUpdate { snapshot, alarm: None, late: Some(Late::Lost) });
         }
-        let alarm = match dropped {
-            Some(effect) => lifecycle::alarm_of_dropped(effect, event),
-            None => step.and_then(|step| step.alarm),
-        };
-        if let Some(alarm) = alarm {
-            self.note(journal::alarm(alarm, claim.effect(), run, now), Durability::Durable).await?;
-        }
-        Ok(RecordUpdate {
-            snapshot: RecordSnapshot { newest: answered.map(Arc::new), reply: None, ..snapshot },
-            alarm,
-            late: Some(Late::MovedOn),
-        })
+        let late = Some(if is_lost { Late::Lost } else { Late::Dropped });
+        Ok(RecordUpdate { snapshot: RecordSnapshot { reply: None, ..snapshot }, alarm, late })
     }
 
     /// A ledger that lost this attempt may have lost more. It begins an epoch, unless one has begun since the claim. An
@@ -455,22 +440,22 @@ impl Ledger {
 
     /// Marks an effect as delivered, as it was last seen. Losing the mark is safe: it means undelivered.
     pub async fn delivered(&self, seen: &RecordSnapshot, now: At) -> Result<(), Error> {
-        let occurrence = seen.effect().map(|effect| effect.occurrence.number);
+        let Some((id, number)) = seen.effect().map(|effect| (effect.id, effect.occurrence.number)) else {
+            return Ok(());
+        };
         let mut snapshot = seen.clone();
         for _ in 0..RACES_MAX {
-            let Some(effect) =
-                snapshot.effect().filter(|effect| Some(effect.occurrence.number) == occurrence)
-            else {
-                return Ok(());
+            let is_due = |effect: &Effect| {
+                effect.id == id && effect.delivered_at.is_none() && matches!(effect.state, State::Applied(_))
             };
-            if effect.delivered_at.is_some() || !matches!(effect.state, State::Applied(_)) {
+            if !snapshot.effect().is_some_and(is_due) {
                 return Ok(());
             }
             let event = Event::Delivered { at: now };
-            let change = RecordChange { durability: Durability::Lazy, ..RecordChange::to(&event, now) };
+            let change = RecordChange { durability: Durability::Lazy, ..RecordChange::of_any(&event, now) };
             match self.write(&snapshot, change).await? {
                 ChangeResult::Done(_) => return Ok(()),
-                ChangeResult::Moved => snapshot = self.find(seen.key).await?,
+                ChangeResult::Moved => snapshot = self.at(seen.key, number).await?,
             }
         }
         Ok(())

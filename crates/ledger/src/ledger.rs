@@ -3,11 +3,11 @@
 use crate::doubt_observer::{DoubtObserver, changes_doubt};
 use crate::entropy::{Entropy, nonce};
 use crate::holders::{Holders, Liveness};
-use crate::record::{StoredEffect, decode, encode, index_after, run_digest};
+use crate::record::{StoredEffect, decode, index_after, run_digest};
 use crate::small_records::{Epoch, Fence, cell_value, fence_key};
 use crate::store::{
-    ALIKE_MAX, By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Index, JournalLine, Latest,
-    PAGE_ROWS_MAX, Page, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
+    ALIKE_MAX, Against, By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Index, JournalLine,
+    Latest, PAGE_ROWS_MAX, Page, Part, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
 };
 use crate::{Error, checksum, journal};
 use semel_core::digest::{Digest, Secret};
@@ -35,10 +35,11 @@ pub struct Ledger {
 #[derive(Debug, Clone)]
 pub struct RecordSnapshot {
     pub key: Digest,
-    /// Revision of the newest effect; 0 = no effect at all.
+    /// Revision of the record's newest effect; 0 = no effect at all.
     pub revision: Revision,
     pub epoch: Revision,
-    /// Shared: it is carried through every step of a call, and a call that waits should be small.
+    /// Or an older effect that a call is about. Shared: it is carried through every step of a call, and a call that waits
+    /// should be small.
     pub newest: Option<Arc<StoredEffect>>,
     pub reply: Option<Vec<u8>>,
 }
@@ -49,28 +50,58 @@ impl RecordSnapshot {
         RecordSnapshot { key, revision: Revision::ABSENT, epoch: Revision::ABSENT, newest: None, reply: None }
     }
 
-    /// Writes an effect of this record: its newest one, or the one after it.
-    pub(crate) fn put(&self, effect: &Effect, index: &Index, reply: ReplyChange) -> Put {
-        Put::Record {
+    /// Inserts the first effect of this record, or its next one. Also the record once that has landed.
+    pub(crate) fn insert(&self, effect: Effect, index: Index) -> (Put, RecordSnapshot) {
+        let stored = StoredEffect::first(self.key, index, effect);
+        self.write(stored, (self.revision, Against::Newest), Part::Fixed, ReplyChange::Drop, None)
+    }
+
+    /// Writes the effect that was seen as it is after a change. Also the record once that has landed.
+    pub(crate) fn overwrite(
+        &self,
+        seen: &StoredEffect,
+        (effect, index): (Effect, Index),
+        against: Against,
+        reply: ReplyChange,
+    ) -> (Put, RecordSnapshot) {
+        let (stored, changed) = seen.after(self.key, index, effect);
+        let kept = match &reply {
+            ReplyChange::Keep => self.reply.clone(),
+            ReplyChange::Set(bytes) => Some(bytes.clone()),
+            ReplyChange::Drop => None,
+        };
+        self.write(stored, (seen.revision, against), changed, reply, kept)
+    }
+
+    fn write(
+        &self,
+        stored: StoredEffect,
+        (expected, against): (Revision, Against),
+        changed: Part,
+        reply: ReplyChange,
+        kept: Option<Vec<u8>>,
+    ) -> (Put, RecordSnapshot) {
+        let ordinal = stored.effect.occurrence.number;
+        let put = Put::Record {
             key: self.key,
-            ordinal: effect.occurrence.number,
-            expected: self.revision,
-            index: Box::new(index.clone()),
-            body: encode(self.key, index, effect),
+            ordinal,
+            expected,
+            against,
+            index: Box::new(stored.index.clone()),
+            body: stored.body(self.key),
+            changed,
             reply: match reply {
                 ReplyChange::Set(bytes) => {
-                    let ordinal = effect.occurrence.number.to_be_bytes();
-                    ReplyChange::Set(checksum::seal(&[&self.key.0, &ordinal], bytes))
+                    ReplyChange::Set(checksum::seal(&[&self.key.0, &ordinal.to_be_bytes()], bytes))
                 }
                 other => other,
             },
-        }
-    }
-
-    /// The record once that has landed.
-    pub(crate) fn after(&self, effect: Effect, index: Index, reply: Option<Vec<u8>>) -> RecordSnapshot {
-        let newest = Some(Arc::new(StoredEffect { effect, index, newer: false }));
-        RecordSnapshot { key: self.key, revision: self.revision.next(), epoch: self.epoch, newest, reply }
+        };
+        // Of an older effect this revision may be too high: then its reader looks again.
+        let revision = self.revision.max(expected.next());
+        let newest = Some(Arc::new(StoredEffect { revision: expected.next(), ..stored }));
+        let after = RecordSnapshot { key: self.key, revision, epoch: self.epoch, newest, reply: kept };
+        (put, after)
     }
 
     pub fn effect(&self) -> Option<&Effect> {
@@ -104,8 +135,8 @@ pub struct RecordUpdate {
 /// Why an answer is evidence only.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Late {
-    /// The record has gone on to its next effect; `snapshot` holds the one that was answered.
-    MovedOn,
+    /// So many attempts came after this one that its effect has dropped it.
+    Dropped,
     /// The record does not know this attempt: a failover has lost its claim, perhaps given its number to another.
     Lost,
 }
@@ -223,7 +254,7 @@ impl Ledger {
         Ok(self.liveness([attempt.owner].into_iter()).await?[0])
     }
 
-    /// Applies an event to the newest effect of a record, at the revision that was read.
+    /// Applies an event to the effect of a snapshot, at the revision that was read.
     pub(crate) async fn write(
         &self,
         snapshot: &RecordSnapshot,
@@ -268,7 +299,7 @@ impl Ledger {
         snapshot: &RecordSnapshot,
         change: RecordChange<'_>,
     ) -> Result<(Commit, RecordUpdate), Error> {
-        let RecordChange { event, reply, beside, note, durability, at, undo } = change;
+        let RecordChange { event, against, reply, beside, note, durability, at, undo } = change;
         let stored = snapshot.newest.as_ref().ok_or_else(|| Error::NoSuchEffect(snapshot.key.to_string()))?;
         if stored.newer {
             return Err(Error::NewerRecord { effect: stored.effect.id.to_string() });
@@ -282,12 +313,7 @@ impl Ledger {
         let mut lines = vec![journal::line(event, &step.effect, run, at)];
         lines.extend(note.map(|(kind, data)| journal::note(kind, Some(&step.effect), run, data, at)));
         lines.extend(step.alarm.map(|alarm| journal::alarm(alarm, &step.effect, run, at)));
-        let kept = match &reply {
-            ReplyChange::Keep => snapshot.reply.clone(),
-            ReplyChange::Set(bytes) => Some(bytes.clone()),
-            ReplyChange::Drop => None,
-        };
-        let put = snapshot.put(&step.effect, &index, reply);
+        let (put, after) = snapshot.overwrite(stored, (step.effect, index), against, reply);
         let puts = std::iter::once(put).chain(beside).collect();
         let commit = Commit {
             // The record as it was read is the record of one epoch: a failover brings back older rows, and later
@@ -297,8 +323,7 @@ impl Ledger {
             durability,
             ..Commit::of(nonce(self.entropy()), puts)
         };
-        let snapshot = snapshot.after(step.effect, index, kept);
-        Ok((commit, RecordUpdate { snapshot, alarm: step.alarm, late: None }))
+        Ok((commit, RecordUpdate { snapshot: after, alarm: step.alarm, late: None }))
     }
 
     /// A line in the journal about something that changed no record.
@@ -324,6 +349,17 @@ impl Ledger {
     pub async fn reply(&self, key: Digest, occurrence: u32) -> Result<Option<Vec<u8>>, Error> {
         let sealed = self.store.reply(key, occurrence).await?;
         Ok(sealed.and_then(|sealed| open_reply(key, occurrence, &sealed)))
+    }
+
+    /// A record at one of its effects: as its newest, or in its place.
+    pub async fn at(&self, key: Digest, number: u32) -> Result<RecordSnapshot, Error> {
+        let snapshot = self.find(key).await?;
+        if snapshot.effect().is_none_or(|newest| newest.occurrence.number == number) {
+            return Ok(snapshot);
+        }
+        let Some(older) = self.occurrence(key, number).await? else { return Ok(snapshot) };
+        let reply = self.reply(key, number).await?;
+        Ok(RecordSnapshot { newest: Some(Arc::new(older)), reply, ..snapshot })
     }
 
     /// One effect of a record, by its place in it.
@@ -509,6 +545,7 @@ pub(crate) enum CellUpdate<T, R> {
 #[derive(Debug)]
 pub(crate) struct RecordChange<'a> {
     pub event: &'a Event,
+    pub against: Against,
     pub reply: ReplyChange,
     /// A turn to give back in the same commit, and a second answer.
     pub beside: Vec<Put>,
@@ -521,10 +558,12 @@ pub(crate) struct RecordChange<'a> {
 }
 
 impl<'a> RecordChange<'a> {
+    /// A change that holds only while its effect is the newest of its record.
     pub fn to(event: &'a Event, at: At) -> Self {
         let durability = Durability::Durable;
         RecordChange {
             event,
+            against: Against::Newest,
             reply: ReplyChange::Keep,
             beside: Vec::new(),
             note: None,
@@ -532,6 +571,11 @@ impl<'a> RecordChange<'a> {
             at,
             undo: None,
         }
+    }
+
+    /// A change that an effect takes whatever came after it in its record.
+    pub fn of_any(event: &'a Event, at: At) -> Self {
+        RecordChange { against: Against::Itself, ..RecordChange::to(event, at) }
     }
 }
 

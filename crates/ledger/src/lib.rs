@@ -19,7 +19,6 @@ pub mod journal;
 pub mod known_servers;
 pub mod kv;
 pub mod lapses;
-mod late_refutations;
 pub mod ledger;
 pub mod memory;
 pub mod observed;

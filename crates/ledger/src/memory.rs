@@ -191,7 +191,7 @@ impl MemoryState {
 impl Tables {
     fn put(&mut self, nonce: Nonce, put: &Put, head: Option<RowHead>) {
         match put {
-            Put::Record { key, ordinal, expected, index, body, reply } => {
+            Put::Record { key, ordinal, expected, index, body, reply, .. } => {
                 let id = head.map_or(self.last + 1, |head| head.id);
                 let kept = self.rows.remove(&id).and_then(|row| row.reply);
                 let reply = match reply {
@@ -225,6 +225,10 @@ impl Tables {
             Put::Cell { key, expected, body } => {
                 self.cells.insert(*key, Cell { revision: expected.next(), body: body.clone() });
                 self.cell_nonces.insert(*key, nonce);
+            }
+            Put::ForgetCell { key, .. } => {
+                self.cells.remove(key);
+                self.cell_nonces.remove(key);
             }
         }
     }
@@ -412,7 +416,7 @@ impl Future for Moved<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Hint> {
         let mut state = self.store.state();
-        if state.tables.revision(self.key) > self.since {
+        if state.tables.revision(self.key) != self.since {
             return Poll::Ready(Hint::Changed);
         }
         let (key, since, fresh) = (self.key, self.since, state.next_waiting);

@@ -1,6 +1,6 @@
 //! The conditions for a commit to land. Every engine asks this one function, so that none can differ.
 
-use crate::store::{Commit, Conflict, Index, Nonce, Put, Revision, SeenAlike};
+use crate::store::{Against, Commit, Conflict, Index, Nonce, Put, Revision, SeenAlike};
 use semel_core::digest::Digest;
 
 /// The parts of a row that matter to a commit that overwrites it.
@@ -85,7 +85,13 @@ fn examine_puts<V: View>(view: &mut V, commit: &Commit) -> Result<Finding, V::Er
     let mut found = Vec::with_capacity(commit.puts.len());
     for put in &commit.puts {
         match put {
-            Put::Record { key, ordinal, expected, .. } => {
+            Put::Record { key, ordinal, expected, against: Against::Itself, .. } => {
+                match view.row(*key, *ordinal)? {
+                    Some(head) if head.last_write.revision == *expected => found.push(Some(head)),
+                    _ => return Ok(Finding::Conflict(Conflict::Record)),
+                }
+            }
+            Put::Record { key, ordinal, expected, against: Against::Newest, .. } => {
                 let newest = view.newest(*key)?;
                 let (at, last) = newest
                     .as_ref()
@@ -113,7 +119,7 @@ fn examine_puts<V: View>(view: &mut V, commit: &Commit) -> Result<Finding, V::Er
                 Some(head) => found.push(Some(head)),
                 None => return Ok(Finding::Conflict(Conflict::Record)),
             },
-            Put::Cell { key, expected, .. } => {
+            Put::Cell { key, expected, .. } | Put::ForgetCell { key, expected } => {
                 if view.cell(*key)?.revision != *expected {
                     return Ok(Finding::Conflict(Conflict::Cell(*key)));
                 }
@@ -124,23 +130,28 @@ fn examine_puts<V: View>(view: &mut V, commit: &Commit) -> Result<Finding, V::Er
     Ok(Finding::Clear(found))
 }
 
-/// Whether every put is the last write of its row or cell. One of several is not enough: two commits of a caller that
-/// uses a nonce twice would else be taken for one.
+/// Whether every put that leaves something behind is the last write of its row or cell. One of several is not enough:
+/// two commits of a caller that uses a nonce twice would else be taken for one.
 fn has_landed<V: View>(view: &mut V, commit: &Commit) -> Result<bool, V::Error> {
+    let mut proven = false;
     for put in &commit.puts {
         let (last, expected) = match put {
-            Put::Record { key, expected, .. } => {
-                (view.newest(*key)?.map_or(LastWrite::NONE, |head| head.last_write), expected)
+            Put::Record { key, ordinal, expected, against, .. } => {
+                let row = match against {
+                    Against::Newest => view.newest(*key)?,
+                    Against::Itself => view.row(*key, *ordinal)?,
+                };
+                (row.map_or(LastWrite::NONE, |head| head.last_write), expected)
             }
             Put::Cell { key, expected, .. } => (view.cell(*key)?, expected),
-            // They leave nothing behind that could tell.
-            Put::Forget { .. } | Put::DropReply { .. } => return Ok(false),
+            Put::Forget { .. } | Put::DropReply { .. } | Put::ForgetCell { .. } => continue,
         };
         if last != LastWrite::after(*expected, commit.nonce) {
             return Ok(false);
         }
+        proven = true;
     }
-    Ok(true)
+    Ok(proven)
 }
 
 /// What the commit requires and does not find.
@@ -185,7 +196,7 @@ fn target(put: &Put) -> PutTarget {
     match put {
         Put::Record { key, .. } => PutTarget::Record(*key),
         Put::Forget { key, ordinal, .. } | Put::DropReply { key, ordinal } => PutTarget::Row(*key, *ordinal),
-        Put::Cell { key, .. } => PutTarget::Cell(*key),
+        Put::Cell { key, .. } | Put::ForgetCell { key, .. } => PutTarget::Cell(*key),
     }
 }
 
@@ -199,7 +210,12 @@ pub(crate) fn record_of(commit: &Commit) -> Option<Digest> {
 /// Every key whose revision a commit moves, to wake those who wait on one.
 pub(crate) fn moved(commit: &Commit) -> impl Iterator<Item = (Digest, Revision)> {
     commit.puts.iter().map(|put| match put {
-        Put::Record { key, expected, .. } | Put::Cell { key, expected, .. } => (*key, expected.next()),
-        Put::Forget { key, .. } | Put::DropReply { key, .. } => (*key, Revision::ABSENT),
+        Put::Record { key, expected, against: Against::Newest, .. } | Put::Cell { key, expected, .. } => {
+            (*key, expected.next())
+        }
+        Put::Record { key, .. }
+        | Put::Forget { key, .. }
+        | Put::DropReply { key, .. }
+        | Put::ForgetCell { key, .. } => (*key, Revision::ABSENT),
     })
 }

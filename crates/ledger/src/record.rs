@@ -2,94 +2,208 @@
 //! a newer semel reads as in doubt and is never overwritten.
 
 use crate::checksum;
-use crate::store::{Index, Row};
-use minicbor::{Decoder, Encoder};
+use crate::store::{Body, Index, Part, Revision, Row};
+use minicbor::Decode;
 use semel_core::digest::{Digest, Secret};
-use semel_core::effect::{Doubt, Effect, InDoubt, State};
+use semel_core::effect::{Attempt, Doubt, Effect, Facts, InDoubt, Occurrence, Ruling, State};
+use semel_core::identity::Marks;
 use semel_core::ids::EffectId;
 use semel_core::intent::{Intent, run_key};
+use semel_core::time::At;
+use semel_core::undo::{Undo, Undone};
+use std::sync::Arc;
 
 /// An effect with what the store keeps around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredEffect {
     pub effect: Effect,
     pub index: Index,
-    /// A newer semel wrote a state that this one does not know: it may be read, not changed.
+    /// Of its own row.
+    pub revision: Revision,
+    /// A newer semel wrote something that this one does not know: it may be read, not changed.
     pub newer: bool,
+    /// [`Body::fixed`], as it lies in the store.
+    pub(crate) fixed: Arc<[u8]>,
 }
 
-/// The lowest format whose readers understand all of a record: its first byte.
+/// The lowest format whose readers understand all of a part: its first byte.
 const FORMAT: u8 = 1;
 
-/// The numbers of the parts of an effect in which a newer semel may say what this one cannot read.
-const ATTEMPTS: u64 = 4;
-const STATE: u64 = 5;
-const UNDO: u64 = 9;
-
-/// The size of most records, so that writing one allocates once.
+/// The size of most parts, so that writing one allocates once.
 const BYTES_USUAL: usize = 512;
 
 const TO_MEMORY: &str = "memory takes all that is written to it";
 
-pub fn encode(key: Digest, index: &Index, effect: &Effect) -> Vec<u8> {
-    checksum::seal(&[&key.0, &columns(index)], unsealed(effect))
+/// The parts of an effect as they are read. They are written as tuples of the same members in the same order.
+#[derive(Decode)]
+struct FixedPart {
+    #[n(0)]
+    id: EffectId,
+    #[n(1)]
+    occurrence: Occurrence,
+    #[n(2)]
+    facts: Facts,
+    #[n(3)]
+    marks: Marks,
+    #[n(4)]
+    opened_at: At,
 }
 
-fn unsealed(effect: &Effect) -> Vec<u8> {
-    let mut body = Vec::with_capacity(BYTES_USUAL);
-    body.push(FORMAT);
-    minicbor::encode(effect, &mut body).expect(TO_MEMORY);
-    body
+#[derive(Decode)]
+struct StatePart {
+    #[n(0)]
+    attempts: Vec<Attempt>,
+    #[n(1)]
+    state: State,
+    #[n(2)]
+    epoch: u64,
+    #[n(3)]
+    undo: Option<Undo>,
+    #[n(4)]
+    undone: Option<Undone>,
+    #[n(5)]
+    repeat_permitted: Option<Ruling>,
+    #[n(6)]
+    refusals: u64,
 }
 
-/// The rest of a row, for the checksum.
-fn columns(index: &Index) -> Vec<u8> {
-    let Index { effect, run, family, alike, open, owner, opened_at, changed_at } = index;
-    let columns = (effect, run, family, alike, open, owner, opened_at, changed_at);
-    minicbor::to_vec(columns).expect(TO_MEMORY)
+#[derive(Decode)]
+struct DeliveryPart {
+    #[n(0)]
+    delivered_at: At,
+}
+
+impl StoredEffect {
+    /// The effect of a row that is about to be inserted.
+    pub fn first(key: Digest, index: Index, effect: Effect) -> StoredEffect {
+        let fixed = seal(&fixed_place(key, &index, effect.occurrence.number), fixed_part(&effect)).into();
+        StoredEffect { effect, index, revision: Revision::ABSENT, newer: false, fixed }
+    }
+
+    /// The same row after a change, and the parts that it changes.
+    pub fn after(&self, key: Digest, index: Index, effect: Effect) -> (StoredEffect, Part) {
+        let (old, new) = (&self.effect, &effect);
+        let fixed = |of: &Index| (of.effect, of.run, of.family, of.alike, of.opened_at);
+        let same_fixed = Arc::ptr_eq(&old.facts, &new.facts)
+            && Arc::ptr_eq(&old.marks, &new.marks)
+            && (old.id, &old.occurrence) == (new.id, &new.occurrence)
+            && fixed(&self.index) == fixed(&index);
+        // Nothing of a damaged one is written again as it was.
+        if !same_fixed || old.is_damaged() {
+            let first = StoredEffect::first(key, index, effect);
+            return (StoredEffect { revision: self.revision, ..first }, Part::Fixed);
+        }
+        let part = if state_members(old) == state_members(new) { Part::Delivery } else { Part::State };
+        (StoredEffect { effect, index, fixed: Arc::clone(&self.fixed), ..*self }, part)
+    }
+
+    pub fn body(&self, key: Digest) -> Body {
+        let number = self.effect.occurrence.number;
+        let state = seal(&state_place(key, &self.index, number), state_part(&self.effect));
+        let delivery = delivery_part(&self.effect).map(|part| seal(&delivery_place(key, number), part));
+        Body { fixed: Arc::clone(&self.fixed), state, delivery: delivery.unwrap_or_default() }
+    }
+}
+
+fn fixed_part(effect: &Effect) -> Vec<u8> {
+    let Effect { id, occurrence, facts, marks, opened_at, .. } = effect;
+    encoded((id, occurrence, &**facts, &**marks, opened_at))
+}
+
+type StateMembers<'e> =
+    (&'e Vec<Attempt>, &'e State, u64, &'e Option<Undo>, &'e Option<Undone>, &'e Option<Ruling>, u64);
+
+fn state_members(effect: &Effect) -> StateMembers<'_> {
+    let Effect { attempts, state, epoch, undo, undone, repeat_permitted, refusals, .. } = effect;
+    (attempts, state, *epoch, undo, undone, repeat_permitted, *refusals)
+}
+
+fn state_part(effect: &Effect) -> Vec<u8> {
+    encoded(state_members(effect))
+}
+
+fn delivery_part(effect: &Effect) -> Option<Vec<u8>> {
+    effect.delivered_at.map(|at| encoded((at,)))
+}
+
+fn encoded(part: impl minicbor::Encode<()>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(BYTES_USUAL);
+    bytes.push(FORMAT);
+    minicbor::encode(part, &mut bytes).expect(TO_MEMORY);
+    bytes
+}
+
+/// The rest of a row, for the checksums of its parts.
+fn fixed_place(key: Digest, index: &Index, ordinal: u32) -> Vec<u8> {
+    let Index { effect, run, family, alike, opened_at, .. } = index;
+    minicbor::to_vec((key, ordinal, effect, run, family, alike, opened_at)).expect(TO_MEMORY)
+}
+
+fn state_place(key: Digest, index: &Index, ordinal: u32) -> Vec<u8> {
+    let Index { open, owner, changed_at, .. } = index;
+    minicbor::to_vec((key, ordinal, open, owner, changed_at)).expect(TO_MEMORY)
+}
+
+fn delivery_place(key: Digest, ordinal: u32) -> Vec<u8> {
+    minicbor::to_vec((key, ordinal)).expect(TO_MEMORY)
+}
+
+fn seal(place: &[u8], part: Vec<u8>) -> Vec<u8> {
+    checksum::seal(&[place], part)
+}
+
+/// A part, and whether all of it is known here. `None`: it is damaged.
+fn open<'b, P: Decode<'b, ()>>(place: &[u8], sealed: &'b [u8]) -> Option<(Option<P>, bool)> {
+    let (format, part) = checksum::open(&[place], sealed)?.split_first()?;
+    Some((minicbor::decode(part).ok(), *format == FORMAT))
 }
 
 /// Reads a record. A damaged one is in doubt, for whatever it said may have happened.
 pub fn decode(row: Row) -> StoredEffect {
-    let Row { key, ordinal, index, body, .. } = row;
-    let known = checksum::open(&[&key.0, &columns(&index)], &body).and_then(|body| {
-        let (format, body) = body.split_first()?;
-        match minicbor::decode::<Effect>(body) {
-            Ok(effect) if *format == FORMAT => Some((effect, false)),
-            _ => {
-                let doubt = InDoubt { since: index.changed_at, why: Doubt::WrittenByNewer };
-                Some((decode_newer(body, &State::InDoubt(doubt)).ok()?, true))
-            }
-        }
+    let Row { key, ordinal, revision, index, body, .. } = row;
+    let read = || {
+        let (fixed, knows_fixed) = open::<FixedPart>(&fixed_place(key, &index, ordinal), &body.fixed)?;
+        let (state, knows_state) = open::<StatePart>(&state_place(key, &index, ordinal), &body.state)?;
+        let FixedPart { id, occurrence, facts, marks, opened_at } = fixed?;
+        let newer = !knows_fixed || !knows_state || state.is_none();
+        let doubt = State::InDoubt(InDoubt { since: index.changed_at, why: Doubt::WrittenByNewer });
+        let StatePart { attempts, state, epoch, undo, undone, repeat_permitted, refusals } =
+            state.filter(|_| !newer).unwrap_or(StatePart {
+                attempts: Vec::new(),
+                state: doubt,
+                epoch: 0,
+                undo: None,
+                undone: None,
+                repeat_permitted: None,
+                refusals: 0,
+            });
+        // Without its mark, as with a damaged one, an effect is undelivered.
+        let delivery = open::<DeliveryPart>(&delivery_place(key, ordinal), &body.delivery);
+        let delivered_at = delivery.and_then(|(part, _)| part).map(|part| part.delivered_at);
+        let (facts, marks) = (Arc::new(facts), Arc::new(marks));
+        let effect = Effect {
+            id,
+            occurrence,
+            facts,
+            marks,
+            attempts,
+            state,
+            opened_at,
+            epoch,
+            delivered_at,
+            undo,
+            undone,
+            repeat_permitted,
+            refusals,
+        };
+        Some((effect, newer))
+    };
+    let (effect, newer) = read().unwrap_or_else(|| {
+        // One of the two may be what is damaged, and earlier than it was.
+        let since = index.opened_at.max(index.changed_at);
+        (Effect::unreadable(EffectId(index.effect), ordinal, since), false)
     });
-    match known.filter(|(effect, _)| effect.occurrence.number == ordinal) {
-        Some((effect, newer)) => StoredEffect { effect, index, newer },
-        None => {
-            // One of the two may be what is damaged, and earlier than it was.
-            let since = index.opened_at.max(index.changed_at);
-            let effect = Effect::unreadable(EffectId(index.effect), ordinal, since);
-            StoredEffect { effect, index, newer: false }
-        }
-    }
-}
-
-/// Reads the record of a newer semel, as far as this one can.
-fn decode_newer(body: &[u8], doubt: &State) -> Result<Effect, minicbor::decode::Error> {
-    let mut decoder = Decoder::new(body);
-    let parts = decoder.array()?.ok_or_else(minicbor::decode::Error::end_of_input)?;
-    let mut known = Encoder::new(Vec::with_capacity(BYTES_USUAL));
-    known.array(parts).expect(TO_MEMORY);
-    for part in 0..parts {
-        let from = decoder.position();
-        decoder.skip()?;
-        match part {
-            ATTEMPTS => drop(known.array(0).expect(TO_MEMORY)),
-            STATE => drop(known.encode(doubt).expect(TO_MEMORY)),
-            UNDO => drop(known.null().expect(TO_MEMORY)),
-            _ => known.writer_mut().extend_from_slice(&body[from..decoder.position()]),
-        }
-    }
-    minicbor::decode(known.writer())
+    StoredEffect { effect, index, revision, newer, fixed: body.fixed }
 }
 
 /// The columns of an effect's row.
@@ -126,7 +240,7 @@ pub fn run_digest(secret: &Secret, effect: &Effect) -> Option<semel_core::digest
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Revision;
+    use minicbor::{Decoder, Encoder};
     use semel_core::answer::EffectWord;
     use semel_core::digest::{Digest, Secret};
     use semel_core::effect::Facts;
@@ -180,20 +294,24 @@ mod tests {
         let effect = Effect::claimed(intent.seed(EffectId(7), occurrence, &rule), &new);
         let index = index_of_first(&intent, &effect);
         let key = Digest([1; 32]);
-        let body = encode(key, &index, &effect);
+        let body = StoredEffect::first(key, index.clone(), effect.clone()).body(key);
         (effect, Row { key, ordinal: 1, revision: Revision(1), index, body, reply: None })
     }
 
-    /// The record with one of its parts written anew.
+    const ATTEMPTS: u64 = 0;
+    const STATE: u64 = 1;
+
+    /// The record with one member of its state written anew.
     fn changed(number: u64, bytes: &[u8]) -> Row {
         let (_, row) = row();
-        sealed(row, FORMAT, |body| with_part(body, number, bytes))
+        sealed(row, FORMAT, |state| with_part(state, number, bytes))
     }
 
     fn sealed(row: Row, format: u8, change: impl Fn(&[u8]) -> Vec<u8>) -> Row {
-        let place = [&row.key.0[..], &columns(&row.index)];
-        let body = checksum::open(&place, &row.body).expect("a sound row");
-        Row { body: checksum::seal(&place, [&[format], &*change(&body[1..])].concat()), ..row }
+        let place = state_place(row.key, &row.index, 1);
+        let part = checksum::open(&[&place], &row.body.state).expect("a sound row");
+        let state = checksum::seal(&[&place], [&[format], &*change(&part[1..])].concat());
+        Row { body: Body { state, ..row.body }, ..row }
     }
 
     /// A list with one of its elements written anew.
@@ -234,15 +352,23 @@ mod tests {
         struct Vector {
             name: String,
             effect: Effect,
-            body: String,
+            fixed: String,
+            state: String,
+            delivery: String,
         }
         let text = include_str!("../../../spec/vectors/record.json");
         let vectors: Vec<Vector> = serde_json::from_str(text).expect("the vectors are JSON");
-        for Vector { name, effect, body } in vectors {
-            let hexadecimal: String = unsealed(&effect).iter().map(|byte| format!("{byte:02x}")).collect();
-            assert_eq!(hexadecimal, body, "{name}");
-            let read: Effect = minicbor::decode(&unsealed(&effect)[1..]).expect("it reads back");
-            assert_eq!(read, effect, "{name}");
+        for Vector { name, effect, fixed, state, delivery } in vectors {
+            let hexadecimal =
+                |bytes: Vec<u8>| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            let parts =
+                [fixed_part(&effect), state_part(&effect), delivery_part(&effect).unwrap_or_default()];
+            assert_eq!(parts.map(hexadecimal), [fixed, state, delivery], "{name}");
+            let (key, ordinal) = (Digest([1; 32]), effect.occurrence.number);
+            let index = Index { open: effect.is_open(), ..row().1.index };
+            let body = StoredEffect::first(key, index.clone(), effect.clone()).body(key);
+            let read = decode(Row { key, ordinal, revision: Revision(1), index, body, reply: None });
+            assert_eq!(read.effect, effect, "{name}");
         }
     }
 
@@ -308,7 +434,7 @@ mod tests {
             effect.attempts[0].gone_at = Some(At(8));
             effect.attempts[0].last_send = LastSend::WhileAlive;
             row.ordinal = 3;
-            row.body = encode(row.key, &row.index, &effect);
+            row.body = StoredEffect::first(row.key, row.index.clone(), effect.clone()).body(row.key);
             let known = decode(row);
             assert_eq!((known.effect, known.newer), (effect, false));
         }
@@ -345,7 +471,7 @@ mod tests {
                 ..Facts::clone(&effect.facts)
             });
             effect.refusals = 2;
-            row.body = encode(row.key, &row.index, &effect);
+            row.body = StoredEffect::first(row.key, row.index.clone(), effect.clone()).body(row.key);
             let known = decode(row);
             assert_eq!((known.effect, known.newer), (effect, false));
         }
@@ -379,12 +505,53 @@ mod tests {
             let known = decode(row);
             known.effect.is_damaged() && known.effect.id == effect.id && !known.newer
         };
-        for length in 0..sound.body.len() {
-            assert!(is_damaged(Row { body: sound.body[..length].to_vec(), ..sound.clone() }), "{length}");
+        for length in 0..sound.body.fixed.len() {
+            let body = Body { fixed: sound.body.fixed[..length].into(), ..sound.body.clone() };
+            assert!(is_damaged(Row { body, ..sound.clone() }), "{length}");
+        }
+        for length in 0..sound.body.state.len() {
+            let body = Body { state: sound.body.state[..length].into(), ..sound.body.clone() };
+            assert!(is_damaged(Row { body, ..sound.clone() }), "{length}");
         }
         assert!(is_damaged(Row { key: Digest([2; 32]), ..sound.clone() }));
         assert!(is_damaged(Row { ordinal: 2, ..sound.clone() }));
         assert!(is_damaged(Row { index: Index { open: false, ..sound.index.clone() }, ..sound.clone() }));
+        let family = Digest([3; 32]);
+        assert!(is_damaged(Row { index: Index { family, ..sound.index.clone() }, ..sound.clone() }));
         assert!(!is_damaged(sound));
+    }
+
+    #[test]
+    fn a_damaged_mark_is_no_mark() {
+        let (effect, mut row) = row();
+        let delivered = Effect { delivered_at: Some(At(7)), ..effect };
+        row.body = StoredEffect::first(row.key, row.index.clone(), delivered.clone()).body(row.key);
+        assert_eq!(decode(row.clone()).effect, delivered);
+        row.body.delivery[1] ^= 1;
+        assert_eq!(decode(row).effect, Effect { delivered_at: None, ..delivered });
+    }
+
+    #[test]
+    fn a_change_names_the_parts_that_it_changes() {
+        let (effect, row) = row();
+        let (key, stored) = (row.key, decode(row));
+        let after = |change: &dyn Fn(&mut Effect)| {
+            let mut effect = effect.clone();
+            // As every change in core does.
+            (effect.facts, effect.marks) = (stored.effect.facts.clone(), stored.effect.marks.clone());
+            change(&mut effect);
+            let (after, part) = stored.after(key, stored.index.clone(), effect);
+            assert_eq!(decode_body(key, &after), after.effect);
+            part
+        };
+        assert_eq!(after(&|effect| effect.delivered_at = Some(At(7))), Part::Delivery);
+        assert_eq!(after(&|effect| effect.refusals += 1), Part::State);
+        let refused = |effect: &mut Effect| effect.facts = Arc::new(Facts::clone(&effect.facts));
+        assert_eq!(after(&refused), Part::Fixed);
+    }
+
+    fn decode_body(key: Digest, stored: &StoredEffect) -> Effect {
+        let (index, body) = (stored.index.clone(), stored.body(key));
+        decode(Row { key, ordinal: 1, revision: Revision(2), index, body, reply: None }).effect
     }
 }

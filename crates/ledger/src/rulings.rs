@@ -159,9 +159,9 @@ impl Ledger {
             return Ok(true);
         }
         // Somebody else may have asked too.
-        let snapshot = self.find(seen.key).await?;
-        let same = |effect: &&Effect| seen.effect().is_some_and(|seen| seen.id == effect.id);
-        Ok(snapshot.effect().filter(same).is_some_and(|effect| {
+        let Some(seen_effect) = seen.effect() else { return Ok(false) };
+        let snapshot = self.at(seen.key, seen_effect.occurrence.number).await?;
+        Ok(snapshot.effect().filter(|effect| effect.id == seen_effect.id).is_some_and(|effect| {
             matches!(&effect.state, State::Applied(applied) if applied.evidence == Evidence::Confirmed)
         }))
     }
@@ -174,22 +174,20 @@ impl Ledger {
         {
             return Ok(false);
         }
-        let event = Event::Refuted { what: what.clone(), at: now };
-        Ok(self.change_applied(seen, &event, now).await? || self.disprove(seen, what, now).await?)
+        self.change_applied(seen, &Event::Refuted { what, at: now }, now).await
     }
 
-    /// Changes a success that was seen. `false`: the record has gone on, or is no success any more that could change
-    /// so.
+    /// Changes a success that was seen. `false`: it is no success any more that could change so.
     async fn change_applied(&self, seen: &RecordSnapshot, event: &Event, now: At) -> Result<bool, Error> {
-        let id = seen.effect().map(|effect| effect.id);
+        let Some((id, number)) = seen.effect().map(|effect| (effect.id, effect.occurrence.number)) else {
+            return Ok(false);
+        };
         for _ in 0..RACES_MAX {
-            let snapshot = self.find(seen.key).await?;
-            let is_it =
-                snapshot.effect().is_some_and(|effect| Some(effect.id) == id && is_unconfirmed(effect));
-            if !is_it {
+            let snapshot = self.at(seen.key, number).await?;
+            if !snapshot.effect().is_some_and(|effect| effect.id == id && is_unconfirmed(effect)) {
                 return Ok(false);
             }
-            if let ChangeResult::Done(_) = self.write(&snapshot, RecordChange::to(event, now)).await? {
+            if let ChangeResult::Done(_) = self.write(&snapshot, RecordChange::of_any(event, now)).await? {
                 return Ok(true);
             }
         }
@@ -210,7 +208,7 @@ impl Ledger {
 }
 
 /// A success that nobody but its upstream has vouched for.
-pub(crate) fn is_unconfirmed(effect: &Effect) -> bool {
+fn is_unconfirmed(effect: &Effect) -> bool {
     let State::Applied(applied) = &effect.state else { return false };
     matches!(applied.evidence, Evidence::Accepted | Evidence::Reported)
 }

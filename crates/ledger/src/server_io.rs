@@ -68,7 +68,7 @@ impl IoThread {
                 // Listens before it looks, so that nothing falls between.
                 let mut woken = std::pin::pin!(notify.notified());
                 woken.as_mut().enable();
-                if revision().await.is_ok_and(|revision| revision > since) {
+                if revision().await.is_ok_and(|revision| revision != since) {
                     return Hint::Changed;
                 }
                 let _woken_or_time_to_poll = timeout(POLL, woken).await;

@@ -36,9 +36,37 @@ pub struct Row {
     pub ordinal: u32,
     pub revision: Revision,
     pub index: Index,
-    pub body: Vec<u8>,
+    pub body: Body,
     /// The recorded reply, if one is kept. Lives beside the row so that pruning need not rewrite facts.
     pub reply: Option<Vec<u8>>,
+}
+
+/// An effect as bytes, in parts by how often they change. Stores keep them as they are, and may keep them apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Body {
+    /// Shared: it is written again with each change where a store keeps a row in one piece.
+    pub fixed: Arc<[u8]>,
+    pub state: Vec<u8>,
+    /// The delivered mark; empty without one.
+    pub delivery: Vec<u8>,
+}
+
+/// The parts of a [`Body`] that a write changes: this one and all that follow it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    Fixed,
+    State,
+    Delivery,
+}
+
+/// The row whose revision a write expects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Against {
+    /// The newest row of the record; 0 = no row at all. An ordinal one above it inserts a new row, which becomes the
+    /// newest; its own ordinal overwrites it.
+    Newest,
+    /// The very row that is overwritten, whatever came after it in its record.
+    Itself,
 }
 
 /// The columns that scans use. The ledger derives them from the body at every write.
@@ -84,15 +112,16 @@ pub const EPOCH_CELL: Digest = Digest([0; 32]);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Put {
-    /// Writes the row (key, ordinal). `expected` is the revision of the *newest* row of that key (0 = no row at all).
-    /// An ordinal one above the newest inserts a new row; the newest's own ordinal overwrites it.
-    /// The new row's revision is `expected + 1`.
+    /// Writes the row (key, ordinal), whose revision becomes `expected + 1`.
     Record {
         key: Digest,
         ordinal: u32,
         expected: Revision,
+        against: Against,
         index: Box<Index>,
-        body: Vec<u8>,
+        body: Body,
+        /// An inserted row has all parts, whatever this says.
+        changed: Part,
         reply: ReplyChange,
     },
     /// Deletes the row (key, ordinal) and its reply, at the revision that very row has. Retention of facts only.
@@ -101,6 +130,8 @@ pub enum Put {
     DropReply { key: Digest, ordinal: u32 },
     /// Writes a cell at `expected` (0 = must be absent); its revision becomes `expected + 1`.
     Cell { key: Digest, expected: Revision, body: Vec<u8> },
+    /// Deletes a cell at the revision that it has. Its next write begins again at revision 1.
+    ForgetCell { key: Digest, expected: Revision },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,7 +196,8 @@ pub struct JournalLine {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Commit {
     /// Names this write, and no other. Every row and cell keeps the nonce of its last write, so that a commit whose
-    /// answer was lost can be sent again: one that has landed is [`Committed::Done`], and is not written twice.
+    /// answer was lost can be sent again: one that has landed is [`Committed::Done`], and is not written twice. What it
+    /// deletes cannot tell; a commit of deletions alone is a conflict the second time.
     pub nonce: Nonce,
     /// At most three: a record, a turn and a second answer; or a day's counts and their total.
     pub puts: Vec<Put>,

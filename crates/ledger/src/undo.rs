@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 impl Ledger {
     /// An effect that knows whether it was undone, whatever was written down of that.
-    pub(crate) async fn with_undone(&self, mut effect: Effect) -> Result<Effect, Error> {
+    pub async fn with_undone(&self, mut effect: Effect) -> Result<Effect, Error> {
         effect.undone = self.undone(&effect).await?;
         Ok(effect)
     }
@@ -90,9 +90,11 @@ impl Ledger {
                     return Ok(snapshot);
                 }
             };
-            match Box::pin(self.write(&snapshot, RecordChange::to(&Event::Undone(undone), undone.at))).await {
+            let number = effect.occurrence.number;
+            let event = Event::Undone(undone);
+            match Box::pin(self.write(&snapshot, RecordChange::of_any(&event, undone.at))).await {
                 Ok(ChangeResult::Done(changed)) => return Ok(changed.snapshot),
-                Ok(ChangeResult::Moved) => snapshot = self.find(snapshot.key).await?,
+                Ok(ChangeResult::Moved) => snapshot = self.at(snapshot.key, number).await?,
                 // It holds for the caller all the same.
                 Err(Error::NotWritten { .. }) => {
                     if let Some(stored) = &mut snapshot.newest {
@@ -112,7 +114,7 @@ impl Ledger {
         let newest = self.observe(key, now).await?.newest.filter(|newest| newest.effect.id == id);
         match newest {
             Some(newest) => Ok(Arc::unwrap_or_clone(newest)),
-            None => Ok(StoredEffect { effect: self.with_later_facts(stored.effect).await?, ..stored }),
+            None => Ok(StoredEffect { effect: self.with_undone(stored.effect).await?, ..stored }),
         }
     }
 }

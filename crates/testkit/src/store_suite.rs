@@ -4,8 +4,8 @@ use semel_core::digest::Digest;
 use semel_core::time::At;
 use semel_ledger::entropy::{OsEntropy, nonce};
 use semel_ledger::store::{
-    ALIKE_MAX, By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Hint, Index, JournalLine,
-    Latest, OwnerId, Put, ReplyChange, Revision, Row, SeenAlike, Store,
+    ALIKE_MAX, Against, Body, By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Hint, Index,
+    JournalLine, Latest, OwnerId, Part, Put, ReplyChange, Revision, Row, SeenAlike, Store,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,8 +37,11 @@ pub fn exercise<S: Store, G>(make: impl Fn() -> (S, G)) {
         an_overwrite_needs_the_newest_revision,
         an_ordinal_that_skips_one_is_refused_for_good,
         the_next_ordinal_becomes_the_newest_and_older_ones_stay,
+        an_older_row_is_written_at_its_own_revision,
+        parts_are_written_alone_and_read_together,
         replies_are_set_kept_and_dropped,
         cells_count_their_writes,
+        a_cell_that_was_deleted_begins_again,
         a_required_cell_that_moved_conflicts,
         the_epoch_is_the_revision_of_its_cell,
         a_record_and_a_turn_land_together_or_not_at_all,
@@ -99,16 +102,42 @@ pub fn claim(key: Digest, index: Index) -> Commit {
 
 /// A write of (key, ordinal) at the expected revision, with a body that says which one it was.
 pub fn record(key: Digest, ordinal: u32, expected: u64, index: Index) -> Put {
-    let body = format!("body {ordinal} at {expected}").into_bytes();
-    let (expected, index) = (Revision(expected), Box::new(index));
-    Put::Record { key, ordinal, expected, index, body, reply: ReplyChange::Keep }
+    let (body, index) = (body(&format!("body {ordinal} at {expected}")), Box::new(index));
+    let (expected, against, changed) = (Revision(expected), Against::Newest, Part::Fixed);
+    Put::Record { key, ordinal, expected, against, index, body, changed, reply: ReplyChange::Keep }
+}
+
+/// A body that says one thing in both its parts, and has no mark.
+fn body(words: &str) -> Body {
+    let bytes = words.as_bytes();
+    Body { fixed: bytes.into(), state: bytes.to_vec(), delivery: Vec::new() }
+}
+
+/// The same write, of these parts alone.
+fn changing(put: Put, part: Part) -> Put {
+    match put {
+        Put::Record { key, ordinal, expected, against, index, body, reply, .. } => {
+            Put::Record { key, ordinal, expected, against, index, body, changed: part, reply }
+        }
+        other => other,
+    }
+}
+
+/// The same write of that very row, whatever came after it.
+fn against_itself(put: Put) -> Put {
+    match put {
+        Put::Record { key, ordinal, expected, index, body, changed, reply, .. } => {
+            Put::Record { key, ordinal, expected, against: Against::Itself, index, body, changed, reply }
+        }
+        other => other,
+    }
 }
 
 /// The same write, with a reply.
 pub fn with_reply(put: Put, change: ReplyChange) -> Put {
     match put {
-        Put::Record { key, ordinal, expected, index, body, .. } => {
-            Put::Record { key, ordinal, expected, index, body, reply: change }
+        Put::Record { key, ordinal, expected, against, index, body, changed, .. } => {
+            Put::Record { key, ordinal, expected, against, index, body, changed, reply: change }
         }
         other => other,
     }
@@ -169,8 +198,7 @@ async fn a_claim_reads_back_whole<S: Store>(store: Arc<S>) {
     done(&*store, claim(key, index.clone())).await;
     let found = store.read(key).await.expect("readable");
     assert_eq!(found.revision, Revision(1));
-    let row =
-        Row { key, ordinal: 1, revision: Revision(1), index, body: b"body 1 at 0".to_vec(), reply: None };
+    let row = Row { key, ordinal: 1, revision: Revision(1), index, body: body("body 1 at 0"), reply: None };
     assert_eq!(found.row, Some(row));
 }
 
@@ -189,7 +217,7 @@ async fn an_overwrite_needs_the_newest_revision<S: Store>(store: Arc<S>) {
     assert_eq!(conflict(&*store, one(record(key, 1, 1, index(1, true)))).await, Conflict::Record);
     assert_eq!(conflict(&*store, one(record(key, 1, 3, index(1, true)))).await, Conflict::Record);
     let row = newest(&*store, key).await;
-    assert_eq!((row.revision, row.index.open, row.body), (Revision(2), false, b"body 1 at 1".to_vec()));
+    assert_eq!((row.revision, row.index.open, row.body), (Revision(2), false, body("body 1 at 1")));
 }
 
 async fn an_ordinal_that_skips_one_is_refused_for_good<S: Store>(store: Arc<S>) {
@@ -213,6 +241,79 @@ async fn the_next_ordinal_becomes_the_newest_and_older_ones_stay<S: Store>(store
     assert_eq!((row.ordinal, row.revision), (5, Revision(5)));
     assert_eq!(effects(&*store, By::Record(key)).await, [1, 2, 3, 4, 5]);
     assert_eq!(conflict(&*store, one(record(key, 2, 2, index(2, false)))).await, Conflict::Record);
+}
+
+async fn an_older_row_is_written_at_its_own_revision<S: Store>(store: Arc<S>) {
+    let (key, run) = (named("k"), Some(named("run")));
+    let of = |effect, open| Index { run, alike: Some(named("alike")), ..index(effect, open) };
+    done(&*store, one(with_reply(record(key, 1, 0, of(1, false)), ReplyChange::Set(b"one".to_vec())))).await;
+    done(&*store, one(record(key, 2, 1, of(2, true)))).await;
+    done(&*store, one(record(key, 3, 2, of(3, false)))).await;
+    let older = |ordinal, expected, effect| against_itself(record(key, ordinal, expected, of(effect, false)));
+    let write = one(changing(older(1, 1, 1), Part::State));
+    done(&*store, write.clone()).await;
+    done(&*store, write).await;
+    assert_eq!(conflict(&*store, one(older(1, 1, 1))).await, Conflict::Record);
+    assert_eq!(conflict(&*store, one(older(4, 0, 4))).await, Conflict::Record, "it inserts nothing");
+    done(&*store, one(older(2, 2, 2))).await;
+    let row = newest(&*store, key).await;
+    assert_eq!((row.ordinal, row.revision, row.body), (3, Revision(3), body("body 3 at 2")));
+    assert_eq!(store.reply(key, 1).await.expect("readable").as_deref(), Some(&b"one"[..]));
+    let rows = store.scan(By::Record(key), None, 9).await.expect("scannable").items;
+    let found: Vec<_> = rows.iter().map(|row| (row.ordinal, row.revision.0, row.index.open)).collect();
+    assert_eq!(found, [(1, 2, false), (2, 3, false), (3, 3, false)]);
+    let state = String::from_utf8(rows[0].body.state.clone()).expect("words");
+    assert_eq!(state, "body 1 at 1");
+    assert_eq!(
+        (effects(&*store, By::Open).await, effects(&*store, By::Run(named("run"))).await.len()),
+        (vec![], 3)
+    );
+    done(&*store, one(older(3, 3, 3))).await;
+    assert_eq!(newest(&*store, key).await.revision, Revision(4), "the newest row is also itself");
+    done(&*store, one(record(key, 4, 4, of(4, true)))).await;
+}
+
+async fn parts_are_written_alone_and_read_together<S: Store>(store: Arc<S>) {
+    let key = named("k");
+    let fixed = b"body 1 at 0";
+    let write = |expected, open, part| {
+        let mut put = changing(record(key, 1, expected, index(1, open)), part);
+        let Put::Record { body, .. } = &mut put else { unreachable!("a record") };
+        body.fixed = fixed[..].into();
+        put
+    };
+    let read = async |revision: u64, state: &str, mark: &str, open: bool| {
+        let row = newest(&*store, key).await;
+        assert_eq!((row.revision, row.index.open, &*row.body.fixed), (Revision(revision), open, &fixed[..]));
+        let words = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("words");
+        assert_eq!((words(&row.body.state), words(&row.body.delivery)), (state.to_owned(), mark.to_owned()));
+        let rows = store.scan(By::All, None, 9).await.expect("scannable").items;
+        assert_eq!(rows, [Row { reply: None, ..row }]);
+    };
+    done(&*store, one(write(0, true, Part::Fixed))).await;
+    read(1, "body 1 at 0", "", true).await;
+    let settle = with_reply(write(1, false, Part::State), ReplyChange::Set(b"reply".to_vec()));
+    done(&*store, one(settle)).await;
+    read(2, "body 1 at 1", "", false).await;
+    // Engines in one piece write the state again, so it is said again.
+    let mut mark = write(2, false, Part::Delivery);
+    if let Put::Record { body, .. } = &mut mark {
+        (body.state, body.delivery) = (b"body 1 at 1".to_vec(), b"delivered".to_vec());
+    }
+    let mark = one(mark);
+    done(&*store, mark.clone()).await;
+    done(&*store, mark).await;
+    read(3, "body 1 at 1", "delivered", false).await;
+    assert_eq!(newest(&*store, key).await.reply.as_deref(), Some(&b"reply"[..]));
+    done(&*store, one(write(3, false, Part::State))).await;
+    read(4, "body 1 at 3", "", false).await;
+    assert_eq!(newest(&*store, key).await.reply.as_deref(), Some(&b"reply"[..]));
+    done(&*store, one(write(4, false, Part::Fixed))).await;
+    read(5, "body 1 at 4", "", false).await;
+    assert_eq!(newest(&*store, key).await.reply.as_deref(), Some(&b"reply"[..]));
+    done(&*store, one(with_reply(write(5, true, Part::Fixed), ReplyChange::Drop))).await;
+    read(6, "body 1 at 5", "", true).await;
+    assert_eq!(newest(&*store, key).await.reply, None);
 }
 
 async fn replies_are_set_kept_and_dropped<S: Store>(store: Arc<S>) {
@@ -242,6 +343,26 @@ async fn cells_count_their_writes<S: Store>(store: Arc<S>) {
     done(&*store, one(cell(key, 1, "c"))).await;
     let found = store.cell(key).await.expect("readable").expect("a cell");
     assert_eq!((found.revision, found.body), (Revision(2), b"c".to_vec()));
+}
+
+async fn a_cell_that_was_deleted_begins_again<S: Store>(store: Arc<S>) {
+    let (turn, key) = (named("turn"), named("k"));
+    done(&*store, one(cell(turn, 0, "held"))).await;
+    let gone = |expected| Put::ForgetCell { key: turn, expected: Revision(expected) };
+    assert_eq!(conflict(&*store, one(gone(2))).await, Conflict::Cell(turn));
+    let mut settle = claim(key, index(1, false));
+    settle.puts.push(gone(1));
+    let waiting = Arc::clone(&store);
+    let waits =
+        tokio::spawn(async move { waiting.changed(turn, Revision(1), Duration::from_secs(30)).await });
+    tokio::task::yield_now().await;
+    done(&*store, settle.clone()).await;
+    assert_eq!(waits.await.expect("no panic"), Hint::Changed);
+    assert_eq!(store.cell(turn).await.expect("readable"), None);
+    done(&*store, settle).await;
+    assert_eq!(conflict(&*store, one(gone(1))).await, Conflict::Cell(turn));
+    done(&*store, one(cell(turn, 0, "again"))).await;
+    assert_eq!(store.cell(turn).await.expect("readable").expect("a cell").revision, Revision(1));
 }
 
 async fn a_required_cell_that_moved_conflicts<S: Store>(store: Arc<S>) {

@@ -47,7 +47,7 @@ pub async fn by_name(
 /// Only the newest effect of a record can be open, and so be changed by time.
 pub async fn as_it_is(api: &ApiServer, key: Digest, effect: Effect, now: At) -> Result<Effect, Problem> {
     if !effect.is_open() {
-        return Ok(api.gate()?.ledger.with_later_facts(effect).await?);
+        return Ok(api.gate()?.ledger.with_undone(effect).await?);
     }
     let newest = api.gate()?.ledger.observe(key, now).await?.newest.map(|known| known.effect.clone());
     Ok(newest.filter(|newest| newest.id == effect.id).unwrap_or(effect))

@@ -26,7 +26,10 @@ CREATE TABLE effect (
   owner      bytea,
   opened_at  bigint  NOT NULL,
   changed_at bigint  NOT NULL,
-  body       bytea   NOT NULL,
+  -- An effect in three parts, by how often they change.
+  fixed      bytea   NOT NULL,
+  state      bytea   NOT NULL,
+  delivery   bytea   NOT NULL,
   reply      bytea,
   UNIQUE (key, ordinal)
 );

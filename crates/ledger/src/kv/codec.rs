@@ -4,7 +4,7 @@ use super::engine::{Template, Value};
 use super::layout::Place;
 use crate::Error;
 use crate::precondition::{LastWrite, RowHead};
-use crate::store::{Index, JournalLine, Nonce, Revision, Row};
+use crate::store::{Body, Index, JournalLine, Nonce, Revision, Row};
 use minicbor::{Decode, Encode};
 use semel_core::digest::Digest;
 use semel_core::ids::OwnerId;
@@ -38,8 +38,12 @@ pub(super) struct StoredRow {
     #[n(10)]
     changed_at: At,
     #[cbor(n(11), with = "minicbor::bytes")]
-    body: Vec<u8>,
-    #[n(12)]
+    fixed: Vec<u8>,
+    #[cbor(n(12), with = "minicbor::bytes")]
+    state: Vec<u8>,
+    #[cbor(n(13), with = "minicbor::bytes")]
+    delivery: Vec<u8>,
+    #[n(14)]
     pub(super) reply: StoredReply,
 }
 
@@ -71,12 +75,13 @@ impl StoredRow {
         ordinal: u32,
         last: LastWrite,
         index: &Index,
-        body: &[u8],
+        body: &Body,
         reply: StoredReply,
     ) -> StoredRow {
         let Index { effect, run, family, alike, open, owner, opened_at, changed_at } = index.clone();
         let LastWrite { revision: Revision(revision), nonce } = last;
-        let body = body.to_vec();
+        let Body { fixed, state, delivery } = body.clone();
+        let fixed = fixed.to_vec();
         StoredRow {
             ordinal,
             revision,
@@ -89,7 +94,9 @@ impl StoredRow {
             owner,
             opened_at,
             changed_at,
-            body,
+            fixed,
+            state,
+            delivery,
             reply,
         }
     }
@@ -132,7 +139,9 @@ impl ReadRow {
     /// Without its reply.
     pub(super) fn into_row(self, key: Digest) -> Row {
         let (ordinal, revision, index) = (self.stored.ordinal, self.stored.revision(), self.stored.index());
-        Row { key, ordinal, revision, index, body: self.stored.body, reply: None }
+        let StoredRow { fixed, state, delivery, .. } = self.stored;
+        let body = Body { fixed: fixed.into(), state, delivery };
+        Row { key, ordinal, revision, index, body, reply: None }
     }
 }
 

@@ -5,7 +5,7 @@ use super::engine::{Group, Template, Write};
 use super::layout::{self, Place};
 use super::prefetch::{Gap, Look};
 use crate::precondition::{LastWrite, RowHead};
-use crate::store::{Commit, Index, Put, ReplyChange};
+use crate::store::{Against, Commit, Index, Put, ReplyChange};
 use semel_core::digest::Digest;
 use std::collections::BTreeMap;
 
@@ -40,17 +40,25 @@ impl<'p> GroupBuilder<'p> {
     ) -> Result<(), Gap> {
         for ((put, head), large) in commit.puts.iter().zip(heads).zip(large) {
             match put {
-                Put::Record { key, ordinal, expected, index, body, reply } => {
+                Put::Record { key, ordinal, expected, against, index, body, reply, .. } => {
                     let last = LastWrite::after(*expected, commit.nonce);
-                    let newest = self.look.newest_row(*key)?;
-                    let overwritten = newest.clone().filter(|_| head.is_some());
-                    if let Some(superseded) = newest.filter(|_| head.is_none()) {
-                        let name = layout::older(*key, superseded.stored.ordinal);
-                        self.put(name, superseded.stored.value(superseded.id, None));
-                    }
+                    let (name, overwritten) = match against {
+                        Against::Itself => {
+                            let (name, row) = self.row_and_name(*key, *ordinal)?;
+                            (name, Some(row))
+                        }
+                        Against::Newest => {
+                            let newest = self.look.newest_row(*key)?;
+                            if let Some(superseded) = newest.as_ref().filter(|_| head.is_none()) {
+                                let name = layout::older(*key, superseded.stored.ordinal);
+                                self.put(name, superseded.stored.value(superseded.id, None));
+                            }
+                            (layout::newest(*key), newest.filter(|_| head.is_some()))
+                        }
+                    };
                     let kept = self.reply_after(overwritten.as_ref(), reply, large.as_ref());
                     let row = StoredRow::new(*ordinal, last, index, body, kept);
-                    self.write_row(*key, overwritten, row)?;
+                    self.write_row(*key, name, overwritten, row)?;
                 }
                 Put::Forget { key, ordinal, .. } => self.forget(*key, *ordinal)?,
                 Put::DropReply { key, ordinal } => {
@@ -63,6 +71,7 @@ impl<'p> GroupBuilder<'p> {
                     let bytes = codec::cell_bytes(LastWrite::after(*expected, commit.nonce), body);
                     self.put(layout::cell(*key), Template::plain(bytes));
                 }
+                Put::ForgetCell { key, .. } => drop(self.values.insert(layout::cell(*key), None)),
             }
         }
         for line in &commit.journal {
@@ -95,10 +104,16 @@ impl<'p> GroupBuilder<'p> {
         self.numbers - 1
     }
 
-    fn write_row(&mut self, key: Digest, before: Option<ReadRow>, row: StoredRow) -> Result<(), Gap> {
+    fn write_row(
+        &mut self,
+        key: Digest,
+        name: Vec<u8>,
+        before: Option<ReadRow>,
+        row: StoredRow,
+    ) -> Result<(), Gap> {
         let fresh = if before.is_some() { None } else { Some(self.next_number()) };
         let id = before.as_ref().map_or(0, |before| before.id);
-        self.put(layout::newest(key), row.value(id, fresh));
+        self.put(name, row.value(id, fresh));
         let (index, place) = (row.index(), row.place(id, key));
         let old = before.map(|before| (before.stored.index(), before.stored.place(before.id, key)));
         self.move_entries(old.as_ref().map(|(index, place)| (index, place)), Some((&index, &place)), fresh)

@@ -5,7 +5,7 @@ use super::engine::{Found, Span, Value, Version};
 use super::layout::{self, Filter, Place};
 use crate::Error;
 use crate::precondition::{LastWrite, RowHead, View};
-use crate::store::{ALIKE_MAX, Commit, Cursor, Latest, PAGE_ROWS_MAX, Put, SeenAlike};
+use crate::store::{ALIKE_MAX, Against, Commit, Cursor, Latest, PAGE_ROWS_MAX, Put, SeenAlike};
 use semel_core::digest::Digest;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -21,13 +21,16 @@ impl Needs {
     pub(super) fn add(&mut self, commit: &Commit) {
         for put in &commit.puts {
             match put {
-                Put::Record { key, index, .. } => {
+                Put::Record { key, ordinal, against, index, .. } => {
+                    if *against == Against::Itself {
+                        self.names.insert(layout::older(*key, *ordinal));
+                    }
                     self.names.extend([layout::newest(*key), layout::family(index.family)]);
                 }
                 Put::Forget { key, ordinal, .. } | Put::DropReply { key, ordinal } => {
                     self.names.extend([layout::newest(*key), layout::older(*key, *ordinal)]);
                 }
-                Put::Cell { key, .. } => {
+                Put::Cell { key, .. } | Put::ForgetCell { key, .. } => {
                     self.names.insert(layout::cell(*key));
                 }
             }

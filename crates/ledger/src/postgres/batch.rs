@@ -137,9 +137,12 @@ impl Batcher {
 /// The bytes that the caller has given it, about.
 fn size(commit: &Commit) -> usize {
     let of_put = |put: &Put| match put {
-        Put::Record { body, reply: ReplyChange::Set(reply), .. } => body.len() + reply.len(),
-        Put::Record { body, .. } | Put::Cell { body, .. } => body.len(),
-        Put::Forget { .. } | Put::DropReply { .. } => 0,
+        Put::Record { body, reply, .. } => {
+            let reply = if let ReplyChange::Set(reply) = reply { reply.len() } else { 0 };
+            body.fixed.len() + body.state.len() + reply
+        }
+        Put::Cell { body, .. } => body.len(),
+        Put::Forget { .. } | Put::DropReply { .. } | Put::ForgetCell { .. } => 0,
     };
     commit.puts.iter().map(of_put).sum::<usize>()
         + commit.journal.iter().map(|line| line.data.len()).sum::<usize>()

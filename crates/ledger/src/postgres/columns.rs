@@ -1,7 +1,7 @@
 //! Values of the ledger as columns, and back.
 
 use crate::precondition::{LastWrite, RowHead};
-use crate::store::{Cursor, Index, JournalLine, Nonce, OwnerId, Revision, Row};
+use crate::store::{Body, Cursor, Index, JournalLine, Nonce, OwnerId, Revision, Row};
 use semel_core::digest::Digest;
 use semel_core::time::At;
 use tokio_postgres::Row as Found;
@@ -67,7 +67,7 @@ pub(super) fn row(found: &Found) -> (Cursor, Row) {
         ordinal: found.get::<_, i32>(2).cast_unsigned(),
         revision: revision(found, 3),
         index: index(found),
-        body: found.get(13),
+        body: Body { fixed: found.get::<_, &[u8]>(13).into(), state: found.get(14), delivery: found.get(15) },
         reply: None,
     };
     (cursor(found, 0), row)

@@ -2,7 +2,7 @@
 
 use super::statements::Sql;
 use crate::precondition::record_of;
-use crate::store::{Commit, EPOCH_CELL, Put};
+use crate::store::{Against, Commit, EPOCH_CELL, Put};
 use semel_core::digest::Digest;
 use std::collections::BTreeMap;
 
@@ -47,11 +47,11 @@ impl Needs {
         }
         for put in &commit.puts {
             match put {
-                Put::Record { key, .. } => self.records.push(*key),
-                Put::Forget { key, ordinal, .. } | Put::DropReply { key, ordinal } => {
-                    self.rows.push((*key, *ordinal));
-                }
-                Put::Cell { key, .. } => self.cells.push(*key),
+                Put::Record { key, against: Against::Newest, .. } => self.records.push(*key),
+                Put::Record { key, ordinal, .. }
+                | Put::Forget { key, ordinal, .. }
+                | Put::DropReply { key, ordinal } => self.rows.push((*key, *ordinal)),
+                Put::Cell { key, .. } | Put::ForgetCell { key, .. } => self.cells.push(*key),
             }
         }
         self.cells.extend(commit.require.cells.iter().map(|(key, _)| *key));
@@ -70,7 +70,10 @@ fn locks(sql: &Sql, commit: &Commit) -> Vec<(i64, bool)> {
                 alone.extend([*key, index.family]);
                 alone.extend(index.alike);
             }
-            Put::Forget { key, .. } | Put::DropReply { key, .. } | Put::Cell { key, .. } => alone.push(*key),
+            Put::Forget { key, .. }
+            | Put::DropReply { key, .. }
+            | Put::Cell { key, .. }
+            | Put::ForgetCell { key, .. } => alone.push(*key),
         }
     }
     alone.extend(commit.require.family_quiet);

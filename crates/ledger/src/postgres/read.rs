@@ -70,12 +70,12 @@ impl Reader {
     pub(super) async fn read(&self, key: Digest) -> Result<Versioned, Error> {
         let found = self.query(&self.sql.read, &[(&key.0.as_slice(), Type::BYTEA)]).await?;
         let found = &found[0];
-        let epoch = columns::revision(found, 15);
+        let epoch = columns::revision(found, 17);
         if found.get::<_, Option<i64>>(0).is_none() {
             return Ok(Versioned { revision: Revision::ABSENT, row: None, epoch });
         }
         let (_, row) = columns::row(found);
-        let row = Row { reply: found.get(14), ..row };
+        let row = Row { reply: found.get(16), ..row };
         Ok(Versioned { revision: row.revision, row: Some(row), epoch })
     }
 

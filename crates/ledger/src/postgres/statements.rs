@@ -36,6 +36,7 @@ pub(super) struct Sql {
     pub(super) forget: String,
     pub(super) drop_replies: String,
     pub(super) put_cells: String,
+    pub(super) forget_cells: String,
     pub(super) journal_lines: String,
 }
 
@@ -45,7 +46,7 @@ const HEAD: &str = "e.id, e.key, e.ordinal, e.revision, e.nonce, e.effect, e.run
 
 /// In the order of [`super::columns::row`].
 pub(super) const ROW: &str = "e.id, e.key, e.ordinal, e.revision, e.nonce, e.effect, e.run, e.family, e.alike, e.open, \
-                              e.owner, e.opened_at, e.changed_at, e.body";
+                              e.owner, e.opened_at, e.changed_at, e.fixed, e.state, e.delivery";
 
 /// In the order of [`super::columns::line`].
 const LINE: &str = "id, at, effect, run, kind, data";
@@ -113,22 +114,24 @@ impl Sql {
             ),
             insert: format!(
                 "INSERT INTO {s}.effect (key, ordinal, id, revision, nonce, effect, run, family, alike, open, owner, \
-                 opened_at, changed_at, body, reply) SELECT * FROM unnest($1::bytea[], $2::int[], $3::bigint[], \
-                 $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[], $10::bool[], \
-                 $11::bytea[], $12::bigint[], $13::bigint[], $14::bytea[], $15::bytea[])"
+                 opened_at, changed_at, fixed, state, delivery, reply) SELECT * FROM unnest($1::bytea[], $2::int[], \
+                 $3::bigint[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[], \
+                 $10::bool[], $11::bytea[], $12::bigint[], $13::bigint[], $14::bytea[], $15::bytea[], $16::bytea[], \
+                 $17::bytea[])"
             ),
             overwrite: exactly(&format!(
                 "UPDATE {s}.effect e SET revision = n.revision, nonce = n.nonce, effect = n.effect, run = n.run, \
                      family = n.family, alike = n.alike, open = n.open, owner = n.owner, opened_at = n.opened_at, \
-                     changed_at = n.changed_at, body = n.body, \
+                     changed_at = n.changed_at, fixed = n.fixed, state = n.state, delivery = n.delivery, \
                      reply = CASE WHEN n.keeps_reply THEN e.reply ELSE n.reply END \
                      FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], \
                      $7::bytea[], $8::bool[], $9::bytea[], $10::bigint[], $11::bigint[], $12::bytea[], $13::bytea[], \
-                     $14::bool[]) n(id, revision, nonce, effect, run, family, alike, open, owner, opened_at, \
-                     changed_at, body, reply, keeps_reply) WHERE e.id = n.id AND e.revision = n.revision - 1"
+                     $14::bytea[], $15::bytea[], $16::bool[]) n(id, revision, nonce, effect, run, family, alike, open, \
+                     owner, opened_at, changed_at, fixed, state, delivery, reply, keeps_reply) WHERE e.id = n.id AND e.revision = n.revision - 1"
             )),
             forget: exactly(&format!("DELETE FROM {s}.effect WHERE id = ANY($1)")),
             drop_replies: exactly(&format!("UPDATE {s}.effect SET reply = NULL WHERE id = ANY($1)")),
+            forget_cells: exactly(&format!("DELETE FROM {s}.cell WHERE key = ANY($1)")),
             put_cells: exactly(&format!(
                 "INSERT INTO {s}.cell AS old (key, revision, nonce, body) \
                      SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bytea[]) \

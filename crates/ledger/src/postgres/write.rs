@@ -22,6 +22,7 @@ pub(super) struct Writes<'c> {
     forgotten: Vec<i64>,
     reply_dropped: Vec<i64>,
     cells: CellColumns<'c>,
+    forgotten_cells: Bytes<'c>,
     lines: LineColumns<'c>,
     flushes: bool,
 }
@@ -41,7 +42,9 @@ struct RowColumns<'c> {
     owner: Vec<Option<Vec<u8>>>,
     opened_at: Vec<i64>,
     changed_at: Vec<i64>,
-    body: Bytes<'c>,
+    fixed: Bytes<'c>,
+    state: Bytes<'c>,
+    delivery: Bytes<'c>,
     reply: MaybeBytes<'c>,
 }
 
@@ -73,6 +76,7 @@ impl<'c> Writes<'c> {
             forgotten: Vec::new(),
             reply_dropped: Vec::new(),
             cells: CellColumns::default(),
+            forgotten_cells: Vec::new(),
             lines: LineColumns::default(),
             flushes: false,
         }
@@ -84,7 +88,7 @@ impl<'c> Writes<'c> {
         for (put, head) in commit.puts.iter().zip(heads) {
             let id = head.as_ref().map(|head| head.id.cast_signed());
             match put {
-                Put::Record { key, ordinal, expected, index, body, reply } => {
+                Put::Record { key, ordinal, expected, index, body, reply, .. } => {
                     let rows = if id.is_some() { &mut self.overwritten } else { &mut self.inserted };
                     let next = self.first_id + rows.id.len() as i64;
                     rows.id.push(id.unwrap_or(next));
@@ -100,7 +104,9 @@ impl<'c> Writes<'c> {
                     rows.owner.push(index.owner.map(|owner| owner.0.to_be_bytes().to_vec()));
                     rows.opened_at.push(micros(index.opened_at));
                     rows.changed_at.push(micros(index.changed_at));
-                    rows.body.push(body);
+                    rows.fixed.push(&body.fixed);
+                    rows.state.push(&body.state);
+                    rows.delivery.push(&body.delivery);
                     rows.reply.push(match reply {
                         ReplyChange::Set(reply) => Some(reply),
                         ReplyChange::Keep | ReplyChange::Drop => None,
@@ -117,6 +123,7 @@ impl<'c> Writes<'c> {
                     self.cells.nonce.push(nonce.clone());
                     self.cells.body.push(body);
                 }
+                Put::ForgetCell { key, .. } => self.forgotten_cells.push(&key.0),
             }
         }
         for line in &commit.journal {
@@ -151,6 +158,7 @@ impl<'c> Writes<'c> {
         overwritten.push((&self.keeps_reply, Type::BOOL_ARRAY));
         let forgotten: Values<'_> = vec![(&self.forgotten, Type::INT8_ARRAY)];
         let reply_dropped: Values<'_> = vec![(&self.reply_dropped, Type::INT8_ARRAY)];
+        let forgotten_cells: Values<'_> = vec![(&self.forgotten_cells, Type::BYTEA_ARRAY)];
         let (cells, lines) = (self.cells.values(), self.lines.values());
         // In this order: each is sent when it is first polled.
         tokio::try_join!(
@@ -160,6 +168,7 @@ impl<'c> Writes<'c> {
             write(client, &sql.forget, &forgotten, self.forgotten.len()),
             write(client, &sql.drop_replies, &reply_dropped, self.reply_dropped.len()),
             write(client, &sql.put_cells, &cells, self.cells.key.len()),
+            write(client, &sql.forget_cells, &forgotten_cells, self.forgotten_cells.len()),
             write(client, &sql.journal_lines, &lines, self.lines.id.len()),
             write(client, FLUSH, &[], usize::from(self.flushes)),
             client.batch_execute("COMMIT"),
@@ -186,7 +195,9 @@ impl RowColumns<'_> {
             (&self.owner, Type::BYTEA_ARRAY),
             (&self.opened_at, Type::INT8_ARRAY),
             (&self.changed_at, Type::INT8_ARRAY),
-            (&self.body, Type::BYTEA_ARRAY),
+            (&self.fixed, Type::BYTEA_ARRAY),
+            (&self.state, Type::BYTEA_ARRAY),
+            (&self.delivery, Type::BYTEA_ARRAY),
             (&self.reply, Type::BYTEA_ARRAY),
         ]
     }

@@ -5,19 +5,14 @@ use super::head_cache::HeadCache;
 use super::statements::{Sql, Statements};
 use crate::precondition::{Finding, LastWrite, RowHead, View, examine};
 use crate::store::{
-    ALIKE_MAX, Commit, Cursor, Index, JournalLine, Nonce, PAGE_ROWS_MAX, Put, ReplyChange, SeenAlike,
+    ALIKE_MAX, Against, Body, Commit, Cursor, Index, JournalLine, Nonce, PAGE_ROWS_MAX, Part, Put,
+    ReplyChange, SeenAlike,
 };
-use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use semel_core::digest::Digest;
 
-/// Larger replies lie apart from their rows: a row is rewritten more often than its reply.
+/// Larger replies lie apart from their outcome, which may be written more than once.
 const REPLY_IN_ROW_MAX: usize = 1_024;
-
-/// Room in a row for what settling adds to it, so that it does not have to move the rows beside it: as much as the last
-/// reply took, and some for the verdict.
-static ROOM: [u8; REPLY_IN_ROW_MAX + VERDICT_BYTES] = [b' '; REPLY_IN_ROW_MAX + VERDICT_BYTES];
-const VERDICT_BYTES: usize = 64;
 
 /// One write transaction, and what this process remembers of those before.
 pub(super) struct Batch<'c> {
@@ -49,42 +44,46 @@ impl<'c> Batch<'c> {
 
     fn put(&mut self, nonce: Nonce, put: &Put, head: Option<&RowHead>) -> rusqlite::Result<()> {
         match put {
-            Put::Record { key, ordinal, expected, index, body, reply } => {
-                let write = LastWrite::after(*expected, nonce);
+            Put::Record { key, ordinal, expected, against, index, body, changed, reply } => {
+                let last_write = LastWrite::after(*expected, nonce);
+                let has_outcome = head.is_some() && *changed != Part::Fixed;
                 let apart = match reply {
-                    ReplyChange::Set(body) => {
-                        self.heads.reply_bytes = body.len().min(REPLY_IN_ROW_MAX);
-                        body.len() > REPLY_IN_ROW_MAX
-                    }
-                    ReplyChange::Keep => head.is_some_and(|head| head.reply_apart),
-                    ReplyChange::Drop => false,
+                    ReplyChange::Set(bytes) if !has_outcome || bytes.len() > REPLY_IN_ROW_MAX => Some(bytes),
+                    _ => None,
                 };
                 let id = match head {
-                    None => self.insert(*key, *ordinal, write, index, body, reply)?,
+                    None => self.insert((*key, *ordinal), last_write, index, body)?,
                     Some(head) => {
-                        self.overwrite(head, write, index, body, reply)?;
+                        let in_row = if apart.is_some() { &ReplyChange::Drop } else { reply };
+                        self.overwrite(head, last_write, index, (body, *changed), in_row)?;
                         head.id as i64
                     }
                 };
-                match reply {
-                    ReplyChange::Set(body) if apart => {
-                        self.statements.get(Sql::StoreApart)?.execute(params![id, body])?;
+                let was_apart = head.is_some_and(|head| head.reply_apart);
+                match (apart, reply) {
+                    (Some(bytes), _) => {
+                        self.statements.get(Sql::StoreApart)?.execute(params![id, bytes])?;
                     }
-                    _ if !apart && head.is_some_and(|head| head.reply_apart) => {
+                    (None, ReplyChange::Set(_) | ReplyChange::Drop) if was_apart => {
                         self.statements.get(Sql::DropApart)?.execute([id])?;
                     }
                     _ => {}
                 }
-                let index = Index::clone(index);
-                let (id, ordinal, reply_apart) = (id as u64, *ordinal, apart);
-                self.heads.keep_newest(*key, RowHead { id, ordinal, last_write: write, index, reply_apart });
+                if *against == Against::Itself || *changed == Part::Fixed && head.is_some() {
+                    self.heads.forget(*key);
+                    return Ok(());
+                }
+                let reply_apart = apart.is_some() || was_apart && *reply == ReplyChange::Keep;
+                let (index, id, ordinal) = (Index::clone(index), id as u64, *ordinal);
+                self.heads.keep_newest(*key, RowHead { id, ordinal, last_write, index, reply_apart });
                 Ok(())
             }
             Put::Forget { key, .. } => {
                 self.heads.forget(*key);
                 let id = head.expect("a row to forget was found by the check").id as i64;
-                self.statements.get(Sql::Forget)?.execute([id])?;
-                self.statements.get(Sql::DropApart)?.execute([id])?;
+                for sql in [Sql::Forget, Sql::ForgetOutcome, Sql::ForgetDelivery, Sql::DropApart] {
+                    self.statements.get(sql)?.execute([id])?;
+                }
                 Ok(())
             }
             Put::DropReply { key, .. } => {
@@ -101,17 +100,20 @@ impl<'c> Batch<'c> {
                 self.heads.keep_cell(*key, write);
                 Ok(())
             }
+            Put::ForgetCell { key, .. } => {
+                self.statements.get(Sql::ForgetCell)?.execute([key.0])?;
+                self.heads.keep_cell(*key, LastWrite::NONE);
+                Ok(())
+            }
         }
     }
 
     fn insert(
         &mut self,
-        key: Digest,
-        ordinal: u32,
+        (key, ordinal): (Digest, u32),
         write: LastWrite,
         index: &Index,
-        body: &[u8],
-        reply: &ReplyChange,
+        body: &Body,
     ) -> rusqlite::Result<i64> {
         let id = self.statements.get(Sql::Insert)?.insert(params![
             key.0,
@@ -126,11 +128,14 @@ impl<'c> Batch<'c> {
             micros(index.opened_at),
             micros(index.changed_at),
             write.nonce.0.to_be_bytes(),
-            body,
-            in_row(reply, index.open, self.heads.reply_bytes)
+            body.fixed,
+            body.state
         ])?;
         if index.open {
             self.list_open(id, index)?;
+        }
+        if !body.delivery.is_empty() {
+            self.deliver(id, write, &body.delivery)?;
         }
         Ok(id)
     }
@@ -140,45 +145,83 @@ impl<'c> Batch<'c> {
         head: &RowHead,
         write: LastWrite,
         index: &Index,
-        body: &[u8],
+        (body, changed): (&Body, Part),
         reply: &ReplyChange,
     ) -> rusqlite::Result<()> {
-        let id = head.id as i64;
-        let old = &head.index;
-        let owner = index.owner.map(|owner| owner.0.to_be_bytes());
-        let (revision, at) = (write.revision.0 as i64, micros(index.changed_at));
-        let nonce = write.nonce.0.to_be_bytes();
-        match reply {
-            ReplyChange::Keep => {
-                let values = params![id, revision, index.open, owner, at, nonce, body];
-                self.statements.get(Sql::Overwrite)?.execute(values)?
-            }
-            reply => {
-                let reply = in_row(reply, index.open, self.heads.reply_bytes);
-                let values = params![id, revision, index.open, owner, at, nonce, body, reply];
-                self.statements.get(Sql::OverwriteWithReply)?.execute(values)?
-            }
-        };
-        // SQLite rewrites the index entries of every column that is named, changed or not. These hardly ever do.
-        let lasting = |index: &Index| (index.effect, index.run, index.family, index.alike, index.opened_at);
-        let rehomed = lasting(old) != lasting(index);
-        if rehomed {
-            self.statements.get(Sql::Rehome)?.execute(params![
-                id,
-                index.effect.to_be_bytes(),
-                index.run.as_ref().map(|run| run.0),
-                index.family.0,
-                index.alike.as_ref().map(|alike| alike.0),
-                micros(index.opened_at)
-            ])?;
+        let (id, old) = (head.id as i64, &head.index);
+        match changed {
+            Part::Delivery => return self.deliver(id, write, &body.delivery),
+            Part::State => self.settle(id, write, index, body, reply)?,
+            Part::Fixed => self.rewrite(id, write, index, body, reply)?,
         }
-        if old.open && (!index.open || rehomed) {
+        // One that was open until now has no mark.
+        if !old.open && body.delivery.is_empty() {
+            self.statements.get(Sql::ForgetDelivery)?.execute([id])?;
+        }
+        let lists = |index: &Index| (index.family, index.alike);
+        let refiled = lists(old) != lists(index);
+        if old.open && (!index.open || refiled) {
             self.statements.get(Sql::StrikeOpen)?.execute([tag(old.family), id])?;
         }
-        if index.open && (!old.open || rehomed) {
+        if index.open && (!old.open || refiled) {
             self.list_open(id, index)?;
         }
         Ok(())
+    }
+
+    fn settle(
+        &mut self,
+        id: i64,
+        write: LastWrite,
+        index: &Index,
+        body: &Body,
+        reply: &ReplyChange,
+    ) -> rusqlite::Result<()> {
+        let owner = index.owner.map(|owner| owner.0.to_be_bytes());
+        let (revision, nonce) = (write.revision.0 as i64, write.nonce.0.to_be_bytes());
+        let set = match reply {
+            ReplyChange::Set(reply) => Some(reply),
+            ReplyChange::Keep | ReplyChange::Drop => None,
+        };
+        let keeps = *reply == ReplyChange::Keep;
+        let at = micros(index.changed_at);
+        let values = params![id, revision, index.open, owner, at, nonce, body.state, set, keeps];
+        self.statements.get(Sql::Settle)?.execute(values).map(drop)
+    }
+
+    fn rewrite(
+        &mut self,
+        id: i64,
+        write: LastWrite,
+        index: &Index,
+        body: &Body,
+        reply: &ReplyChange,
+    ) -> rusqlite::Result<()> {
+        self.statements.get(Sql::Rewrite)?.execute(params![
+            id,
+            write.revision.0 as i64,
+            index.effect.to_be_bytes(),
+            index.run.as_ref().map(|run| run.0),
+            index.family.0,
+            index.alike.as_ref().map(|alike| alike.0),
+            index.open,
+            index.owner.map(|owner| owner.0.to_be_bytes()),
+            micros(index.opened_at),
+            micros(index.changed_at),
+            write.nonce.0.to_be_bytes(),
+            body.fixed,
+            body.state
+        ])?;
+        if *reply == ReplyChange::Keep {
+            self.statements.get(Sql::KeepReply)?.execute([id])?;
+        }
+        self.statements.get(Sql::ForgetOutcome)?.execute([id])?;
+        if body.delivery.is_empty() { Ok(()) } else { self.deliver(id, write, &body.delivery) }
+    }
+
+    fn deliver(&mut self, id: i64, write: LastWrite, mark: &[u8]) -> rusqlite::Result<()> {
+        let (revision, nonce) = (write.revision.0 as i64, write.nonce.0.to_be_bytes());
+        self.statements.get(Sql::Deliver)?.execute(params![id, revision, nonce, mark]).map(drop)
     }
 
     /// Files a row among the open ones.
@@ -245,18 +288,6 @@ impl View for Batch<'_> {
         let open = open.query_row([tag(alike), most], |row| row.get::<_, i64>(0))?;
         Ok(SeenAlike { newest, revisions: revisions as u64, open: open as u64 })
     }
-}
-
-/// The reply's columns in a row.
-fn in_row(reply: &ReplyChange, open: bool, usual_bytes: usize) -> ToSqlOutput<'_> {
-    const APART: i64 = 1;
-    let value = match reply {
-        ReplyChange::Set(body) if body.len() <= REPLY_IN_ROW_MAX => ValueRef::Blob(body),
-        ReplyChange::Set(_) => ValueRef::Integer(APART),
-        ReplyChange::Drop if open => ValueRef::Text(&ROOM[..usual_bytes + VERDICT_BYTES]),
-        ReplyChange::Drop | ReplyChange::Keep => ValueRef::Null,
-    };
-    ToSqlOutput::Borrowed(value)
 }
 
 fn head_from(row: &Row<'_>) -> rusqlite::Result<RowHead> {

@@ -1,7 +1,7 @@
 //! Values of the ledger as columns of a row, and back.
 
 use crate::precondition::LastWrite;
-use crate::store::{Index, Nonce, OwnerId, Revision};
+use crate::store::{Body, Index, Nonce, OwnerId, Revision};
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use semel_core::digest::Digest;
@@ -10,7 +10,7 @@ use semel_core::time::At;
 /// The columns of [`index_from`], in its order.
 macro_rules! index_columns {
     () => {
-        "effect, run, family, alike, open, owner, opened_at, changed_at"
+        "whole.effect, whole.run, whole.family, whole.alike, whole.open, whole.owner, whole.opened_at, whole.changed_at"
     };
 }
 pub(super) use index_columns;
@@ -41,6 +41,13 @@ pub(super) fn index_from(row: &Row<'_>, first: usize) -> rusqlite::Result<Index>
         opened_at: At(row.get::<_, i64>(first + 6)? as u64),
         changed_at: At(row.get::<_, i64>(first + 7)? as u64),
     })
+}
+
+/// The three parts of a body, one after another.
+pub(super) fn body_from(row: &Row<'_>, first: usize) -> rusqlite::Result<Body> {
+    let fixed: Vec<u8> = row.get(first)?;
+    let delivery: Option<Vec<u8>> = row.get(first + 2)?;
+    Ok(Body { fixed: fixed.into(), state: row.get(first + 1)?, delivery: delivery.unwrap_or_default() })
 }
 
 /// The revision, and the nonce after it.

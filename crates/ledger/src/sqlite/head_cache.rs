@@ -21,8 +21,6 @@ pub(super) struct HeadCache {
     /// The newest row of a record.
     rows: HashMap<Digest, RowHead>,
     cells: HashMap<Digest, LastWrite>,
-    /// The size of the last reply in its row; the next one will take about as much. Never forgotten, being no fact.
-    pub(super) reply_bytes: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,14 +35,14 @@ impl HeadCache {
         let version = Some(read::data_version(connection)?);
         let last = if self.version == version { LastToWrite::Us } else { LastToWrite::PerhapsOthers };
         if last == LastToWrite::PerhapsOthers || self.rows.len().max(self.cells.len()) > KEPT_MAX {
-            *self = HeadCache { version, reply_bytes: self.reply_bytes, ..HeadCache::default() };
+            *self = HeadCache { version, ..HeadCache::default() };
         }
         Ok(last)
     }
 
     /// After a transaction that may not have landed, and with a new connection, whose versions are its own.
     pub(super) fn nothing(&mut self) {
-        *self = HeadCache { reply_bytes: self.reply_bytes, ..HeadCache::default() };
+        *self = HeadCache::default();
     }
 
     pub(super) fn newest(&self, key: Digest) -> Option<&RowHead> {

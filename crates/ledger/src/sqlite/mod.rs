@@ -94,11 +94,11 @@ impl SqliteStore {
             let own = [
                 (
                     "open effects are missing from the tree of open effects",
-                    "SELECT count(*) FROM effect WHERE open AND id NOT IN (SELECT id FROM open)",
+                    "SELECT count(*) FROM whole WHERE open AND id NOT IN (SELECT id FROM open)",
                 ),
                 (
                     "settled effects stand in the tree of open effects",
-                    "SELECT count(*) FROM open WHERE id NOT IN (SELECT id FROM effect WHERE effect.open)",
+                    "SELECT count(*) FROM open WHERE id NOT IN (SELECT id FROM whole WHERE whole.open)",
                 ),
                 (
                     "effects of a record share their number",
@@ -111,14 +111,9 @@ impl SqliteStore {
                      OR length(ifnull(owner, effect)) <> 16 OR length(nonce) <> 16",
                 ),
                 (
-                    "replies lie apart from an effect that has none, or another",
-                    "SELECT count(*) FROM reply WHERE id NOT IN \
-                     (SELECT id FROM effect WHERE effect.reply IS NULL OR typeof(effect.reply) = 'integer')",
-                ),
-                (
-                    "effects point to a reply that is not there",
-                    "SELECT count(*) FROM effect \
-                     WHERE typeof(effect.reply) = 'integer' AND id NOT IN (SELECT id FROM reply)",
+                    "outcomes, marks or replies belong to no effect",
+                    "SELECT count(*) FROM (SELECT id FROM outcome UNION ALL SELECT id FROM delivery \
+                     UNION ALL SELECT id FROM reply) WHERE id NOT IN (SELECT id FROM effect)",
                 ),
             ];
             for (what, count) in own {
@@ -158,7 +153,7 @@ impl SqliteStore {
         let mut nap = LOOK.0;
         loop {
             let seen = self.with_reader(|connection| read::revision(connection, key));
-            if seen.is_ok_and(|revision| revision > since) {
+            if seen.is_ok_and(|revision| revision != since) {
                 return Hint::Changed;
             }
             let left = until.saturating_duration_since(clock::now());

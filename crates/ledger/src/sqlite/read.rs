@@ -1,9 +1,9 @@
 //! Point reads. Each statement is one snapshot.
 
-use super::columns::{digest, index_columns, index_from, micros, optional_digest, prefix};
+use super::columns::{body_from, digest, index_columns, index_from, micros, optional_digest, prefix};
 use super::witness::KeyWitness;
 use crate::store::{
-    Cell, Cursor, EPOCH_CELL, Index, JOURNAL_PAGE_MAX, JournalLine, Page, Revision, Row, Versioned,
+    Body, Cell, Cursor, EPOCH_CELL, Index, JOURNAL_PAGE_MAX, JournalLine, Page, Revision, Row, Versioned,
 };
 use rusqlite::{Connection, OptionalExtension, params};
 use semel_core::digest::Digest;
@@ -12,8 +12,7 @@ use semel_core::time::At;
 /// The reply of a row, wherever it lies.
 macro_rules! reply_column {
     () => {
-        "CASE typeof(effect.reply) WHEN 'blob' THEN effect.reply WHEN 'text' THEN NULL \
-         ELSE (SELECT body FROM reply WHERE reply.id = effect.id) END"
+        "coalesce(whole.reply, (SELECT body FROM reply WHERE reply.id = whole.id))"
     };
 }
 
@@ -32,9 +31,9 @@ macro_rules! select_newest {
             epoch_cell!(),
             "), ",
             reply_column!(),
-            ", ordinal, effect.revision, effect.body, ",
+            ", ordinal, whole.revision, fixed, state, mark, ",
             index_columns!(),
-            " FROM effect WHERE ",
+            " FROM whole WHERE ",
             $where
         )
     };
@@ -63,7 +62,7 @@ fn versioned(found: &rusqlite::Row<'_>, key: Digest) -> rusqlite::Result<Version
     let epoch = Revision(found.get::<_, Option<i64>>(0)?.unwrap_or(0) as u64);
     let revision = Revision(found.get::<_, i64>(3)? as u64);
     let read = || {
-        let (index, body, reply) = (index_from(found, 5)?, found.get(4)?, found.get(1)?);
+        let (index, body, reply) = (index_from(found, 7)?, body_from(found, 4)?, found.get(1)?);
         Ok(Row { key, ordinal: found.get(2)?, revision, index, body, reply })
     };
     Ok(Versioned { revision, row: Some(or_damaged(read(), key, revision)?), epoch })
@@ -78,7 +77,8 @@ fn or_damaged(read: rusqlite::Result<Row>, key: Digest, revision: Revision) -> r
             let (run, alike, owner) = (None, None, None);
             let index =
                 Index { effect: 0, run, family: key, alike, open: true, owner, opened_at, changed_at };
-            Ok(Row { key, ordinal: 1, revision, index, body: Vec::new(), reply: None })
+            let body = Body { fixed: [].into(), state: Vec::new(), delivery: Vec::new() };
+            Ok(Row { key, ordinal: 1, revision, index, body, reply: None })
         }
         read => read,
     }
@@ -98,7 +98,7 @@ pub(super) fn reply(connection: &Connection, key: Digest, ordinal: u32) -> rusql
         .prepare_cached(concat!(
             "SELECT ",
             reply_column!(),
-            " FROM effect WHERE substr(key, 1, 8) = ?1 AND ordinal = ?2"
+            " FROM whole WHERE substr(key, 1, 8) = ?1 AND ordinal = ?2"
         ))?
         .query_row(params![prefix(&key), ordinal], |found| found.get(0))
         .optional()
@@ -109,7 +109,7 @@ pub(super) fn reply(connection: &Connection, key: Digest, ordinal: u32) -> rusql
 pub(super) fn revision(connection: &Connection, key: Digest) -> rusqlite::Result<Revision> {
     connection
         .prepare_cached(
-            "SELECT max(coalesce((SELECT revision FROM effect WHERE substr(key, 1, 8) = ?1 \
+            "SELECT max(coalesce((SELECT revision FROM whole WHERE substr(key, 1, 8) = ?1 \
              ORDER BY id DESC LIMIT 1), 0), coalesce((SELECT revision FROM cell WHERE key = ?2), 0))",
         )?
         .query_row(params![prefix(&key), key.0], |found| found.get::<_, i64>(0))
@@ -162,17 +162,15 @@ pub(super) fn from(after: Option<Cursor>) -> i64 {
 /// In the place of a key that is none: no digest of anything is all zeros.
 const UNREADABLE_KEY: Digest = Digest([0; 32]);
 
-pub(super) const ROW_COLUMNS: &str = concat!(
-    "effect.id, effect.key, ordinal, effect.revision, effect.body, effect.",
-    "effect, effect.run, family, alike, effect.open, owner, opened_at, changed_at"
-);
+pub(super) const ROW_COLUMNS: &str =
+    concat!("whole.id, whole.key, ordinal, whole.revision, fixed, state, mark, ", index_columns!());
 
 /// One row of [`ROW_COLUMNS`], without its reply.
 pub(super) fn row(found: &rusqlite::Row<'_>) -> rusqlite::Result<(Cursor, Row)> {
     let key = digest(found, 1).unwrap_or(UNREADABLE_KEY);
     let revision = Revision(found.get::<_, i64>(3)? as u64);
     let read = || {
-        let (index, body) = (index_from(found, 5)?, found.get(4)?);
+        let (index, body) = (index_from(found, 7)?, body_from(found, 4)?);
         Ok(Row { key, ordinal: found.get(2)?, revision, index, body, reply: None })
     };
     Ok((Cursor(found.get::<_, i64>(0)? as u64), or_damaged(read(), key, revision)?))

@@ -15,19 +15,19 @@ pub(super) fn scan(connection: &Connection, by: By, after: Option<Cursor>, limit
     let limit = limit.clamp(1, PAGE_ROWS_MAX);
     let (id, more) = (from(after), limit as i64 + 1);
     // Walks all that is open, whatever it is filed under. That is little, and asked for by people and after deaths.
-    let all_open = "FROM effect WHERE id IN (SELECT id FROM open WHERE id > ?1) AND effect.open";
+    let all_open = "FROM whole WHERE id IN (SELECT id FROM open WHERE id > ?1) AND whole.open";
     match by {
-        By::All => rows(connection, "FROM effect WHERE id > ?1", limit, params![id, more]),
+        By::All => rows(connection, "FROM whole WHERE id > ?1", limit, params![id, more]),
         By::Record(key) => {
-            let which = "FROM effect WHERE substr(key, 1, 8) = ?1 AND id > ?2";
+            let which = "FROM whole WHERE substr(key, 1, 8) = ?1 AND id > ?2";
             rows(connection, which, limit, params![prefix(&key), id, more])
         }
         By::Run(run) => {
-            let which = "FROM effect WHERE substr(run, 1, 8) = ?1 AND run = ?2 AND id > ?3";
+            let which = "FROM whole WHERE substr(run, 1, 8) = ?1 AND run = ?2 AND id > ?3";
             rows(connection, which, limit, params![prefix(&run), run.0, id, more])
         }
         By::Effect(effect) => {
-            let which = "FROM effect WHERE effect = ?1 AND id > ?2";
+            let which = "FROM whole WHERE effect = ?1 AND id > ?2";
             rows(connection, which, limit, params![effect.to_be_bytes(), id, more])
         }
         By::Open => rows(connection, all_open, limit, params![id, more]),
@@ -49,14 +49,14 @@ pub(super) fn latest(
     let id = before.map_or(i64::MAX, |before| from(Some(before)));
     let more = limit as i64 + 1;
     let select =
-        |which: &str| format!("SELECT {ROW_COLUMNS} FROM effect WHERE {which} ORDER BY effect.id DESC");
+        |which: &str| format!("SELECT {ROW_COLUMNS} FROM whole WHERE {which} ORDER BY whole.id DESC");
     let found = match of {
         Latest::All => {
             let mut query = connection.prepare_cached(&(select("id < ?1") + " LIMIT ?2"))?;
             query.query_map(params![id, more], row)?.collect::<Result<Vec<_>, _>>()
         }
         Latest::Open => {
-            let which = "id IN (SELECT id FROM open WHERE id < ?1) AND effect.open";
+            let which = "id IN (SELECT id FROM open WHERE id < ?1) AND whole.open";
             let mut query = connection.prepare_cached(&(select(which) + " LIMIT ?2"))?;
             query.query_map(params![id, more], row)?.collect()
         }
@@ -67,7 +67,7 @@ pub(super) fn latest(
         }
         Latest::OpenAlike(alike) => {
             let which =
-                "id IN (SELECT id FROM open WHERE alike = ?1 AND id < ?2) AND effect.open AND alike = ?3";
+                "id IN (SELECT id FROM open WHERE alike = ?1 AND id < ?2) AND whole.open AND alike = ?3";
             let mut query = connection.prepare_cached(&(select(which) + " LIMIT ?4"))?;
             query.query_map(params![tag(alike), id, alike.0, more], row)?.collect()
         }
@@ -84,7 +84,7 @@ pub(super) fn latest(
 fn rows(connection: &Connection, which: &str, limit: usize, values: impl Params) -> RowPage {
     let last = which.split('?').skip(1).filter_map(|rest| rest.as_bytes().first()).max();
     let last = last.map_or(1, |digit| digit - b'0' + 1);
-    let sql = format!("SELECT {ROW_COLUMNS} {which} ORDER BY effect.id LIMIT ?{last}");
+    let sql = format!("SELECT {ROW_COLUMNS} {which} ORDER BY whole.id LIMIT ?{last}");
     let mut query = connection.prepare_cached(&sql)?;
     let found = query.query_map(values, row)?.collect::<Result<Vec<_>, _>>()?;
     let Page { items, next } = Page::cut(found, limit, |(cursor, _)| *cursor);
@@ -97,8 +97,8 @@ fn rows(connection: &Connection, which: &str, limit: usize, values: impl Params)
 fn changed_before(connection: &Connection, at: i64, after: i64, limit: usize) -> RowPage {
     let snapshot = connection.unchecked_transaction()?;
     let mut walk = snapshot
-        .prepare_cached("SELECT id, opened_at, changed_at FROM effect WHERE id > ?1 ORDER BY id LIMIT ?2")?;
-    let mut fetch = snapshot.prepare_cached(&format!("SELECT {ROW_COLUMNS} FROM effect WHERE id = ?1"))?;
+        .prepare_cached("SELECT id, opened_at, changed_at FROM whole WHERE id > ?1 ORDER BY id LIMIT ?2")?;
+    let mut fetch = snapshot.prepare_cached(&format!("SELECT {ROW_COLUMNS} FROM whole WHERE id = ?1"))?;
     let (mut items, mut last, mut examined, mut opened_in_time) = (Vec::new(), after, 0, false);
     let mut found = walk.query(params![after, EXAMINED_MAX as i64])?;
     while let Some(next) = found.next()? {

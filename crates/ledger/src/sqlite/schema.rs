@@ -2,16 +2,16 @@
 //!
 //! The number of pages that one commit touches shapes them, because each costs 4 KiB of WAL:
 //!
-//! - Rows, replies and journal lines are appended. Only `effect_key` and `effect_alike` grow at random places, so they
+//! - Rows are appended and not rewritten: `effect` has a claim, `outcome` what became of it, `delivery` its mark. A
+//!   repeated claim rewrites its row and takes the other two away. The view `whole` puts them together.
+//! - Replies and journal lines are appended too. Only `effect_key` and `effect_alike` grow at random places, so they
 //!   hold eight bytes of the digest instead of 32; the row itself settles which one it is. Uniqueness of
 //!   (key, ordinal) is therefore kept by the precondition check inside the write transaction.
 //! - `effect_id` grows at its end, since ids are in order of time. It has the key too, as a witness (see `witness`) that
 //!   costs no page of its own.
 //! - What is looked up among *open* rows lies in a small table, `open`, instead of partial indexes: its pages are few
 //!   and hot, and settled rows cost nothing there.
-//! - A small reply stands in its effect's row, which settling rewrites anyway, and a large one apart, so that marking
-//!   the effect does not rewrite it. The column says which: bytes are the reply, text is nothing but room that the
-//!   claim keeps free for it, and else it lies in `reply`, if it is anywhere.
+//! - A small reply stands in its outcome, and a large one apart.
 //! - There is no index on `changed_at`. It would move with every settlement; retention walks in order of insertion
 //!   instead and stops where rows are too young (see `scan`).
 
@@ -22,7 +22,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use semel_core::digest::Digest;
 
 /// The stored form that this code writes.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 const TABLES: &str = "
 CREATE TABLE meta(
@@ -31,7 +31,20 @@ CREATE TABLE meta(
 CREATE TABLE effect(
   id INTEGER PRIMARY KEY, ordinal INTEGER NOT NULL, revision INTEGER NOT NULL, open INTEGER NOT NULL,
   opened_at INTEGER NOT NULL, changed_at INTEGER NOT NULL, key BLOB NOT NULL, effect BLOB NOT NULL, run BLOB,
-  family BLOB NOT NULL, alike BLOB, owner BLOB, nonce BLOB NOT NULL, body BLOB NOT NULL, reply ANY) STRICT;
+  family BLOB NOT NULL, alike BLOB, owner BLOB, nonce BLOB NOT NULL, fixed BLOB NOT NULL, state BLOB NOT NULL) STRICT;
+CREATE TABLE outcome(
+  id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, open INTEGER NOT NULL, changed_at INTEGER NOT NULL, owner BLOB,
+  nonce BLOB NOT NULL, state BLOB NOT NULL, reply BLOB) STRICT;
+CREATE TABLE delivery(
+  id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, nonce BLOB NOT NULL, mark BLOB NOT NULL) STRICT;
+CREATE VIEW whole AS SELECT
+  e.id, e.ordinal, e.key, e.effect, e.run, e.family, e.alike, e.opened_at, e.fixed,
+  max(e.revision, ifnull(o.revision, 0), ifnull(d.revision, 0)) AS revision,
+  CASE WHEN d.revision > ifnull(o.revision, 0) THEN d.nonce WHEN o.id IS NULL THEN e.nonce ELSE o.nonce END AS nonce,
+  iif(o.id IS NULL, e.open, o.open) AS open, iif(o.id IS NULL, e.owner, o.owner) AS owner,
+  iif(o.id IS NULL, e.changed_at, o.changed_at) AS changed_at, iif(o.id IS NULL, e.state, o.state) AS state,
+  d.mark, o.reply
+  FROM effect e LEFT JOIN outcome o ON o.id = e.id LEFT JOIN delivery d ON d.id = e.id;
 CREATE INDEX effect_key ON effect(substr(key, 1, 8));
 CREATE UNIQUE INDEX effect_id ON effect(effect, substr(key, 1, 8));
 CREATE INDEX effect_run ON effect(substr(run, 1, 8)) WHERE run IS NOT NULL;

@@ -6,7 +6,7 @@ use rusqlite::{CachedStatement, Connection};
 /// Whether a row's reply lies apart.
 macro_rules! reply_is_apart {
     () => {
-        "typeof(effect.reply) = 'integer'"
+        "EXISTS(SELECT 1 FROM reply WHERE reply.id = whole.id)"
     };
 }
 
@@ -19,9 +19,12 @@ pub(super) enum Sql {
     NewestAlike,
     OpenAlike,
     Insert,
-    Overwrite,
-    OverwriteWithReply,
-    Rehome,
+    Rewrite,
+    KeepReply,
+    Settle,
+    Deliver,
+    ForgetOutcome,
+    ForgetDelivery,
     Forget,
     ListOpen,
     StrikeOpen,
@@ -29,6 +32,7 @@ pub(super) enum Sql {
     DropApart,
     DropReply,
     PutCell,
+    ForgetCell,
     Journal,
 }
 
@@ -42,22 +46,22 @@ impl Sql {
                 reply_is_apart!(),
                 ", ",
                 index_columns!(),
-                " FROM effect WHERE substr(key, 1, 8) = ?1 ORDER BY id DESC LIMIT 1"
+                " FROM whole WHERE substr(key, 1, 8) = ?1 ORDER BY id DESC LIMIT 1"
             ),
             Sql::OneRow => concat!(
                 "SELECT id, ordinal, revision, nonce, ",
                 reply_is_apart!(),
                 ", ",
                 index_columns!(),
-                " FROM effect WHERE substr(key, 1, 8) = ?1 AND ordinal = ?2"
+                " FROM whole WHERE substr(key, 1, 8) = ?1 AND ordinal = ?2"
             ),
             Sql::CellHead => "SELECT revision, nonce FROM cell WHERE key = ?1",
             Sql::OpenRelative => {
-                "SELECT effect.key FROM open CROSS JOIN effect ON effect.id = open.id \
-                 WHERE open.family = ?1 AND effect.open AND effect.family = ?2 AND effect.key IS NOT ?3 LIMIT 1"
+                "SELECT whole.key FROM open CROSS JOIN whole ON whole.id = open.id \
+                 WHERE open.family = ?1 AND whole.open AND whole.family = ?2 AND whole.key IS NOT ?3 LIMIT 1"
             }
             Sql::NewestAlike => {
-                "SELECT max(id), coalesce(sum(revision), 0) FROM (SELECT id, revision FROM effect \
+                "SELECT max(id), coalesce(sum(revision), 0) FROM (SELECT id, revision FROM whole \
                  WHERE substr(alike, 1, 8) = ?1 AND alike = ?2 ORDER BY id DESC LIMIT ?3)"
             }
             // Of two outlines that are filed under one tag, either may be meant: then a call looks once more.
@@ -66,28 +70,35 @@ impl Sql {
             }
             Sql::Insert => {
                 "INSERT INTO effect(key, ordinal, revision, effect, run, family, alike, open, owner, \
-                 opened_at, changed_at, nonce, body, reply) \
+                 opened_at, changed_at, nonce, fixed, state) \
                  VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
             }
-            Sql::Overwrite => {
-                "UPDATE effect SET revision = ?2, open = ?3, owner = ?4, changed_at = ?5, nonce = ?6, body = ?7, \
-                 reply = CASE typeof(reply) WHEN 'text' THEN NULL ELSE reply END WHERE id = ?1"
+            // SQLite rewrites the index entries of every column that is named, changed or not. Few calls come to it.
+            Sql::Rewrite => {
+                "UPDATE effect SET revision = ?2, effect = ?3, run = ?4, family = ?5, alike = ?6, open = ?7, \
+                 owner = ?8, opened_at = ?9, changed_at = ?10, nonce = ?11, fixed = ?12, state = ?13 WHERE id = ?1"
             }
-            Sql::OverwriteWithReply => {
-                "UPDATE effect SET revision = ?2, open = ?3, owner = ?4, changed_at = ?5, nonce = ?6, body = ?7, \
-                 reply = ?8 WHERE id = ?1"
+            Sql::KeepReply => {
+                "INSERT OR REPLACE INTO reply(id, body) SELECT id, reply FROM outcome WHERE id = ?1 AND reply NOT NULL"
             }
-            Sql::Rehome => {
-                "UPDATE effect SET effect = ?2, run = ?3, family = ?4, alike = ?5, opened_at = ?6 \
-                 WHERE id = ?1"
+            Sql::Settle => {
+                "INSERT INTO outcome(id, revision, open, owner, changed_at, nonce, state, reply) \
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT(id) DO UPDATE SET revision = ?2, open = ?3, \
+                 owner = ?4, changed_at = ?5, nonce = ?6, state = ?7, reply = iif(?9, reply, ?8)"
             }
+            Sql::Deliver => {
+                "INSERT OR REPLACE INTO delivery(id, revision, nonce, mark) VALUES(?1, ?2, ?3, ?4)"
+            }
+            Sql::ForgetOutcome => "DELETE FROM outcome WHERE id = ?1",
+            Sql::ForgetDelivery => "DELETE FROM delivery WHERE id = ?1",
             Sql::Forget => "DELETE FROM effect WHERE id = ?1",
             Sql::ListOpen => "INSERT INTO open(family, id, alike) VALUES(?1, ?2, ?3)",
             Sql::StrikeOpen => "DELETE FROM open WHERE family = ?1 AND id = ?2",
             Sql::StoreApart => "INSERT OR REPLACE INTO reply(id, body) VALUES(?1, ?2)",
             Sql::DropApart => "DELETE FROM reply WHERE id = ?1",
-            Sql::DropReply => "UPDATE effect SET reply = NULL WHERE id = ?1",
+            Sql::DropReply => "UPDATE outcome SET reply = NULL WHERE id = ?1",
             Sql::PutCell => "INSERT OR REPLACE INTO cell(key, revision, nonce, body) VALUES(?1, ?2, ?3, ?4)",
+            Sql::ForgetCell => "DELETE FROM cell WHERE key = ?1",
             Sql::Journal => "INSERT INTO journal(at, kind, effect, run, data) VALUES(?1, ?2, ?3, ?4, ?5)",
         }
     }

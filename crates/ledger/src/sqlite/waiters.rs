@@ -99,10 +99,9 @@ impl WaitList {
     /// Takes out those who waited for this revision, or for one that a deletion took away.
     pub(super) fn see(&mut self, key: Digest, revision: Revision) -> Vec<Waker> {
         let Some(watched) = self.keys.get_mut(&key) else { return Vec::new() };
-        let gone_back = watched.revision.is_some_and(|before| revision < before);
         watched.revision = Some(revision);
         // The deadlines of the woken are left to run out; they find nobody.
-        let woken = watched.waiting.extract_if(|_, (since, _)| gone_back || *since < revision);
+        let woken = watched.waiting.extract_if(|_, (since, _)| *since != revision);
         let wakers = woken.map(|(_, (_, waker))| waker).collect();
         if watched.waiting.is_empty() {
             self.keys.remove(&key);

@@ -76,7 +76,7 @@ fn a_sound_ledger_has_no_complaints() {
     assert_eq!(store.integrity_check().expect("checkable"), Vec::<String>::new());
     meddle(&place, "DELETE FROM open WHERE id = 7");
     assert_eq!(store.integrity_check().expect("checkable").len(), 1);
-    meddle(&place, "UPDATE effect SET reply = 1 WHERE id = 3");
+    meddle(&place, "INSERT INTO delivery VALUES(999, 2, x'00', x'00')");
     assert_eq!(store.integrity_check().expect("checkable").len(), 2);
 }
 

@@ -11,7 +11,7 @@ use semel_core::effect::Occurrence;
 use semel_gate::clock::Clock;
 use semel_ledger::Error;
 use semel_ledger::memory::{InjectedFault, MemoryStore};
-use semel_ledger::record::{decode, encode};
+use semel_ledger::record::{StoredEffect, decode};
 use semel_ledger::store::{
     By, Cell, Commit, Committed, Cursor, Durability, Hint, Index, JournalLine, Latest, Page, Put, Revision,
     Row, Store, Versioned,
@@ -167,8 +167,8 @@ impl Store for ShakyStore {
 fn drop_the_past(put: &mut Put) {
     let Put::Record { key, ordinal, expected, index, body, .. } = put else { return };
     let (key, ordinal, revision, index) = (*key, *ordinal, *expected, Index::clone(index));
-    let row = Row { key, ordinal, revision, index: index.clone(), body: std::mem::take(body), reply: None };
-    let mut effect = decode(row).effect;
+    let mut effect =
+        decode(Row { key, ordinal, revision, index: index.clone(), body: body.clone(), reply: None }).effect;
     effect.occurrence = Occurrence { number: ordinal, ..Occurrence::first(effect.occurrence.reason) };
-    *body = encode(key, &index, &effect);
+    *body = StoredEffect::first(key, index, effect).body(key);
 }

@@ -64,7 +64,7 @@ pub fn say_left_out(output: Output, damaged: usize) {
 /// An effect after what time and death have done to it. Only the newest of a record can be open.
 pub fn now_of(ledger: &Ledger, key: Digest, effect: Effect, now: At) -> anyhow::Result<Effect> {
     if !effect.is_open() {
-        return Ok(block_on(ledger.with_later_facts(effect))?);
+        return Ok(block_on(ledger.with_undone(effect))?);
     }
     let newest = block_on(ledger.observe(key, now))?.newest.map(|known| known.effect.clone());
     Ok(newest.filter(|newest| newest.id == effect.id).unwrap_or(effect))
