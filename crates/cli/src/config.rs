@@ -19,6 +19,8 @@ pub struct Environment {
     pub curl_home: Option<PathBuf>,
     pub app_data: Option<PathBuf>,
     pub ledger: Option<String>,
+    /// The ledger must be one that other hosts share: a file would be another ledger on each of them.
+    pub shared_ledger: bool,
     pub policy: Option<PathBuf>,
     pub config: Option<PathBuf>,
     pub run_id: Option<String>,
@@ -66,7 +68,11 @@ impl Environment {
             gemini_home: path("GEMINI_CLI_HOME"),
             curl_home: path("CURL_HOME"),
             app_data: path("APPDATA"),
-            ledger: text("SEMEL_LEDGER")?,
+            // A secret that comes from a file often ends with a line's end.
+            ledger: text("SEMEL_LEDGER")?
+                .map(|ledger| ledger.trim().to_owned())
+                .filter(|ledger| !ledger.is_empty()),
+            shared_ledger: text("SEMEL_SHARED_LEDGER")?.is_some_and(|value| value != "0"),
             policy: path("SEMEL_POLICY"),
             config: path("SEMEL_CONFIG"),
             run_id: text("SEMEL_RUN_ID")?,

@@ -41,6 +41,21 @@ pub enum Purpose {
 impl LedgerAddress {
     /// The flag's, the environment's, the policy's, or the file in the state directory.
     pub fn of(context: &Context) -> anyhow::Result<LedgerAddress> {
+        let address = Self::named(context)?;
+        match &address {
+            LedgerAddress::File(file) if context.environment.shared_ledger => Err(Hinted::error(
+                format!(
+                    "SEMEL_SHARED_LEDGER is set, and the ledger is the file {}, which no other host shares; nothing was \
+                     sent",
+                    file.display()
+                ),
+                "name a server in SEMEL_LEDGER: postgres://…, redis://… or etcd://…",
+            )),
+            _ => Ok(address),
+        }
+    }
+
+    fn named(context: &Context) -> anyhow::Result<LedgerAddress> {
         let environment = &context.environment;
         if let Some(flag) = &context.global.ledger {
             let address = parse("--ledger", flag, environment)?;
@@ -126,15 +141,25 @@ fn parse(from: &str, given: &Path, environment: &Environment) -> anyhow::Result<
     }
     let path = match text.split_once("://").or_else(|| text.split_once(':')) {
         Some(("sqlite" | "file", path)) if !path.is_empty() => Path::new(path),
-        Some((engine, _)) if text.contains("://") && !engine.contains('/') => {
-            bail!(
-                "{from} names the engine {engine}, which this semel does not have; it has sqlite:PATH, \
-                 postgres://, redis:// and etcd://"
-            )
+        // A mistyped address is no path: it would begin a ledger that nobody means, and its name would hold a password.
+        Some((engine, rest)) if !engine.contains('/') && means_server(text, engine, rest) => {
+            return Err(Hinted::error(
+                format!(
+                    "{from} names the engine {engine}, which this semel does not have; it has sqlite:PATH, \
+                     postgres://, redis:// and etcd://"
+                ),
+                "correct the address; then: semel doctor",
+            ));
         }
         _ => given,
     };
     Ok(LedgerAddress::File(environment.cwd.join(path)))
+}
+
+/// Whether it is the address of some server, perhaps a mistyped one, and no path with a colon in it.
+fn means_server(text: &str, engine: &str, rest: &str) -> bool {
+    let servers = ["postgres", "postgresql", "redis", "rediss", "etcd", "etcds"];
+    text.contains("://") || rest.contains('@') || servers.contains(&engine.to_ascii_lowercase().as_str())
 }
 
 fn fresh_secret() -> [u8; 32] {

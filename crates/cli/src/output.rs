@@ -199,6 +199,9 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
         }
         Error::NotWritten { .. } => "is the disk full or the directory read-only? semel doctor".into(),
         Error::Open { .. } => "semel doctor".into(),
+        Error::Engine { .. } => {
+            "correct the address in SEMEL_LEDGER, or `ledger` in semel.toml, or mend the server; then: semel doctor".into()
+        }
         Error::NoSuchEffect(_) => "semel ledger list".into(),
         Error::SecretKept { .. } => {
             "--replace sets the present secret aside and makes a new one all the same".into()

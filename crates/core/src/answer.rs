@@ -33,6 +33,9 @@ pub struct Answer {
     /// Same identity as an earlier, delivered success; it ran because its class says so.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub possible_repeat: bool,
+    /// The ledger may lose its newest entries in a crash of its server, and this one with them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub best_effort: bool,
     pub data: Value,
 }
 
@@ -52,6 +55,7 @@ impl Answer {
             dry_run: None,
             undone_by: None,
             possible_repeat: false,
+            best_effort: false,
             data: Value::Null,
         }
     }

@@ -27,6 +27,12 @@ impl At {
         Some(At(u64::try_from(stamp.as_microsecond()).unwrap_or(0)))
     }
 
+    /// An instant as the `Date` of an HTTP answer has it, in whole seconds.
+    pub fn parse_http(text: &str) -> Option<Self> {
+        let stamp = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+        Some(At(u64::try_from(stamp.as_microsecond()).unwrap_or(0)))
+    }
+
     #[must_use]
     pub fn plus(self, span: Duration) -> Self {
         At(self.0.saturating_add(u64::try_from(span.as_micros()).unwrap_or(u64::MAX)))

@@ -47,6 +47,7 @@ pub struct ClaimHandle {
     /// For the upstream: one per effect, not per attempt.
     pub idempotency_key: String,
     pub possible_repeat: bool,
+    pub best_effort: bool,
 }
 
 /// The report of an attempt's holder.
@@ -116,7 +117,8 @@ impl Gate {
                     self.emit(&GateEvent::Begun { intent, again: false, repeated_by });
                     return Ok(BeginAnswer::Run(Box::new(ClaimHandle { possible_repeat, ..handle })));
                 }
-                Ok(StepResult::Answer(passed)) => {
+                Ok(StepResult::Answer(mut passed)) => {
+                    passed.answer.best_effort = self.is_best_effort();
                     self.remember_answered(&call, &passed.answer).await;
                     self.emit_answered(&call, &passed.answer, came, false);
                     return Ok(BeginAnswer::Answered(passed));
@@ -168,6 +170,7 @@ impl Gate {
             // semel has not seen a refusal that a client reports.
             idempotency_key: upstream_key(self.ledger.secret(), key, effect.occurrence.number, 0, rule),
             possible_repeat: false,
+            best_effort: self.is_best_effort(),
         }
     }
 
@@ -225,9 +228,11 @@ impl Gate {
     /// The answer about an effect to the holder of an attempt.
     fn answer_holder(&self, snapshot: RecordSnapshot, sent: Sent) -> Passed {
         let effect = snapshot.effect().expect("it was claimed");
-        match &effect.state {
+        let mut passed = match &effect.state {
             State::InDoubt(_) => held(effect, wording::in_doubt(effect), OutcomeWord::Ran),
             _ => answer_ran(snapshot, sent, self.clock.now()),
-        }
+        };
+        passed.answer.best_effort = self.is_best_effort();
+        passed
     }
 }

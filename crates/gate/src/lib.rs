@@ -86,6 +86,11 @@ impl Gate {
         Gate { observer: Some(observer), ..self }
     }
 
+    /// Whether what it has recorded may be lost in a crash of the ledger's server.
+    pub fn is_best_effort(&self) -> bool {
+        !self.ledger.store().is_durable()
+    }
+
     /// Adds what was counted since the last time to the ledger's own counts.
     pub async fn write_counts(&self) -> Result<(), Error> {
         Ok(self.counts.write(&self.ledger, Day::of(self.clock.now())).await?)

@@ -69,6 +69,9 @@ impl Gate {
         let looks_again = look.has_sent();
         let mut call = GateCall::new(intent, rule, upstream, look, self.clock.elapsed());
         let mut passed = self.drive(&mut call).await;
+        if let Ok(Passed { answer, .. }) = &mut passed {
+            answer.best_effort = self.is_best_effort();
+        }
         // It may see a hold; but this very call has sent it.
         if let Ok(Passed { answer, .. }) = &mut passed
             && answer.outcome == OutcomeWord::Held

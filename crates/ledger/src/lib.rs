@@ -9,6 +9,7 @@ pub mod command_key;
 pub mod counts;
 pub mod doubt_observer;
 mod duplicate_reply;
+pub mod engine_facts;
 pub mod entropy;
 pub mod error;
 pub mod failpoint;

@@ -1,12 +1,13 @@
 //! The parts that all engines on servers have: a thread for their connections, a queue of commits, and waiters.
 
 use crate::Error;
+use crate::histogram::Histogram;
 use crate::precondition::moved;
-use crate::store::{Commit, Committed, Hint, Revision};
+use crate::store::{Commit, Committed, Durability, Hint, Revision};
 use semel_core::digest::Digest;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinError};
@@ -98,7 +99,13 @@ pub(crate) struct Queued {
 }
 
 /// Hands a commit to those who write, and waits for their answer. What begins something is refused where too many wait.
-pub(crate) async fn submit(queue: &mpsc::Sender<Queued>, commit: Arc<Commit>) -> Result<Committed, Error> {
+#[allow(clippy::disallowed_methods, reason = "measures the server; decides nothing about effects")]
+pub(crate) async fn submit(
+    queue: &mpsc::Sender<Queued>,
+    times: &Histogram,
+    commit: Arc<Commit>,
+) -> Result<Committed, Error> {
+    let begun = (commit.durability == Durability::Durable).then(Instant::now);
     let stopped = || Error::NotWritten { what: "the thread of the ledger has stopped".to_owned() };
     let begins = commit.require.room;
     let (answer, answered) = oneshot::channel();
@@ -111,7 +118,11 @@ pub(crate) async fn submit(queue: &mpsc::Sender<Queued>, commit: Arc<Commit>) ->
         false => queue.send(queued).await.map_err(|_| stopped())?,
     }
     // The writer had it and is gone: nobody knows how far it came.
-    answered.await.unwrap_or(Ok(Committed::Unknown))
+    let answer = answered.await.unwrap_or(Ok(Committed::Unknown));
+    if let (Some(begun), Ok(Committed::Done)) = (begun, &answer) {
+        times.add(begun.elapsed());
+    }
+    answer
 }
 
 /// Who waits in this process, by the first bytes of the key. Two keys that share them wake each other's waiters, who look

@@ -4,6 +4,7 @@
 //! can be written a second time in SQL. Batching is its private matter; a commit returns only after it is durable.
 
 use crate::Error;
+use crate::engine_facts::EngineFacts;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::small_records::cell_bytes;
 use async_trait::async_trait;
@@ -353,9 +354,19 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         Ok(Vec::new())
     }
 
-    /// The engine and what its answers are worth, for people: a word and a sentence each. `now` is this host's clock.
-    async fn describe(&self, _now: At) -> Result<Vec<(&'static str, String)>, Error> {
-        Ok(Vec::new())
+    /// The engine's name, from a closed set.
+    fn engine(&self) -> &'static str {
+        "memory"
+    }
+
+    /// Whether an acknowledged durable commit is on a disk. Else the ledger is best effort, and answers say so.
+    fn is_durable(&self) -> bool {
+        true
+    }
+
+    /// The engine and how far its answers can be trusted, for people. `now` is this host's clock.
+    async fn describe(&self, _now: At) -> Result<EngineFacts, Error> {
+        Ok(EngineFacts::of_memory())
     }
 
     /// What is wrong with the bytes as they lie there, in words. Reads everything.

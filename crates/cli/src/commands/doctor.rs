@@ -20,6 +20,7 @@ use semel_ledger::place::Place;
 use semel_ledger::sqlite;
 use semel_ledger::store::{By, PAGE_ROWS_MAX};
 use serde::Serialize;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -76,9 +77,11 @@ impl Checks {
 /// The middle one of so many is shown.
 const CLAIMS_TIMED: usize = 5;
 
+/// One claim in SQLite's log: a few pages.
+const CLAIM_BYTES: usize = 16 * 1024;
+
 pub fn run(context: &Context, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let mut checks = Checks::default();
-    checks.ok("sqlite", sqlite::version());
     match LedgerAddress::of(context) {
         Err(error) => checks.fail("ledger", format!("{error:#}"), hint(&error)),
         Ok(address @ LedgerAddress::Server { .. }) => server(context, &mut checks, &address),
@@ -159,6 +162,7 @@ fn directory(checks: &mut Checks, place: &Place) {
 fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> anyhow::Result<()> {
     let database = place.database();
     if !LedgerAddress::File(place.database().to_owned()).is_founded() {
+        checks.ok("engine", format!("SQLite {}", sqlite::version()));
         checks.ok("ledger", format!("{} is not there yet; the first semel run makes it", database.display()));
         return Ok(());
     }
@@ -184,7 +188,10 @@ fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> 
         }
     };
     checks.ok("ledger", format!("{} (format {})", database.display(), sqlite::FORMAT));
-    if let Err(error) = contents(checks, &ledger, SystemClock::start().now()) {
+    let clock = SystemClock::start();
+    engine(checks, &ledger, &clock);
+    disk_latency(checks, place.directory(), &clock);
+    if let Err(error) = contents(checks, &ledger, clock.now()) {
         checks.fail("ledger", format!("{error:#}"), hint(&error));
     }
     if full {
@@ -220,10 +227,7 @@ fn server(context: &Context, checks: &mut Checks, address: &LedgerAddress) {
         Err(error) => return checks.fail("ledger", error.to_string(), ledger_hint(&error)),
     };
     checks.ok("ledger", address.to_string());
-    match block_on(ledger.store().describe(clock.now())) {
-        Ok(facts) => facts.into_iter().for_each(|(what, is)| checks.ok(what, is)),
-        Err(error) => checks.fail("server", error.to_string(), ledger_hint(&error)),
-    }
+    engine(checks, &ledger, &clock);
     let mut times: Vec<Duration> = Vec::new();
     for _ in 0..CLAIMS_TIMED {
         let begun = clock.elapsed();
@@ -232,10 +236,57 @@ fn server(context: &Context, checks: &mut Checks, address: &LedgerAddress) {
             Err(error) => return checks.fail("write", error.to_string(), ledger_hint(&error)),
         }
     }
-    times.sort_unstable();
-    checks.ok("latency", format!("a durable write takes {:.1?}", times[CLAIMS_TIMED / 2]));
+    latency(checks, "a claim", times);
     if let Err(error) = contents(checks, &ledger, clock.now()) {
         checks.fail("ledger", format!("{error:#}"), hint(&error));
+    }
+}
+
+/// The engine: its version, what it keeps, and its clock.
+fn engine(checks: &mut Checks, ledger: &Ledger, clock: &SystemClock) {
+    let facts = match block_on(ledger.store().describe(clock.now())) {
+        Ok(facts) => facts,
+        Err(error) => return checks.fail("engine", error.to_string(), ledger_hint(&error)),
+    };
+    checks.ok("engine", facts.server);
+    checks.ok("persistence", facts.persistence);
+    match ledger.store().is_durable() {
+        true => checks.ok("tier", facts.tier),
+        false => checks.warn("tier", facts.tier, "every answer says best_effort until that is changed"),
+    }
+    let Some(ahead) = facts.clock_ahead_ms else { return };
+    let word = if ahead < 0 { "behind" } else { "ahead of" };
+    let detail = format!("the server's clock is {} ms {word} this host's", ahead.unsigned_abs());
+    match u128::from(ahead.unsigned_abs()) > CLOCK_SLACK.as_millis() {
+        true => {
+            checks.warn("clock skew", detail, "set both by NTP: ages and deadlines are judged by this host's")
+        }
+        false => checks.ok("clock skew", detail),
+    }
+}
+
+/// The middle of several times.
+fn latency(checks: &mut Checks, what: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    checks.ok("latency", format!("the durable write of {what} takes {:.1?}", times[times.len() / 2]));
+}
+
+/// A claim waits for one write to the disk. The ledger itself stays as it is.
+fn disk_latency(checks: &mut Checks, directory: &Path, clock: &SystemClock) {
+    let timed = || -> std::io::Result<Vec<Duration>> {
+        let mut file = tempfile::tempfile_in(directory)?;
+        let mut times = Vec::new();
+        for _ in 0..CLAIMS_TIMED {
+            let begun = clock.elapsed();
+            file.write_all(&[0; CLAIM_BYTES])?;
+            file.sync_data()?;
+            times.push(clock.elapsed().saturating_sub(begun));
+        }
+        Ok(times)
+    };
+    match timed() {
+        Ok(times) => latency(checks, "a claim", times),
+        Err(error) => checks.fail("latency", format!("nothing can be written here: {error}"), None),
     }
 }
 

@@ -72,7 +72,10 @@ fn two_hosts_make_one_effect(ledger: &str) {
     assert_ne!(one.charge("d", "true").code, Some(0), "the copy may have forgotten it");
     assert_eq!(charges(&world), 3);
     let doctor = Ran::of(other.semel(&["doctor"]).output().expect("semel starts"));
-    assert!(doctor.stdout.contains("durable write takes") && doctor.stdout.contains("tier"), "{doctor:?}");
+    assert!(
+        doctor.stdout.contains("the durable write of a claim takes") && doctor.stdout.contains("tier"),
+        "{doctor:?}"
+    );
 }
 
 #[test]

@@ -60,6 +60,7 @@ fn plain(ok: bool, trouble: Option<Trouble>) -> Answer {
         dry_run: None,
         undone_by: None,
         possible_repeat: false,
+        best_effort: false,
         data: Value::Null,
     }
 }

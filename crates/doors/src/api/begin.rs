@@ -109,6 +109,9 @@ pub struct ToRun {
     idempotency_key: Option<String>,
     /// The same was done and delivered before; its class lets it run again.
     possible_repeat: bool,
+    /// The ledger may lose its newest entries in a crash of its server, and this claim with them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    best_effort: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -309,6 +312,7 @@ impl ToRun {
             deadline: Some(taken.deadline.to_string()),
             idempotency_key: Some(taken.idempotency_key.clone()),
             possible_repeat: taken.possible_repeat,
+            best_effort: taken.best_effort,
         }
     }
 
@@ -322,6 +326,7 @@ impl ToRun {
             deadline: None,
             idempotency_key: None,
             possible_repeat: false,
+            best_effort: false,
         }
     }
 }

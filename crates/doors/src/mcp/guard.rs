@@ -26,7 +26,7 @@ use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::look::Look;
 use semel_gate::{GivenReply, Passed};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -228,19 +228,8 @@ impl CallResult {
     /// A task has begun; its effect stays in flight, and the caller gets the handle.
     fn task(handle: Message, rule: &Rule) -> CallResult {
         let answer = Answer {
-            ok: true,
-            effect: EffectWord::None,
-            outcome: OutcomeWord::Ran,
-            effect_id: None,
-            attempt: None,
-            tier: rule.tier(),
-            evidence: None,
             reason: Some("the server works on it as a task".into()),
-            trouble: None,
-            dry_run: None,
-            undone_by: None,
-            possible_repeat: false,
-            data: Value::Null,
+            ..Answer::plain(true, EffectWord::None, OutcomeWord::Ran, rule.tier())
         };
         CallResult { passed: Passed { answer, reply: GivenReply::Live, delivery: None }, live: Some(handle) }
     }

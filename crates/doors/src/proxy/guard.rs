@@ -11,7 +11,7 @@ use axum::response::Response;
 use semel_core::answer::{Answer, OutcomeWord, Trouble};
 use semel_core::wording;
 use semel_gate::look::Look;
-use semel_gate::{GivenReply, Passed};
+use semel_gate::{Gate, GivenReply, Passed};
 use std::sync::Arc;
 use tokio::sync::oneshot;
 
@@ -105,5 +105,6 @@ fn respond(guarded: &GuardedRequest, ended: GuardOutcome) -> Response {
 
 /// An answer that goes out while it arrives. How it ends is seen to by whoever passes the request.
 fn streaming(guarded: &GuardedRequest, begun: StreamedHead) -> Response {
-    render::streaming(begun, &guarded.offer)
+    let best_effort = guarded.services.gate.as_ref().is_ok_and(Gate::is_best_effort);
+    render::streaming(begun, &guarded.offer, best_effort)
 }

@@ -22,6 +22,7 @@ const ATTEMPT: HeaderName = HeaderName::from_static("semel-attempt");
 const EVIDENCE: HeaderName = HeaderName::from_static("semel-evidence");
 const REASON: HeaderName = HeaderName::from_static("semel-reason");
 const POSSIBLE_REPEAT: HeaderName = HeaderName::from_static("semel-possible-repeat");
+const BEST_EFFORT: HeaderName = HeaderName::from_static("semel-best-effort");
 /// The name that Stripe gave it, and others took over.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// The SDKs of model APIs look at this before they count statuses.
@@ -63,6 +64,9 @@ impl<'a> Receipt<'a> {
         if answer.possible_repeat {
             headers.insert(POSSIBLE_REPEAT, HeaderValue::from_static("true"));
         }
+        if answer.best_effort {
+            headers.insert(BEST_EFFORT, HeaderValue::from_static("true"));
+        }
     }
 }
 
@@ -100,12 +104,15 @@ pub fn live(
 }
 
 /// The same, while it arrives.
-pub fn streaming(begun: StreamedHead, offer: &Offer) -> Response {
+pub fn streaming(begun: StreamedHead, offer: &Offer, best_effort: bool) -> Response {
     let StreamedHead { status, headers, length, parts, effect, attempt } = begun;
     let mut headers = headers::downward(headers, status, offer);
     put(&mut headers, EFFECT_ID, &effect.to_string());
     headers.insert(OUTCOME, HeaderValue::from_static(OutcomeWord::Ran.word()));
     headers.insert(ATTEMPT, HeaderValue::from(attempt.0));
+    if best_effort {
+        headers.insert(BEST_EFFORT, HeaderValue::from_static("true"));
+    }
     let on_sent = OnSent::default();
     let mut response =
         response(status, headers, Body::new(StreamedBody::new(parts, length, on_sent.clone())));

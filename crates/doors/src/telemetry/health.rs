@@ -101,6 +101,7 @@ async fn metrics(State(operation): State<Arc<ServerHealth>>, request: Request<Bo
             // Counts that this process has not yet written belong to the ledger's totals too.
             let _written_the_next_time = gate.write_counts().await;
             LedgerMetrics {
+                ready: operation.ready().await.is_ok(),
                 in_doubt: stats::in_doubt(&gate.ledger, None, gate.clock.now()).await.ok(),
                 totals: stats::totals(&gate.ledger).await.ok().map(Totals),
             }

@@ -30,6 +30,8 @@ struct MetricsSnapshot {
 /// The ledger's figures, which are of all processes.
 #[derive(Debug, Default)]
 pub struct LedgerMetrics {
+    /// It takes durable writes now.
+    pub ready: bool,
     pub in_doubt: Option<u64>,
     pub totals: Option<Totals>,
 }
@@ -44,9 +46,29 @@ impl Totals {
     }
 }
 
+/// Whether the ledger works, which is told also where it does not.
+#[derive(Debug)]
+struct LedgerHealth {
+    ready: bool,
+    engine: Option<&'static str>,
+}
+
+impl Collector for LedgerHealth {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let about = "Whether the ledger takes durable writes";
+        gauge(&mut encoder, "semel_ledger_ready", about, u64::from(self.ready))?;
+        let Some(engine) = self.engine else { return Ok(()) };
+        let about = "The engine of the ledger";
+        let mut family = encoder.encode_descriptor("semel_ledger_engine", about, None, MetricType::Gauge)?;
+        family.encode_family(&[("engine", engine)])?.encode_gauge(&1i64)
+    }
+}
+
 /// The whole text. Without a ledger there is nothing to count.
 pub fn text(services: &Services, load: &ServerLoad, ledger: LedgerMetrics) -> Result<String, fmt::Error> {
     let mut registry = Registry::default();
+    let engine = services.gate.as_ref().ok().map(|gate| gate.ledger.store().engine());
+    registry.register_collector(Box::new(LedgerHealth { ready: ledger.ready, engine }));
     if let Ok(gate) = &services.gate {
         registry.register_collector(Box::new(MetricsSnapshot {
             counts: Arc::clone(&gate.counts),

@@ -1,6 +1,8 @@
 //! The verbs that a key-value server must have to keep a ledger. None of them knows what is in a value.
 
 use crate::Error;
+use crate::engine_facts::EngineFacts;
+use semel_core::time::At;
 use std::future::Future;
 
 /// The last write of a value, as the server counts them; 0 means that there is none.
@@ -129,8 +131,20 @@ pub trait Kv: Send + Sync + 'static {
     /// Calls `heard` for every key that a process has announced, until the way to the server breaks.
     fn listen(&self, heard: impl Fn(u64) + Send) -> impl Future<Output = ()> + Send;
 
-    /// How far a commit can be trusted to stay, in words.
-    fn tier(&self) -> String;
+    /// Its name, from a closed set.
+    fn engine(&self) -> &'static str {
+        "memory"
+    }
+
+    /// Whether an acknowledged durable write is on a disk.
+    fn is_durable(&self) -> bool {
+        true
+    }
+
+    /// The server and how far its answers can be trusted, for people.
+    fn describe(&self, _now: At) -> impl Future<Output = Result<EngineFacts, Error>> + Send {
+        async { Ok(EngineFacts::of_memory()) }
+    }
 
     /// How the server is named in an error; without a password.
     fn address(&self) -> String;

@@ -149,10 +149,6 @@ impl Kv for MemoryKv {
         }
     }
 
-    fn tier(&self) -> String {
-        "nothing survives the process".to_owned()
-    }
-
     fn address(&self) -> String {
         "memory".to_owned()
     }

@@ -23,6 +23,8 @@ pub use memory::{KvFault, MemoryKv};
 pub use shared::FORMAT;
 
 use crate::Error;
+use crate::engine_facts::EngineFacts;
+use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::server_io::{IoThread, Queued, submit};
 use crate::store::{
     By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
@@ -53,6 +55,7 @@ const QUEUE_MAX: usize = 1_024;
 pub struct KvStore<K> {
     shared: Arc<Shared<K>>,
     queue: mpsc::Sender<Queued>,
+    times: Histogram,
     io: IoThread,
 }
 
@@ -91,7 +94,7 @@ impl<K: Kv> KvStore<K> {
             io.spawn(Writer { shared: Arc::clone(&shared), queue: Arc::clone(&receiver) }.run());
         }
         io.spawn(listen(Arc::clone(&shared)));
-        Ok((KvStore { shared, queue, io }, secret))
+        Ok((KvStore { shared, queue, times: Histogram::default(), io }, secret))
     }
 
     pub fn server(&self) -> &K {
@@ -125,7 +128,7 @@ impl<K: Kv> Store for KvStore<K> {
     }
 
     async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
-        submit(&self.queue, commit).await
+        submit(&self.queue, &self.times, commit).await
     }
 
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
@@ -166,8 +169,20 @@ impl<K: Kv> Store for KvStore<K> {
         self.io.changed((waiters, key), since, wait, revision).await
     }
 
-    async fn describe(&self, _now: At) -> Result<Vec<(&'static str, String)>, Error> {
-        Ok(vec![("tier", self.shared.kv.tier())])
+    fn commit_times(&self) -> HistogramSnapshot {
+        self.times.counted()
+    }
+
+    fn engine(&self) -> &'static str {
+        self.shared.kv.engine()
+    }
+
+    fn is_durable(&self) -> bool {
+        self.shared.kv.is_durable()
+    }
+
+    async fn describe(&self, now: At) -> Result<EngineFacts, Error> {
+        self.on_io(move |shared| async move { shared.kv.describe(now).await }).await
     }
 }
 

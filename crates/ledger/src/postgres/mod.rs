@@ -25,6 +25,8 @@ mod write;
 pub use address::PostgresAddress;
 
 use crate::Error;
+use crate::engine_facts::EngineFacts;
+use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::server_io::{IoThread, Queued, submit};
 use crate::store::{
     By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
@@ -52,6 +54,7 @@ const QUEUE_MAX: usize = 10_000;
 pub struct PostgresStore {
     address: PostgresAddress,
     queue: mpsc::Sender<Queued>,
+    times: Histogram,
     reader: Arc<Reader>,
     news: Arc<News>,
     heartbeat: Arc<Heartbeat>,
@@ -95,7 +98,8 @@ impl PostgresStore {
         let reader = Arc::new(Reader::new(address.clone(), sql, client));
         let heartbeat = Arc::<Heartbeat>::default();
         io.spawn(Arc::clone(&heartbeat).run(Arc::clone(&reader)));
-        Ok((PostgresStore { address, queue, reader, news, heartbeat, io }, secret))
+        let times = Histogram::default();
+        Ok((PostgresStore { address, queue, times, reader, news, heartbeat, io }, secret))
     }
 
     pub fn address(&self) -> &PostgresAddress {
@@ -116,7 +120,7 @@ impl Store for PostgresStore {
     }
 
     async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
-        submit(&self.queue, commit).await
+        submit(&self.queue, &self.times, commit).await
     }
 
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
@@ -162,9 +166,17 @@ impl Store for PostgresStore {
         self.io.changed((waiters, key), since, wait, revision).await
     }
 
-    async fn describe(&self, now: At) -> Result<Vec<(&'static str, String)>, Error> {
+    fn engine(&self) -> &'static str {
+        "postgresql"
+    }
+
+    async fn describe(&self, now: At) -> Result<EngineFacts, Error> {
         let reader = Arc::clone(&self.reader);
         self.io.run(async move { reader.describe(now).await }).await
+    }
+
+    fn commit_times(&self) -> HistogramSnapshot {
+        self.times.counted()
     }
 
     fn announce(&self, owner: OwnerId) {

@@ -34,6 +34,7 @@ pub use renew::{SecretRenewal, renew_secret};
 pub use schema::FORMAT;
 
 use crate::Error;
+use crate::engine_facts::EngineFacts;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::place::Place;
 use crate::store::{
@@ -46,6 +47,7 @@ use poller::Poller;
 use readers::Readers;
 use rusqlite::Connection;
 use semel_core::digest::Digest;
+use semel_core::time::At;
 use std::sync::Arc;
 use std::time::Duration;
 use waiters::Waiters;
@@ -222,6 +224,22 @@ impl Store for SqliteStore {
 
     fn commit_times(&self) -> HistogramSnapshot {
         self.lane.as_ref().map_or_else(|| Histogram::default().counted(), |lane| lane.times())
+    }
+
+    fn engine(&self) -> &'static str {
+        "sqlite"
+    }
+
+    async fn describe(&self, _now: At) -> Result<EngineFacts, Error> {
+        let mode: String = self.with_reader(|connection| {
+            Ok(connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?)
+        })?;
+        Ok(EngineFacts {
+            server: format!("SQLite {}", version()),
+            persistence: format!("journal_mode {mode}, synchronous full for claims"),
+            tier: "durable: on this disk before anything is sent; the loss of the disk loses all".to_owned(),
+            clock_ahead_ms: None,
+        })
     }
 
     async fn check(&self) -> Result<Vec<String>, Error> {

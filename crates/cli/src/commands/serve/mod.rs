@@ -51,6 +51,10 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
         None => gate,
     };
     if let Err(why) = &gate {
+        // Where others share the ledger, others serve too, and something starts this process again.
+        if context.environment.shared_ledger {
+            anyhow::bail!("the ledger is not available, and nothing was sent: {why}");
+        }
         let said = format_args!("semel: the ledger is not available, so effects will be refused: {why}");
         context.output.warn(said);
     }

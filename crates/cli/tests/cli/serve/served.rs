@@ -49,7 +49,14 @@ impl Served {
         Served::of(shell)
     }
 
-    fn again_with(home: &Home, variables: &[(&str, &str)]) -> Served {
+    /// The same in another directory, whose policy holds.
+    pub fn start_in(home: &Home, directory: &std::path::Path, variables: &[(&str, &str)]) -> Served {
+        let mut command = home.command(SERVE);
+        command.current_dir(directory).envs(variables.iter().copied());
+        Served::of(command)
+    }
+
+    pub fn again_with(home: &Home, variables: &[(&str, &str)]) -> Served {
         let mut command = home.command(SERVE);
         command.envs(variables.iter().copied());
         Served::of(command)

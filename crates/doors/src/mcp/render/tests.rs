@@ -31,6 +31,7 @@ fn answer(outcome: OutcomeWord, trouble: Option<Trouble>, reason: Option<&str>) 
         dry_run: None,
         undone_by: None,
         possible_repeat: false,
+        best_effort: false,
         data: Value::Null,
     }
 }

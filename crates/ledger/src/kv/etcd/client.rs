@@ -2,6 +2,7 @@
 
 use super::address::EtcdAddress;
 use crate::Error;
+use crate::engine_facts::{EngineFacts, ahead_ms};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response, StatusCode};
@@ -9,6 +10,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use semel_core::time::At;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -116,7 +118,13 @@ impl Client {
         }
         let complaint: Complaint = serde_json::from_slice(&body).unwrap_or_default();
         let words = if complaint.message.is_empty() { complaint.error } else { complaint.message };
-        let words = if words.is_empty() { format!("HTTP {status}") } else { words };
+        let words = match status {
+            _ if !words.is_empty() => words,
+            StatusCode::NOT_FOUND => {
+                "there is no gateway of etcd 3.4 or later at this place (HTTP 404)".to_owned()
+            }
+            _ => format!("HTTP {status}"),
+        };
         if REFUSALS.contains(&complaint.code) {
             return Err((Failure::Refused(words), complaint.code));
         }
@@ -136,6 +144,44 @@ impl Client {
         self.http.request(request).await.map_err(|error| {
             let words = causes(&error);
             if error.is_connect() { Failure::NotSent(words) } else { Failure::Unknown(words) }
+        })
+    }
+
+    /// The server, as `semel doctor` shows it. It tells the time in the head of its answers alone, in whole seconds.
+    pub(super) async fn describe(&self, now: At) -> Result<EngineFacts, Failure> {
+        #[derive(Deserialize)]
+        struct Members {
+            members: Vec<serde_json::Value>,
+        }
+        #[derive(Deserialize)]
+        struct Status {
+            version: String,
+            #[serde(default, rename = "dbSize")]
+            size: String,
+            #[serde(default)]
+            errors: Vec<String>,
+        }
+        let nothing = serde_json::json!({});
+        let nodes = self.ask::<Members>("/v3/cluster/member/list", &nothing).await?.members.len();
+        let status = self.ask::<Status>("/v3/maintenance/status", &nothing).await?;
+        let answer = self.send("/v3/maintenance/status", Bytes::from_static(b"{}")).await?;
+        let date =
+            answer.headers().get(hyper::header::DATE).and_then(|date| At::parse_http(date.to_str().ok()?));
+        let tier = match nodes {
+            1 => {
+                "durable: on the disk of its only node before anything is sent; the loss of that disk loses all"
+            }
+            _ => {
+                "durable: on the disks of most nodes before anything is sent; the loss of a node loses nothing"
+            }
+        };
+        let kib = status.size.parse::<u64>().unwrap_or_default() / 1024;
+        let complaints: String = status.errors.iter().map(|error| format!(", {error}")).collect();
+        Ok(EngineFacts {
+            server: format!("etcd {}", status.version),
+            persistence: format!("{nodes} nodes, each writes to its disk, database of {kib} KiB{complaints}"),
+            tier: tier.to_owned(),
+            clock_ahead_ms: date.map(|there| ahead_ms(there, now)),
         })
     }
 

@@ -10,9 +10,11 @@ pub use address::EtcdAddress;
 
 use super::engine::{Applied, Batch, Found, Kv, Span, Value, Version};
 use crate::Error;
+use crate::engine_facts::EngineFacts;
 use client::{Client, Failure};
 use http_body_util::BodyExt;
 use pack::{Admission, Counter, Pack};
+use semel_core::time::At;
 use std::collections::VecDeque;
 use std::sync::{Mutex as StdMutex, PoisonError};
 use tokio::sync::Mutex;
@@ -189,9 +191,12 @@ impl Kv for EtcdKv {
         }
     }
 
-    fn tier(&self) -> String {
-        "durable: on the disks of most nodes before it is acknowledged; the loss of a node loses nothing"
-            .to_owned()
+    fn engine(&self) -> &'static str {
+        "etcd"
+    }
+
+    async fn describe(&self, now: At) -> Result<EngineFacts, Error> {
+        self.client.describe(now).await.map_err(|failure| self.client.not_read(failure))
     }
 
     fn address(&self) -> String {

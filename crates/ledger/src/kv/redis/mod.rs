@@ -11,10 +11,12 @@ pub use tier::Tier;
 
 use super::engine::{Applied, Batch, Found, Kv, Span, Value, Version};
 use crate::Error;
+use crate::engine_facts::EngineFacts;
 use node::{Node, Replication, explain};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisError};
 use script::ApplyScript;
+use semel_core::time::At;
 use std::sync::{Mutex as StdMutex, PoisonError};
 use tokio::sync::{Mutex, mpsc};
 
@@ -218,8 +220,20 @@ impl Kv for RedisKv {
         }
     }
 
-    fn tier(&self) -> String {
-        self.tier().to_string()
+    fn engine(&self) -> &'static str {
+        "redis"
+    }
+
+    fn is_durable(&self) -> bool {
+        self.tier().is_durable()
+    }
+
+    async fn describe(&self, now: At) -> Result<EngineFacts, Error> {
+        let mut node = self.node().await?;
+        match node::describe(&mut node, now).await {
+            Ok(facts) => Ok(EngineFacts { tier: self.tier().to_string(), ..facts }),
+            Err(error) => Err(self.not_read(error).await),
+        }
     }
 
     fn address(&self) -> String {

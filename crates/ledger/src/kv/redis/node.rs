@@ -3,8 +3,10 @@
 use super::address::{RedisAddress, moved_to};
 use super::tier::Tier;
 use crate::Error;
+use crate::engine_facts::{EngineFacts, ahead_ms};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
+use semel_core::time::At;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -132,13 +134,43 @@ fn objection(facts: &Facts) -> Option<String> {
     None
 }
 
+/// The server, as `semel doctor` shows it. The tier is that of the connection.
+pub(super) async fn describe(node: &mut Node, now: At) -> Result<EngineFacts, RedisError> {
+    let found = facts(&mut node.reader).await?;
+    let (seconds, micros): (u64, u64) = redis::cmd("TIME").query_async(&mut node.reader).await?;
+    let fact = |name: &str| found.get(name).map_or("", String::as_str);
+    let server = match fact("valkey_version") {
+        "" => format!("Redis {}", fact("redis_version")),
+        version => format!("Valkey {version}"),
+    };
+    let appendonly = if fact("aof_enabled") == "1" { "yes" } else { "no" };
+    let appendfsync = match appendfsync(&mut node.reader).await {
+        Ok(Some(value)) => value,
+        Ok(None) | Err(_) => "not told".to_owned(),
+    };
+    let eviction = fact("maxmemory_policy");
+    Ok(EngineFacts {
+        server,
+        persistence: format!(
+            "appendonly {appendonly}, appendfsync {appendfsync}, maxmemory-policy {eviction}"
+        ),
+        tier: node.tier.to_string(),
+        clock_ahead_ms: Some(ahead_ms(At(seconds * 1_000_000 + micros), now)),
+    })
+}
+
+async fn appendfsync(connection: &mut MultiplexedConnection) -> Result<Option<String>, RedisError> {
+    let asked = redis::cmd("CONFIG").arg("GET").arg("appendfsync").to_owned();
+    let mut settings = asked.query_async::<HashMap<String, String>>(connection).await?;
+    Ok(settings.remove("appendfsync"))
+}
+
 async fn tier(connection: &mut MultiplexedConnection, facts: &Facts) -> Tier {
     if facts.get("aof_enabled").map(String::as_str) != Some("1") {
         return Tier::NotOnDisk;
     }
-    let asked = redis::cmd("CONFIG").arg("GET").arg("appendfsync").to_owned();
-    match asked.query_async::<HashMap<String, String>>(connection).await {
-        Ok(settings) if settings.get("appendfsync").is_some_and(|value| value == "always") => Tier::Durable,
+    match appendfsync(connection).await {
+        Ok(Some(value)) if value == "always" => Tier::Durable,
         Ok(_) => Tier::SometimesOnDisk,
         Err(_) => Tier::Unknown,
     }
