@@ -4,7 +4,7 @@ use crate::command_key::CommandKey;
 use crate::holders::Liveness;
 use crate::ledger::{CellUpdate, Ledger};
 use crate::record::StoredEffect;
-use crate::small_records::{Epoch, Fence};
+use crate::small_records::{Epoch, Fence, Visits, visits_key};
 use crate::store::{By, Cursor, Durability, EPOCH_CELL, JournalLine, PAGE_ROWS_MAX, Revision};
 use crate::{Error, journal};
 use semel_core::digest::Digest;
@@ -31,6 +31,31 @@ pub struct CancelReport {
 }
 
 impl CancelReport {
+    /// Adds an effect of the run. Whether it may still be sent.
+    async fn add(
+        &mut self,
+        ledger: &Ledger,
+        key: Digest,
+        stored: StoredEffect,
+        now: At,
+    ) -> Result<bool, Error> {
+        let stored = match stored.effect.is_open() {
+            true => ledger.observe(key, now).await?.newest.map_or(stored, Arc::unwrap_or_clone),
+            false => stored,
+        };
+        let may_send = ledger.may_send(&stored.effect, now).await?;
+        match stored.effect.state {
+            State::Applied(_) => {
+                let effect = ledger.with_undone(stored.effect).await?;
+                self.applied.push(StoredEffect { effect, ..stored });
+            }
+            State::InFlight { .. } => self.in_flight.push(stored),
+            State::InDoubt(_) => self.in_doubt.push(stored),
+            State::NotApplied(_) => {}
+        }
+        Ok(may_send)
+    }
+
     /// The effects that can be taken back, and by which call. Each undo is an effect of its own.
     pub fn undoable(&self) -> impl Iterator<Item = (&StoredEffect, &UndoCall)> {
         self.applied.iter().filter_map(|stored| Some((stored, stored.effect.undoable()?)))
@@ -57,32 +82,23 @@ impl Ledger {
             damaged: Vec::new(),
             drained: true,
         };
-        let mut may_send = false;
+        let (_, visits) = self.cell::<Visits>(visits_key(&self.secret, run_key)).await?;
+        let visits = visits.unwrap_or_default();
+        let mut may_send = visits.more;
+        for id in visits.effects {
+            match self.by_id(id).await {
+                Ok((key, stored)) => may_send |= answer.add(self, key, stored, now).await?,
+                // Retention has dropped it.
+                Err(Error::NoSuchEffect(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
         let mut after = None;
         loop {
-            // All of them: an effect that began in another run may have an attempt of this one.
-            let page = self.listing(By::All, after, PAGE_ROWS_MAX).await?;
+            let page = self.listing(By::Run(run_key), after, PAGE_ROWS_MAX).await?;
             answer.damaged.extend(page.damaged);
-            let ours = |stored: &StoredEffect| {
-                let of_run = |attempt: &Attempt| attempt.run.as_ref().is_some_and(|of| of.id == run);
-                stored.index.run == Some(run_key)
-                    || stored.effect.facts.tenant == tenant && stored.effect.attempts.iter().any(of_run)
-            };
-            for (key, stored) in page.items.into_iter().filter(|(_, stored)| ours(stored)) {
-                let stored = match stored.effect.is_open() {
-                    true => self.observe(key, now).await?.newest.map_or(stored, Arc::unwrap_or_clone),
-                    false => stored,
-                };
-                may_send = may_send || self.may_send(&stored.effect, now).await?;
-                match stored.effect.state {
-                    State::Applied(_) => {
-                        let effect = self.with_undone(stored.effect).await?;
-                        answer.applied.push(StoredEffect { effect, ..stored });
-                    }
-                    State::InFlight { .. } => answer.in_flight.push(stored),
-                    State::InDoubt(_) => answer.in_doubt.push(stored),
-                    State::NotApplied(_) => {}
-                }
+            for (key, stored) in page.items {
+                may_send |= answer.add(self, key, stored, now).await?;
             }
             match page.next {
                 None => break,

@@ -4,7 +4,7 @@ use crate::duplicate_reply::duplicate_reply;
 use crate::entropy::{effect_id, nonce};
 use crate::ledger::{ChangeResult, Late, Ledger, RACES_MAX, RecordChange, RecordSnapshot, RecordUpdate};
 use crate::record::{StoredEffect, index_after, index_of_first};
-use crate::small_records::{Alias, KeyTarget, QUARANTINE, Turn, TurnHolder};
+use crate::small_records::{Alias, KeyTarget, QUARANTINE, Turn, Visits, visits_key};
 use crate::store::{
     Against, Commit, Conflict, Durability, EPOCH_CELL, Put, ReplyChange, Require, Revision, SeenAlike,
 };
@@ -130,12 +130,24 @@ pub enum ClaimResult {
 
 impl Ledger {
     pub async fn claim(&self, request: &ClaimRequest<'_>) -> Result<ClaimResult, Error> {
-        let PreparedClaim { commit, claim } = self.ask(request)?;
+        let PreparedClaim { mut commit, claim } = self.ask(request)?;
+        commit.puts.extend(self.visit(request, &claim).await?);
         Ok(match self.commit(commit).await? {
             Ok(()) => ClaimResult::Won(claim),
             Err(Conflict::Family(other)) => ClaimResult::Family(other),
             Err(Conflict::Record | Conflict::Cell(_) | Conflict::Alike) => ClaimResult::Moved,
         })
+    }
+
+    /// Files an effect that another run began with the run that claims it now.
+    async fn visit(&self, request: &ClaimRequest<'_>, claim: &Claim) -> Result<Option<Put>, Error> {
+        let Some(run) = request.intent.run_key.filter(|run| claim.stored().index.run != Some(*run)) else {
+            return Ok(None);
+        };
+        let key = visits_key(&self.secret, run);
+        let (seen, visits) = self.cell::<Visits>(key).await?;
+        let (visits, effect) = (visits.unwrap_or_default(), claim.effect().id);
+        Ok((!visits.knows(effect)).then(|| Put::cell(key, seen, &visits.with(effect))))
     }
 
     /// Everything about a claim but its commit.
@@ -184,8 +196,7 @@ impl Ledger {
         };
         let mut puts = vec![put];
         if let Some(turn) = request.turn {
-            let holder = TurnHolder { key, occurrence: number, attempt };
-            puts.push(Put::cell(turn.key, turn.revision, &Turn { holder: Some(holder) }));
+            puts.push(Put::cell(turn.key, turn.revision, &Turn { key, occurrence: number, attempt }));
         }
         if let Some((alias, seen)) = request.alias {
             puts.push(Put::cell(alias, seen, &Alias { key, stands_for }));
@@ -416,7 +427,7 @@ impl Ledger {
         now: At,
     ) -> Result<Result<FreeTurn, (Revision, Box<RecordSnapshot>)>, Error> {
         let (revision, turn) = self.cell::<Turn>(key).await?;
-        let Some(holder) = turn.and_then(|turn| turn.holder) else {
+        let Some(holder) = turn else {
             return Ok(Ok(FreeTurn { key, revision }));
         };
         let snapshot = self.observe(holder.key, now).await?;

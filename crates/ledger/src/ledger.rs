@@ -310,7 +310,10 @@ impl Ledger {
         }
         let index = index_after(&stored.index, &step.effect);
         let run = stored.index.run;
-        let mut lines = vec![journal::line(event, &step.effect, run, at)];
+        // A mark of delivery says all by itself, and stands in its row.
+        let is_mark = matches!(event, Event::Delivered { .. });
+        let mut lines: Vec<_> =
+            (!is_mark).then(|| journal::line(event, &step.effect, run, at)).into_iter().collect();
         lines.extend(note.map(|(kind, data)| journal::note(kind, Some(&step.effect), run, data, at)));
         lines.extend(step.alarm.map(|alarm| journal::alarm(alarm, &step.effect, run, at)));
         let (put, after) = snapshot.overwrite(stored, (step.effect, index), against, reply);

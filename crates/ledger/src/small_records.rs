@@ -11,14 +11,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The turn on a resource.
+/// The attempt that has its turn on a resource. Without this cell the resource is free.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
-    pub holder: Option<TurnHolder>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TurnHolder {
     pub key: Digest,
     pub occurrence: u32,
     pub attempt: AttemptNo,
@@ -108,6 +103,35 @@ pub struct Fence {
     pub reason: Option<String>,
     /// The newest line of the journal when the fence was set: calls that it prevented stand behind it.
     pub journal_from: Cursor,
+}
+
+/// Effects that a run has tried although another run began them: cancelling the run looks at them too.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Visits {
+    pub effects: Vec<EffectId>,
+    /// There were too many to name.
+    pub more: bool,
+}
+
+/// A cell is read and written whole.
+const VISITS_MAX: usize = 1_000;
+
+impl Visits {
+    pub fn with(mut self, effect: EffectId) -> Visits {
+        match self.effects.len() < VISITS_MAX {
+            true => self.effects.push(effect),
+            false => self.more = true,
+        }
+        self
+    }
+
+    pub fn knows(&self, effect: EffectId) -> bool {
+        self.more && self.effects.len() >= VISITS_MAX || self.effects.contains(&effect)
+    }
+}
+
+pub fn visits_key(secret: &Secret, run_key: Digest) -> Digest {
+    secret.mac("visits", &[&run_key.0])
 }
 
 pub fn fence_key(secret: &Secret, run_key: Digest) -> Digest {

@@ -7,6 +7,7 @@ use crate::Error;
 use crate::ledger::{ChangeResult, Ledger, RACES_MAX, RecordChange, RecordSnapshot, has_undo_call};
 use crate::record::StoredEffect;
 use crate::store::{By, PAGE_ROWS_MAX};
+use semel_core::digest::Digest;
 use semel_core::effect::{Effect, State};
 use semel_core::ids::EffectId;
 use semel_core::intent::undo_key;
@@ -33,14 +34,7 @@ impl Ledger {
             return Ok(Some(undone));
         }
         let undo = self.find(undo_key(&self.secret, &effect.facts.tenant, effect.id)).await?;
-        if let Some(undone) = undo.effect().and_then(|undo| taken_back(undo, effect.id)) {
-            return Ok(Some(undone));
-        }
-        // After an epoch the secret may be another one, and then the key leads nowhere.
-        if undo.effect().is_some() || self.epoch().await?.1.is_none() {
-            return Ok(None);
-        }
-        self.undone_before_the_epoch(effect.id).await
+        Ok(undo.effect().and_then(|undo| taken_back(undo, effect.id)))
     }
 
     /// Whether an undo of it may have done something.
@@ -60,18 +54,40 @@ impl Ledger {
         }
     }
 
-    async fn undone_before_the_epoch(&self, id: EffectId) -> Result<Option<Undone>, Error> {
+    /// Writes both links of every undo. To be called once the secret is another one: undos cannot be found by their keys
+    /// any more.
+    pub async fn link_undos(&self) -> Result<(), Error> {
         let mut after = None;
         loop {
             let page = self.list(By::All, after, PAGE_ROWS_MAX).await?;
-            if let Some(undone) = page.items.iter().find_map(|(_, stored)| taken_back(&stored.effect, id)) {
-                return Ok(Some(undone));
+            for (_, undo) in &page.items {
+                let Some(undoes) = &undo.effect.facts.undoes else { continue };
+                let Some(undone) = taken_back(&undo.effect, undoes.effect) else { continue };
+                let Ok((key, stored)) = self.by_id(undoes.effect).await else { continue };
+                self.mark_undone(key, &stored.effect, undone).await?;
             }
             match page.next {
-                None => return Ok(None),
+                None => return Ok(()),
                 next => after = next,
             }
         }
+    }
+
+    async fn mark_undone(&self, key: Digest, seen: &Effect, undone: Undone) -> Result<(), Error> {
+        let event = Event::Undone(undone);
+        for _ in 0..RACES_MAX {
+            let snapshot = self.at(key, seen.occurrence.number).await?;
+            let is_due =
+                |effect: &Effect| effect.id == seen.id && effect.undone.is_none() && has_undo_call(effect);
+            if !snapshot.effect().is_some_and(is_due) {
+                return Ok(());
+            }
+            let change = RecordChange::of_any(&event, undone.at);
+            if let ChangeResult::Done(_) = self.write(&snapshot, change).await? {
+                return Ok(());
+            }
+        }
+        Err(Error::NotWritten { what: format!("record {key} does not come to rest") })
     }
 
     /// Writes down that the newest effect of a record was undone, if it was and that is missing.

@@ -189,7 +189,7 @@ fn show_lists_attempts_journal_and_other_occurrences() {
     assert_eq!(shown["reply_summary"]["first_line"], "hello");
     let kinds: Vec<&str> =
         shown["journal"].as_array().unwrap().iter().map(|l| l["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["claimed", "settled_applied", "delivered"]);
+    assert_eq!(kinds, ["claimed", "settled_applied"]);
     let text = home.semel(["ledger", "show", newest["effect_id"].as_str().unwrap()]);
     assert!(text.stdout.contains("on purpose: second shipment"), "{text:?}");
 }

@@ -84,6 +84,9 @@ pub fn rotate_secret(context: &Context, args: &RotateSecretArgs) -> anyhow::Resu
     let renewal = if args.replace { SecretRenewal::Replace } else { SecretRenewal::OnlyIfMissing };
     let options = sqlite_options(file, &context.environment, &clock, Purpose::Command);
     let epoch = renew_secret(&options, renewal, reason.as_str(), key, now)?;
+    if let Some(ledger) = context.existing_ledger(&clock)? {
+        block_on(ledger.link_undos())?;
+    }
     context.output.say(
         "The ledger has a new secret and recognises none of its earlier calls. Calls that it has not seen are held \
          until the quarantine ends. Cancel those runs again that must stay cancelled.",
