@@ -1,14 +1,13 @@
-//! Fills a ledger in minutes instead of hours: one effect is made by the gate, the others are its copies under keys of
-//! their own, with sound checksums, committed through the store like everything else, many at once. The journal is left
+//! Fills a ledger in minutes instead of hours: one effect is made by the gate, the others are its copies under keys and
+//! with arguments of their own, committed through the store like everything else, many at once. The journal is left
 //! short: it is only ever appended to, and no call reads it.
 
-use super::house::{House, KeySource, TENANT, caller_key};
+use super::house::{House, KeySource};
 use super::measure::now;
 use crate::project::Result;
-use semel_core::digest::{Digest, Secret};
 use semel_core::effect::Effect;
-use semel_core::identity::{IntentDigest, IntentParts, family_key, intent_key};
 use semel_core::ids::{EffectId, Nonce};
+use semel_core::intent::Intent;
 use semel_ledger::checksum;
 use semel_ledger::record::{self, StoredEffect};
 use semel_ledger::store::{Commit, Committed, Durability, Index, Put, ReplyChange, Revision};
@@ -47,11 +46,6 @@ impl Filled {
         let intent = house.intent(KeySource::Key, Self::SERIES, 0);
         let passed = runtime.block_on(house.fresh(&intent));
         runtime.block_on(house.gate.delivered(&passed.delivery.expect("a success can be delivered")))?;
-        assert_eq!(
-            keys(house.gate.ledger.secret(), 0),
-            (intent.key, intent.family),
-            "the copies get the keys that calls will have"
-        );
         let found = runtime.block_on(house.gate.ledger.find(intent.key))?;
         let (Some(first), Some(reply)) = (found.newest, found.reply) else {
             return Err("the first effect was not recorded".into());
@@ -105,19 +99,14 @@ impl Copies {
     }
 
     fn put(&self, n: u64) -> Put {
+        let Intent { key, family, alike, marks, .. } = self.house.intent(KeySource::Key, Filled::SERIES, n);
         let StoredEffect { effect, index, .. } = self.first.clone();
-        let (key, family) = keys(self.house.gate.ledger.secret(), n);
         let id = EffectId(effect.id.0 + u128::from(n));
-        let (effect, index) = (Effect { id, ..effect }, Index { effect: id.0, family, ..index });
+        let effect = Effect { id, marks, ..effect };
+        let index = Index { effect: id.0, family, alike: alike.key(), ..index };
         let (body, ordinal) = (record::encode(key, &index, &effect), 1_u32);
         let reply = checksum::seal(&[&key.0, &ordinal.to_be_bytes()], self.reply.clone());
         let (expected, index, reply) = (Revision::ABSENT, Box::new(index), ReplyChange::Set(reply));
         Put::Record { key, ordinal, expected, index, body, reply }
     }
-}
-
-fn keys(secret: &Secret, n: u64) -> (Digest, Digest) {
-    let digest = IntentDigest::of_caller_key(&caller_key(Filled::SERIES, n));
-    let parts = IntentParts { tenant: TENANT, principal: TENANT, authority: "", scope: "global" };
-    (intent_key(secret, &parts, &digest), family_key(secret, &parts, &digest))
 }

@@ -81,10 +81,9 @@ impl House {
 
     /// The intent of call `n` of a series. Another `n` or another series is another intent.
     pub fn intent(&self, named_by: KeySource, series: &str, n: u64) -> Intent {
-        let (arguments, key) = match named_by {
-            KeySource::Key => (arguments(0), Some(caller_key(series, n))),
-            KeySource::Arguments => (arguments(n), None),
-        };
+        // Under another key too the very same arguments would wait for each other.
+        let arguments = arguments(n);
+        let key = (named_by == KeySource::Key).then(|| format!("{series}-{n}"));
         let key = key.map(|key| IdempotencyKey::parse(&key).expect("visible ASCII"));
         let ask = Ask {
             tenant: TENANT,
@@ -132,11 +131,7 @@ impl House {
     }
 }
 
-pub const TENANT: &str = "bench";
-
-pub fn caller_key(series: &str, n: u64) -> String {
-    format!("{series}-{n}")
-}
+const TENANT: &str = "bench";
 
 fn arguments(n: u64) -> Json {
     let text = format!(r#"{{"args":{{"customer":"cus_42","invoice":{n},"amount":4900,"currency":"eur"}}}}"#);
