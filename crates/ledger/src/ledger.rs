@@ -424,8 +424,12 @@ impl Ledger {
     /// The newest effects that a call is compared with, newest first; with them older ones that are open. The claim
     /// requires that they are as they were seen.
     pub async fn alike(&self, alike: Digest) -> Result<(SeenAlike, Vec<(Digest, StoredEffect)>), Error> {
-        let mut rows = self.store.latest(Latest::Alike(alike), None, ALIKE_MAX).await?.items;
-        let open = self.store.latest(Latest::OpenAlike(alike), None, PAGE_ROWS_MAX).await?.items;
+        let Page { items: mut rows, next } = self.store.latest(Latest::Alike(alike), None, ALIKE_MAX).await?;
+        let open = match next {
+            // These are all, the open ones among them: to a server on another host each question is a journey.
+            None => rows.iter().filter(|(_, row)| row.index.open).cloned().collect(),
+            Some(_) => self.store.latest(Latest::OpenAlike(alike), None, PAGE_ROWS_MAX).await?.items,
+        };
         let newest = rows.first().map(|(cursor, _)| *cursor);
         let revisions = rows.iter().map(|(_, row)| row.revision.0).sum();
         let seen = SeenAlike { newest, revisions, open: open.iter().map(|(Cursor(id), _)| id).sum() };

@@ -28,8 +28,9 @@ bench   prints one table of ratios, each with its goal and its aim
           --large  an audit of ten gigabytes instead of one
           --gate   exit 1 if a goal is missed
           --json   write the lines there too
-          NAME…    only these: alone busy slow-disk replay processes command mcp http llm size
-                   memory audit
+          NAME…    only these: alone busy slow-disk replay processes command mcp http llm sqlite
+                   postgres redis etcd postgres-peers size size-postgres size-redis size-etcd
+                   memory audit; `engines` stands for all that tell how fast the engines are
 bench peers   compares with DBOS, Restate and agent-ledger, installed into target/bench/peers
 packs   asks the MCP servers that the packs are for, from npm, whether the packs' fixture still holds
           --write  make it hold

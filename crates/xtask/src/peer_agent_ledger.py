@@ -1,6 +1,6 @@
 """agent-ledger on PostgreSQL: a tool call per key, with a handler that does nothing.
 
-usage: peer_agent_ledger.py SOCKETS CALLERS, then a number of calls a line
+usage: peer_agent_ledger.py SERVER CALLERS, then a number of calls a line
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from agent_ledger import EffectLedger, EffectLedgerOptions, ToolCall
 from agent_ledger.stores.postgres import SCHEMA_SQL, PostgresStore
 from psycopg_pool import AsyncConnectionPool
 
-sockets, callers = sys.argv[1], int(sys.argv[2])
+place, callers = sys.argv[1], int(sys.argv[2])
 # Whatever hangs, the bench goes on.
 signal.alarm(600)
 # 4 are slower; 10, 20 and 64 are alike.
@@ -22,7 +22,7 @@ CONNECTIONS = 20
 
 
 async def main():
-    server = f"host={sockets} user=bench dbname=postgres"
+    server = f"{place} dbname=postgres"
     async with AsyncConnectionPool(server, min_size=CONNECTIONS, open=False) as pool:
         async with pool.connection() as connection:
             await connection.execute(SCHEMA_SQL)

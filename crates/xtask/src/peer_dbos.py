@@ -1,6 +1,6 @@
-"""DBOS on its embedded SQLite: a workflow per key with one step that does nothing.
+"""DBOS on its embedded SQLite or on PostgreSQL: a workflow per key with one step that does nothing.
 
-usage: peer_dbos.py FILE CALLERS, then a number of calls a line
+usage: peer_dbos.py URL CALLERS, then a number of calls a line
 """
 
 import json
@@ -18,10 +18,10 @@ sys.modules["sqlite3.dbapi2"] = pysqlite3.dbapi2
 
 from dbos import DBOS, SetWorkflowID  # noqa: E402  (must see the newer SQLite)
 
-file, callers = sys.argv[1], int(sys.argv[2])
+url, callers = sys.argv[1], int(sys.argv[2])
 # Whatever hangs, the bench goes on.
 signal.alarm(600)
-DBOS(config={"name": "bench", "system_database_url": f"sqlite:///{file}", "log_level": "ERROR"})
+DBOS(config={"name": "bench", "system_database_url": url, "log_level": "ERROR"})
 ran = 0
 
 

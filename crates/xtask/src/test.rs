@@ -55,7 +55,7 @@ fn c_compiler() -> Result<()> {
 
 /// `semel reconcile` reads a real one, in a cluster that lives as long as the test; ledgers lie on one, also behind a
 /// pooler.
-fn postgresql() -> Result<()> {
+pub fn postgresql() -> Result<()> {
     let runs = |program: &str| {
         Command::new(program).arg("--help").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
     };
@@ -67,7 +67,7 @@ fn postgresql() -> Result<()> {
 }
 
 /// The ledger is tried on real ones, which live as long as their tests; OpenSSL makes their certificates.
-fn key_value_servers() -> Result<()> {
+pub fn key_value_servers() -> Result<()> {
     let packages = [("redis-server", "redis-server"), ("etcd", "etcd-server"), ("openssl", "openssl")];
     for (program, package) in packages {
         match Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status() {

@@ -7,6 +7,7 @@ use super::measure::{Times, now};
 use super::report::{ReportLine, figure};
 use super::{CALLERS, Effort};
 use crate::project::{self, Result};
+use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,10 +53,34 @@ pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
         figure(intents.median())
     );
     let made_of_mark = format!("delivered mark p50 {} us, not flushed", figure(mark));
+    let frames = frames_of_call(&runtime, &house, &ledger)?;
     Ok(vec![
         ReportLine::plain("p50 of a call / two fdatasyncs", pass / floor, "", made_of).at_most(1.5, 1.2),
         ReportLine::plain("the same with its delivered mark", (pass + mark) / floor, "", made_of_mark),
+        ReportLine::plain("frames of the write-ahead log, a call", frames, "", "4 KiB each")
+            .at_most(8.0, None),
     ])
+}
+
+/// The mean over some blocks of calls, as SQLite counts the frames.
+fn frames_of_call(runtime: &Runtime, house: &House, ledger: &Path) -> Result<f64> {
+    let looker = Connection::open(ledger)?;
+    let frames = || looker.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get::<_, f64>(1));
+    let (mut calls, mut taken, mut n) = (0, 0.0, 0);
+    while calls < 10 * BLOCK {
+        let before = frames()?;
+        for _ in 0..BLOCK {
+            runtime.block_on(house.fresh(&house.intent(KeySource::Key, "frames", n)));
+            n += 1;
+        }
+        let more = frames()? - before;
+        // Else the log was begun anew in between.
+        if more > 0.0 {
+            calls += BLOCK;
+            taken += more;
+        }
+    }
+    Ok(taken / calls as f64)
 }
 
 /// Calls until the write-ahead log has been folded into the database once. From then on it is written over instead

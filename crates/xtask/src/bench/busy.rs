@@ -67,7 +67,7 @@ pub enum Mark {
     Left,
 }
 
-/// Fresh calls through a gate on a new ledger.
+/// Fresh calls through a gate on a new ledger in a file.
 pub fn guarded(
     runtime: &Runtime,
     ledger: &Path,
@@ -77,14 +77,26 @@ pub fn guarded(
     span: Duration,
 ) -> Result<LoadResult> {
     let house = Arc::new(House::open(ledger)?);
-    Ok(drive(runtime, callers, span, move |n| {
-        let house = Arc::clone(&house);
+    Ok(fresh(runtime, &house, ("busy", named_by), mark, callers, span))
+}
+
+/// The same on one that is open.
+pub fn fresh(
+    runtime: &Runtime,
+    house: &Arc<House>,
+    (series, named_by): (&str, KeySource),
+    mark: Mark,
+    callers: usize,
+    span: Duration,
+) -> LoadResult {
+    let (house, series) = (Arc::clone(house), series.to_owned());
+    drive(runtime, callers, span, move |n| {
+        let (house, intent) = (Arc::clone(&house), house.intent(named_by, &series, n));
         async move {
-            let intent = house.intent(named_by, "busy", n);
             let passed = house.fresh(&intent).await;
             if let (Mark::Made, Some(delivery)) = (mark, passed.delivery) {
                 house.gate.delivered(&delivery).await.expect("the ledger works");
             }
         }
-    }))
+    })
 }

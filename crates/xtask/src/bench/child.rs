@@ -79,6 +79,11 @@ pub fn number(found: &Value, name: &str) -> f64 {
 /// Everything is set up: tells the parent so, and waits for its word.
 pub fn wait_for_begin() -> Result<()> {
     println!("{READY}");
+    wait_for_word()
+}
+
+/// The parent lets it begin again.
+pub fn wait_for_word() -> Result<()> {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line)?;
     if line.is_empty() { Err("the parent has gone".into()) } else { Ok(()) }

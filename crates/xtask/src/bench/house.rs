@@ -1,4 +1,5 @@
-//! A gate as a server would have it: SQLite ledger, lock files, a runtime; and a tool behind it that does nothing.
+//! A gate as a server would have it: a ledger of any engine, lock files, a runtime; and a tool behind it that does
+//! nothing.
 
 use crate::project::Result;
 use async_trait::async_trait;
@@ -12,18 +13,21 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{Probe, Rule};
 use semel_core::policy::{ActionFacts, Mode, Policy};
 use semel_core::time::{At, Uptime};
-use semel_gate::clock::{Clock, SystemClock};
+use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{Gate, Passed};
 use semel_ledger::Ledger;
 use semel_ledger::entropy::OsEntropy;
+use semel_ledger::fleet_holders::FleetHolders;
 use semel_ledger::holders::FileHolders;
 use semel_ledger::place::Place;
+use semel_ledger::server_address::ServerAddress;
 use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::Notify;
 
 const ACTION: &str = "fn:charge";
 
@@ -42,7 +46,6 @@ pub enum KeySource {
 #[derive(Debug)]
 pub struct House {
     pub gate: Gate,
-    store: Arc<SqliteStore>,
     rule: Arc<Rule>,
 }
 
@@ -52,23 +55,35 @@ impl House {
         let options = OpenOptions::at(Place::at(ledger), clock.now());
         let OpenedStore { store, secret, .. } = SqliteStore::open(options)?;
         let holders = FileHolders::in_directory(store.place().owners());
-        let store = Arc::new(store);
-        let ledger = Ledger::new(Arc::<SqliteStore>::clone(&store), Arc::new(holders), OsEntropy, secret);
+        Ok(House::of(Ledger::new(Arc::new(store), Arc::new(holders), OsEntropy, secret), clock))
+    }
+
+    /// The ledger of this address, a path or that of a server. `here` is the directory that this host keeps for itself.
+    pub fn at(address: &str, here: &Path) -> Result<House> {
+        let Some(server) = ServerAddress::parse(address)? else { return House::open(Path::new(address)) };
+        let now = || SystemClock::start().now();
+        // The same for everybody; it seals nothing that lasts.
+        let (store, secret) = block_on(server.open([7; 32], Arc::new(now)))?;
+        let holders = FleetHolders::new(here, Arc::clone(&store))?;
+        let clock = BenchClock(SystemClock::start());
+        Ok(House::of(Ledger::new(store, Arc::new(holders), OsEntropy, secret), clock))
+    }
+
+    fn of(ledger: Ledger, clock: BenchClock) -> House {
         let arguments = arguments(0);
         let facts = ActionFacts {
             class_override: Some(Class::Consequential),
             ..ActionFacts::new(ACTION, &arguments)
         };
         let rule = Policy::default().rule_for(&facts);
-        Ok(House { gate: Gate::new(ledger, clock, Mode::Guard), store, rule })
+        House { gate: Gate::new(ledger, clock, Mode::Guard), rule }
     }
 
     /// The intent of call `n` of a series. Another `n` or another series is another intent.
     pub fn intent(&self, named_by: KeySource, series: &str, n: u64) -> Intent {
-        let (arguments, key) = match named_by {
-            KeySource::Key => (arguments(0), Some(caller_key(series, n))),
-            KeySource::Arguments => (arguments(n), None),
-        };
+        // Under another key too the very same arguments would wait for each other.
+        let arguments = arguments(n);
+        let key = (named_by == KeySource::Key).then(|| format!("{series}-{n}"));
         let key = key.map(|key| IdempotencyKey::parse(&key).expect("visible ASCII"));
         let ask = Ask {
             tenant: TENANT,
@@ -110,16 +125,13 @@ impl House {
         passed
     }
 
+    /// So far, each of them one flush however many callers shared it. Servers count their own.
     pub fn durable_commits(&self) -> u64 {
-        self.store.durable_commits()
+        self.gate.ledger.store().commit_times().count()
     }
 }
 
-pub const TENANT: &str = "bench";
-
-pub fn caller_key(series: &str, n: u64) -> String {
-    format!("{series}-{n}")
-}
+const TENANT: &str = "bench";
 
 fn arguments(n: u64) -> Json {
     let text = format!(r#"{{"args":{{"customer":"cus_42","invoice":{n},"amount":4900,"currency":"eur"}}}}"#);
@@ -164,6 +176,42 @@ impl Upstream for Nothing {
     }
 
     async fn send(&mut self, _sending: Sending<'_>) -> Sent {
+        success()
+    }
+
+    async fn probe(&mut self, _probe: &Probe, _effect: Option<&Effect>) -> ProbeAnswer {
+        ProbeAnswer::Unknown { why: "there is nothing to ask".into() }
+    }
+
+    fn sends_while_alive(&self) -> bool {
+        false
+    }
+
+    fn view(&self) -> Option<CallView> {
+        None
+    }
+
+    fn join(&mut self, _effect: &Effect, _attempt: AttemptNo) {}
+
+    fn release(&mut self) {}
+}
+
+/// A tool that says that it has begun, and ends when it is told to.
+#[derive(Debug, Default)]
+pub struct Slow {
+    /// What it says, and what it is told.
+    pub gates: Arc<(Notify, Notify)>,
+}
+
+#[async_trait]
+impl Upstream for Slow {
+    async fn prepare(&mut self) -> std::result::Result<(), NotStarted> {
+        Ok(())
+    }
+
+    async fn send(&mut self, _sending: Sending<'_>) -> Sent {
+        self.gates.0.notify_one();
+        self.gates.1.notified().await;
         success()
     }
 

@@ -41,7 +41,7 @@ pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
         let replayed = beside("replays", &turn.replayed, &turn.nginx_post);
         lines.extend(match connections {
             1 => [passed.at_least(0.85, None), fresh, replayed],
-            _ => [passed.at_least(0.7, None), fresh.at_least(0.1, 0.18), replayed.at_least(0.4, None)],
+            _ => [passed.at_least(0.7, None), fresh.at_least(0.18, None), replayed.at_least(0.4, None)],
         });
     }
     lines.push(added(alone, &stage)?);

@@ -13,6 +13,13 @@ pub fn pause(span: Duration) {
     std::thread::sleep(span);
 }
 
+/// Of the machine's clock, for two processes on it.
+#[allow(clippy::disallowed_methods, reason = "a benchmark is about the machine's own time")]
+pub fn wall_micros() -> f64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(f64::NAN, |since| since.as_micros() as f64)
+}
+
 pub fn time<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let started = now();
     let done = work();

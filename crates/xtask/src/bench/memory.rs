@@ -2,16 +2,11 @@
 
 use super::Effort;
 use super::child::{self, BenchChild};
-use super::house::{self, House, KeySource, success};
+use super::house::{self, House, KeySource, Slow};
 use super::measure::{self, Machine};
 use super::report::{ReportLine, figure};
 use crate::project::{self, Result};
-use async_trait::async_trait;
 use semel_core::answer::OutcomeWord;
-use semel_core::effect::Effect;
-use semel_core::ids::AttemptNo;
-use semel_core::policy::rule::Probe;
-use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
@@ -84,39 +79,4 @@ pub fn waiters_in_child(directory: &Path, words: &[&str]) -> Result<Value> {
         });
     });
     Ok(json!({"resident_mb": resident_mb, "cpu": cpu, "released_ms": released.as_millis() as u64}))
-}
-
-/// Says that it has begun, and ends when it is told to.
-#[derive(Debug)]
-struct Slow {
-    gates: Arc<(Notify, Notify)>,
-}
-
-#[async_trait]
-impl Upstream for Slow {
-    async fn prepare(&mut self) -> std::result::Result<(), NotStarted> {
-        Ok(())
-    }
-
-    async fn send(&mut self, _sending: Sending<'_>) -> Sent {
-        self.gates.0.notify_one();
-        self.gates.1.notified().await;
-        success()
-    }
-
-    async fn probe(&mut self, _probe: &Probe, _effect: Option<&Effect>) -> ProbeAnswer {
-        ProbeAnswer::Unknown { why: "there is nothing to ask".into() }
-    }
-
-    fn sends_while_alive(&self) -> bool {
-        false
-    }
-
-    fn view(&self) -> Option<CallView> {
-        None
-    }
-
-    fn join(&mut self, _effect: &Effect, _attempt: AttemptNo) {}
-
-    fn release(&mut self) {}
 }

@@ -20,6 +20,7 @@ mod alone;
 mod audit;
 mod busy;
 mod command;
+mod engines;
 mod http;
 mod llm;
 mod mcp;
@@ -31,6 +32,7 @@ mod slow_disk;
 mod turns;
 
 use crate::project::{self, Result};
+use engines::{Etcd, Postgres, Redis, Sqlite};
 use measure::Machine;
 use report::{ReportLine, Reported};
 use std::process::ExitCode;
@@ -67,7 +69,7 @@ struct Bench {
     repetitions: usize,
 }
 
-const BENCHES: [Bench; 12] = [
+const BENCHES: [Bench; 20] = [
     Bench { name: "alone", run: alone::run, repetitions: REPETITIONS },
     Bench { name: "busy", run: busy::run, repetitions: REPETITIONS },
     Bench { name: "slow-disk", run: slow_disk::run, repetitions: REPETITIONS },
@@ -77,11 +79,54 @@ const BENCHES: [Bench; 12] = [
     Bench { name: "mcp", run: mcp::run, repetitions: REPETITIONS },
     Bench { name: "http", run: http::run, repetitions: REPETITIONS },
     Bench { name: "llm", run: llm::run, repetitions: REPETITIONS },
+    Bench { name: "sqlite", run: |effort| engines::run(&Sqlite::start()?, effort), repetitions: REPETITIONS },
+    Bench {
+        name: "postgres",
+        run: |effort| engines::run(&Postgres::start()?, effort),
+        repetitions: REPETITIONS,
+    },
+    Bench { name: "redis", run: |effort| engines::run(&Redis::start()?, effort), repetitions: REPETITIONS },
+    Bench { name: "etcd", run: |effort| engines::run(&Etcd::start()?, effort), repetitions: REPETITIONS },
+    // It takes its own turns.
+    Bench { name: "postgres-peers", run: peers::on_postgres, repetitions: 1 },
     // Filling takes minutes, and the small ledger is measured again beside each larger one.
-    Bench { name: "size", run: size::run, repetitions: 1 },
+    Bench { name: "size", run: |effort| size::run(&Sqlite::start()?, &size::SQLITE, effort), repetitions: 1 },
+    Bench {
+        name: "size-postgres",
+        run: |effort| size::run(&Postgres::start()?, &size::POSTGRES, effort),
+        repetitions: 1,
+    },
+    Bench {
+        name: "size-redis",
+        run: |effort| size::run(&Redis::start()?, &size::REDIS, effort),
+        repetitions: 1,
+    },
+    Bench {
+        name: "size-etcd",
+        run: |effort| size::run(&Etcd::start()?, &size::ETCD, effort),
+        repetitions: 1,
+    },
     Bench { name: "memory", run: memory::run, repetitions: 1 },
     // It takes its own turns.
     Bench { name: "audit", run: audit::run, repetitions: 1 },
+];
+
+/// All that tells how fast the engines are, in one run.
+const ENGINES: [&str; 14] = [
+    "alone",
+    "busy",
+    "replay",
+    "processes",
+    "http",
+    "sqlite",
+    "postgres",
+    "redis",
+    "etcd",
+    "postgres-peers",
+    "size",
+    "size-postgres",
+    "size-redis",
+    "size-etcd",
 ];
 
 struct BenchOptions {
@@ -132,6 +177,7 @@ fn parse(words: &[&str]) -> Result<BenchOptions> {
             "--large" => options.effort.large = true,
             "--gate" => options.gate = true,
             "--json" => options.json = Some(words.next().ok_or("--json needs a file")?.to_string()),
+            "engines" => options.names.extend(ENGINES.map(str::to_owned)),
             name if name == "peers" || BENCHES.iter().any(|bench| bench.name == name) => {
                 options.names.push(name.to_owned());
             }
@@ -192,6 +238,7 @@ pub fn run_child(words: &[&str]) -> Result<ExitCode> {
             slow_disk::in_child(directory, rest)
         }
         "processes" => processes::in_child(directory, rest),
+        engines::waking::PART => engines::waking::in_child(directory, rest),
         upstream::PART => upstream::in_child(),
         audit::PART => audit::in_child(directory),
         "idle" => memory::idle_in_child(directory),

@@ -15,10 +15,12 @@ use std::time::Duration;
 const CALLERS_EACH: usize = 16;
 
 pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
-    let one = together(1, effort)?;
+    let directory = tempfile::tempdir_in(project::scratch()?)?;
+    let ledger = |name: &str| directory.path().join(name).join("ledger.db").display().to_string();
+    let one = together(&ledger("one"), 1, effort)?;
     let mut lines = Vec::new();
     for count in [2, 4] {
-        let several = together(count, effort)?;
+        let several = together(&ledger(&format!("by{count}")), count, effort)?;
         let made_of = format!("{} calls/s together; {} alone", figure(several.total), figure(one.total));
         lines.extend([
             ReportLine::plain(format!("{count} processes / one"), several.total / one.total, "", made_of)
@@ -42,17 +44,21 @@ pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
     Ok(lines)
 }
 
-struct Together {
-    total: f64,
+pub struct Together {
+    pub total: f64,
     uneven: f64,
     worst_ms: f64,
-    shares: String,
+    pub shares: String,
 }
 
-fn together(count: usize, effort: Effort) -> Result<Together> {
+/// So many processes on one ledger, each with a state directory of its own.
+pub fn together(address: &str, count: usize, effort: Effort) -> Result<Together> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
     let span = effort.span().as_millis().to_string();
-    let start = |n: usize| BenchChild::new("processes", directory.path(), &[&n.to_string(), &span])?.start();
+    let start = |n: usize| {
+        let here = directory.path().join(n.to_string());
+        BenchChild::new("processes", &here, &[&n.to_string(), &span, address])?.start()
+    };
     let mut started = (0..count).map(start).collect::<Result<Vec<_>>>()?;
     started.iter_mut().try_for_each(Started::begin)?;
     let found = started.into_iter().map(Started::result).collect::<Result<Vec<_>>>()?;
@@ -68,11 +74,13 @@ fn together(count: usize, effort: Effort) -> Result<Together> {
     })
 }
 
-pub fn in_child(directory: &Path, words: &[&str]) -> Result<Value> {
-    let [number, span] = words else { return Err("a number and a time are needed".into()) };
+pub fn in_child(here: &Path, words: &[&str]) -> Result<Value> {
+    let [number, span, address] = words else {
+        return Err("a number, a time and an address are needed".into());
+    };
     let series = format!("process-{number}");
     let span = Duration::from_millis(span.parse()?);
-    let house = Arc::new(House::open(&directory.join("ledger.db"))?);
+    let house = Arc::new(House::at(address, here)?);
     let runtime = house::runtime()?;
     // Threads, connections and the owner's lock are there before the others begin.
     runtime.block_on(house.fresh(&house.intent(KeySource::Key, &series, u64::MAX)));

@@ -1,7 +1,8 @@
-//! Ledgers from a thousand to ten million effects: whether a call costs more as the ledger grows.
+//! Ledgers from a thousand to ten million effects, on every engine: whether a call costs more as the ledger grows.
 
 use super::Effort;
 use super::baseline::scattered;
+use super::engines::Engine;
 use super::fill::Filled;
 use super::house::{self, KeySource};
 use super::load::drive;
@@ -14,27 +15,30 @@ use std::time::Duration;
 use tokio::runtime::Runtime;
 
 const SMALLEST: u64 = 1_000;
-/// The largest is what ten gigabytes hold: an effect takes 0.9 KB of them, without its lines in the journal.
-const SIZES: [u64; 3] = [100_000, 1_000_000, 10_000_000];
+/// The sizes that an engine is filled to, in order; a quick run fills the first one alone.
+pub const SQLITE: [u64; 3] = [100_000, 1_000_000, 10_000_000];
+pub const POSTGRES: [u64; 2] = [1_000_000, 10_000_000];
+/// All of it lies in memory: a million effects take two gigabytes.
+pub const REDIS: [u64; 2] = [100_000, 1_000_000];
+/// Within the two gigabytes that etcd takes unless its operator says otherwise.
+pub const ETCD: [u64; 2] = [10_000, 100_000];
 
-/// The largest takes minutes to fill.
-const SIZES_QUICK: usize = 2;
-
-pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
+pub fn run(engine: &dyn Engine, sizes: &[u64], effort: Effort) -> Result<Vec<ReportLine>> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
     let runtime = house::runtime()?;
-    let mut small = Filled::found(&directory.path().join("small.db"), &runtime)?;
-    small.fill(SMALLEST)?;
-    let mut large = Filled::found(&directory.path().join("large.db"), &runtime)?;
-    let sizes = if effort.quick { &SIZES[..SIZES_QUICK] } else { &SIZES[..] };
+    let mut small = Filled::found(&engine.address("small"), directory.path(), &runtime)?;
+    small.fill(&runtime, SMALLEST)?;
+    let mut large = Filled::found(&engine.address("large"), directory.path(), &runtime)?;
+    let sizes = if effort.quick { &sizes[..1] } else { sizes };
     let mut lines = Vec::new();
     for (round, size) in sizes.iter().enumerate() {
-        large.fill(*size)?;
-        let (mut base, mut cost) = compare(&runtime, effort, round, &small, &large)?;
-        let name = format!("{} effects / 1k", figure(*size as f64));
+        large.fill(&runtime, *size)?;
+        engine.rest();
+        let (mut base, mut cost) = compare(&runtime, effort, round, &small, &large);
+        let name = format!("{}: {} effects / 1k", engine.name(), figure(*size as f64));
         let line = |what: &str, cost: f64, base: f64| {
             let made_of = format!("{} us; {} us with 1k", figure(cost), figure(base));
-            ReportLine::plain(format!("{what}, {name}"), cost / base, "", made_of).at_most(2.0, 1.5)
+            ReportLine::plain(format!("{name}: {what}"), cost / base, "", made_of).at_most(2.0, 1.5)
         };
         lines.extend([
             line("fresh p50", cost.fresh.median(), base.fresh.median()),
@@ -61,35 +65,28 @@ fn compare(
     round: usize,
     small: &Filled,
     large: &Filled,
-) -> Result<(SizeCost, SizeCost)> {
+) -> (SizeCost, SizeCost) {
     const TURNS: u64 = 20;
     const TURNS_BUSY: u32 = 6;
     let mut costs = (SizeCost::default(), SizeCost::default());
-    let houses = (Arc::new(House::open(small.file())?), Arc::new(House::open(large.file())?));
     for turn in 0..TURNS {
         let series = format!("size-{round}-{turn}");
-        for (house, filled, cost) in [(&houses.0, small, &mut costs.0), (&houses.1, large, &mut costs.1)] {
-            alone(runtime, effort, house, filled, &series, cost);
+        for (filled, cost) in [(small, &mut costs.0), (large, &mut costs.1)] {
+            alone(runtime, effort, filled, &series, cost);
         }
     }
     for turn in 0..TURNS_BUSY {
         let series = format!("size-{round}-{turn}-busy");
-        for (house, cost) in [(&houses.0, &mut costs.0), (&houses.1, &mut costs.1)] {
-            let micros = busy(runtime, Arc::clone(house), effort.span() / 2, series.clone());
+        for (filled, cost) in [(small, &mut costs.0), (large, &mut costs.1)] {
+            let micros = busy(runtime, Arc::clone(filled.house()), effort.span() / 2, series.clone());
             cost.busy += micros / f64::from(TURNS_BUSY);
         }
     }
-    Ok(costs)
+    costs
 }
 
-fn alone(
-    runtime: &Runtime,
-    effort: Effort,
-    house: &House,
-    filled: &Filled,
-    series: &str,
-    cost: &mut SizeCost,
-) {
+fn alone(runtime: &Runtime, effort: Effort, filled: &Filled, series: &str, cost: &mut SizeCost) {
+    let house = filled.house();
     for n in 0..effort.count(100) as u64 {
         let intent = house.intent(KeySource::Key, series, n);
         let started = now();

@@ -3,7 +3,6 @@
 //! Once the peer is warm it prints its version. Each line that it then reads is a number of calls, and it answers with
 //! how many of them it made a second; what it prints is one line of JSON each. It ends when its input does.
 
-use super::postgres::Postgres;
 use crate::bench::child;
 use crate::project::Result;
 use serde_json::Value;
@@ -16,17 +15,15 @@ pub struct PeerDriver {
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     version: String,
-    /// Stopped after the script that uses it.
-    _database: Option<Postgres>,
 }
 
 impl PeerDriver {
     /// Starts a script, and waits until the peer is warm.
-    pub fn start(script: &mut Command, database: Option<Postgres>) -> Result<PeerDriver> {
+    pub fn start(script: &mut Command) -> Result<PeerDriver> {
         let mut process = script.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let input = process.stdin.take();
         let output = BufReader::new(process.stdout.take().expect("its output was asked for"));
-        let mut driver = PeerDriver { process, input, output, version: String::new(), _database: database };
+        let mut driver = PeerDriver { process, input, output, version: String::new() };
         driver.version = driver.answer()?["version"].as_str().unwrap_or("?").to_owned();
         Ok(driver)
     }

@@ -9,11 +9,12 @@ mod dbos;
 mod doors;
 mod driver;
 mod litellm;
-mod postgres;
 mod restate;
 
-use super::busy::{Mark, guarded};
-use super::house::{self, KeySource};
+use super::busy::{Mark, fresh, guarded};
+use super::engines::{Engine, Postgres};
+use super::house::{self, House, KeySource};
+use super::load::LoadResult;
 use super::report::{ReportLine, figure};
 use super::{CALLERS, Effort};
 use crate::project::{self, Result};
@@ -21,7 +22,7 @@ use driver::PeerDriver;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tokio::runtime::Runtime;
+use std::sync::Arc;
 
 /// Ours and theirs take turns, and the median turn is reported.
 const TURNS: usize = 3;
@@ -32,14 +33,25 @@ struct Peer {
     kept: &'static str,
     /// The calls of one turn: some seconds of work for it.
     calls: usize,
-    /// Starts it with its data in that directory.
-    start: fn(&Path) -> Result<PeerDriver>,
+    /// How many times its calls a second are the goal, and the aim.
+    goal: (f64, Option<f64>),
+    /// Starts it with its data in that directory, or in that server.
+    start: fn(&Path, &Postgres) -> Result<PeerDriver>,
 }
 
+const GOAL: (f64, Option<f64>) = (25.0, Some(40.0));
+
+/// Beside semel on SQLite.
 const PEERS: [Peer; 3] = [
-    Peer { name: "DBOS", kept: " on SQLite", calls: 800, start: dbos::start },
-    Peer { name: "Restate", kept: "", calls: 2_000, start: restate::start },
-    Peer { name: "agent-ledger", kept: "", calls: 2_000, start: agent_ledger::start },
+    Peer { name: "DBOS", kept: " on SQLite", calls: 800, goal: GOAL, start: dbos::on_sqlite },
+    Peer { name: "Restate", kept: "", calls: 2_000, goal: GOAL, start: |at, _| restate::start(at) },
+    Peer { name: "agent-ledger", kept: "", calls: 2_000, goal: GOAL, start: agent_ledger::start },
+];
+
+/// Beside semel on the same server.
+const PEERS_ON_POSTGRES: [Peer; 2] = [
+    Peer { name: "DBOS", kept: "", calls: 800, goal: (25.0, None), start: dbos::on_postgres },
+    Peer { name: "agent-ledger", kept: "", calls: 2_000, goal: (15.0, None), start: agent_ledger::start },
 ];
 
 type PeerBench = fn(Effort) -> Result<Vec<ReportLine>>;
@@ -49,13 +61,13 @@ const DOORS: [(&str, PeerBench); 2] =
     [("Restate over HTTP", doors::beside_restate), ("LiteLLM", doors::beside_litellm)];
 
 pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
-    let runtime = house::runtime()?;
+    let (runtime, postgres) = (house::runtime()?, Postgres::start()?);
     let mut lines = Vec::new();
     for peer in &PEERS {
-        match compare(peer, &runtime, effort) {
-            Ok(line) => lines.push(line),
-            Err(error) => eprintln!("not measured: {}: {error}", peer.name),
-        }
+        lines.extend(compare(peer, &postgres, effort, |directory, turn| {
+            let ledger = directory.join(format!("ledger-{turn}.db"));
+            guarded(&runtime, &ledger, KeySource::Key, Mark::Left, CALLERS, effort.span())
+        }));
     }
     for (name, beside) in DOORS {
         match beside(effort) {
@@ -63,7 +75,36 @@ pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
             Err(error) => eprintln!("not measured: {name}: {error}"),
         }
     }
+    some(lines)
+}
+
+/// Theirs and ours in the tables of one server.
+pub fn on_postgres(effort: Effort) -> Result<Vec<ReportLine>> {
+    let (runtime, postgres) = (house::runtime()?, Postgres::start()?);
+    let here = tempfile::tempdir_in(project::scratch()?)?;
+    let house = Arc::new(House::at(&postgres.address("semel"), here.path())?);
+    let measure = |peer: &Peer| {
+        compare(peer, &postgres, effort, |_, turn| {
+            let series = format!("beside-{}-{turn}", peer.name);
+            Ok(fresh(&runtime, &house, (&series, KeySource::Key), Mark::Left, CALLERS, effort.span()))
+        })
+    };
+    some(PEERS_ON_POSTGRES.iter().filter_map(measure).collect())
+}
+
+fn some(lines: Vec<ReportLine>) -> Result<Vec<ReportLine>> {
     if lines.is_empty() { Err("none of the peers could be measured".into()) } else { Ok(lines) }
+}
+
+/// `None`: it was said why not.
+fn compare(
+    peer: &Peer,
+    postgres: &Postgres,
+    effort: Effort,
+    ours: impl FnMut(&Path, usize) -> Result<LoadResult>,
+) -> Option<ReportLine> {
+    let compared = in_turns(peer, postgres, effort, ours);
+    compared.inspect_err(|error| eprintln!("not measured: {}: {error}", peer.name)).ok()
 }
 
 struct PeerTurn {
@@ -77,14 +118,18 @@ impl PeerTurn {
     }
 }
 
-fn compare(peer: &Peer, runtime: &Runtime, effort: Effort) -> Result<ReportLine> {
+fn in_turns(
+    peer: &Peer,
+    postgres: &Postgres,
+    effort: Effort,
+    mut ours: impl FnMut(&Path, usize) -> Result<LoadResult>,
+) -> Result<ReportLine> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;
-    let mut driver = (peer.start)(directory.path())?;
+    let mut driver = (peer.start)(directory.path(), postgres)?;
     let mut turns = Vec::new();
     for turn in 0..TURNS {
-        let ledger = directory.path().join(format!("ledger-{turn}.db"));
         settle_disk()?;
-        let ours = guarded(runtime, &ledger, KeySource::Key, Mark::Left, CALLERS, effort.span())?;
+        let ours = ours(directory.path(), turn)?;
         settle_disk()?;
         let theirs = driver.turn(effort.count(peer.calls))?;
         turns.push(PeerTurn { ours: ours.per_second(), theirs });
@@ -100,7 +145,7 @@ fn compare(peer: &Peer, runtime: &Runtime, effort: Effort) -> Result<ReportLine>
         ratios.join(", ")
     );
     let what = format!("{CALLERS} callers / {} {}{}", peer.name, driver.version(), peer.kept);
-    Ok(ReportLine::plain(what, median.ratio(), "", made_of).at_least(25.0, 40.0))
+    Ok(ReportLine::plain(what, median.ratio(), "", made_of).at_least(peer.goal.0, peer.goal.1))
 }
 
 /// What one side has left to be written would otherwise be waited for by the other.

@@ -24,5 +24,5 @@ pub fn start(directory: &Path) -> Result<PeerDriver> {
     let mut node = Command::new("node");
     node.env("PATH", peers::path_with_node()?);
     node.arg(&script).arg(directory).arg(CALLERS.to_string());
-    PeerDriver::start(&mut node, None)
+    PeerDriver::start(&mut node)
 }
