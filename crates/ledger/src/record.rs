@@ -43,7 +43,7 @@ fn unsealed(effect: &Effect) -> Vec<u8> {
 }
 
 /// The rest of a row, for the checksum.
-fn columns(index: &Index) -> Vec<u8> {
+pub(crate) fn columns(index: &Index) -> Vec<u8> {
     let Index { effect, run, family, alike, open, owner, opened_at, changed_at } = index;
     let columns = (effect, run, family, alike, open, owner, opened_at, changed_at);
     minicbor::to_vec(columns).expect(TO_MEMORY)
