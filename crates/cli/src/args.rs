@@ -319,6 +319,12 @@ pub enum LedgerCommand {
         #[arg(long)]
         no_replies: bool,
     },
+    /// Copy the whole ledger to another engine or place, and compare both.
+    Copy(CopyArgs),
+    /// Write a backup of the ledger and its secret, also while semel runs.
+    Backup(BackupArgs),
+    /// Put a backup in the place of the ledger. Calls that may be younger than it are held.
+    Restore(RestoreArgs),
     /// Drop replies and facts that are older than the policy keeps them.
     Prune(PruneArgs),
     /// Say that a server on stdio is still the same one, although it is started otherwise than before.
@@ -331,6 +337,43 @@ pub enum LedgerCommand {
     EndQuarantine(EndQuarantineArgs),
     /// Make a new secret, because the old one is lost or leaked. A quarantine begins.
     RotateSecret(RotateSecretArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel ledger copy ledger.db postgres://semel@db.example.com/agents\n  \
+    semel ledger copy env:OLD env:NEW      addresses with a password, in variables\n\n\
+    Stop all that use the ledger first. After an interruption the same command goes on. The copy is used by nobody\n\
+    before it is complete and compared.")]
+pub struct CopyArgs {
+    /// The ledger: a file, the address of a server, or env:NAME for a variable that holds one.
+    pub from: String,
+    /// Where the copy goes: a place without a ledger.
+    pub to: String,
+    #[command(flatten)]
+    pub change: ChangeArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// The file to write. Its secret lies beside it.
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub change: ChangeArgs,
+}
+
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// The backup: a file with its secret beside it.
+    pub file: PathBuf,
+    /// Set the ledger that is there aside, under another name.
+    #[arg(long)]
+    pub replace: bool,
+    /// Why, for whoever reads the ledger.
+    #[arg(long, value_name = "TEXT", default_value = "a backup was restored")]
+    pub reason: String,
+    #[command(flatten)]
+    pub change: ChangeArgs,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use crate::context::Context;
 use crate::output::Hinted;
 use crate::policy_files;
 use anyhow::bail;
+use semel_core::digest::Secret;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use semel_ledger::fleet_holders::FleetHolders;
@@ -41,7 +42,7 @@ pub enum Purpose {
 impl LedgerAddress {
     /// The flag's, the environment's, the policy's, or the file in the state directory.
     pub fn of(context: &Context) -> anyhow::Result<LedgerAddress> {
-        let address = Self::named(context)?;
+        let address = Self::configured(context)?;
         match &address {
             LedgerAddress::File(file) if context.environment.shared_ledger => Err(Hinted::error(
                 format!(
@@ -55,19 +56,12 @@ impl LedgerAddress {
         }
     }
 
-    fn named(context: &Context) -> anyhow::Result<LedgerAddress> {
+    fn configured(context: &Context) -> anyhow::Result<LedgerAddress> {
         let environment = &context.environment;
         if let Some(flag) = &context.global.ledger {
-            let address = parse("--ledger", flag, environment)?;
-            if let LedgerAddress::Server { server, .. } = &address
-                && server.has_password()
-            {
-                return Err(Hinted::error(
-                    "--ledger holds a password, which everybody on this machine can see in the list of processes",
-                    "put the address into SEMEL_LEDGER, or `ledger = \"…\"` into semel.toml",
-                ));
-            }
-            return Ok(address);
+            return refuse_password("--ledger", parse("--ledger", flag, environment)?, || {
+                "put the address into SEMEL_LEDGER, or `ledger = \"…\"` into semel.toml".to_owned()
+            });
         }
         if let Some(ledger) = &environment.ledger {
             return parse("SEMEL_LEDGER", Path::new(ledger), environment);
@@ -78,17 +72,52 @@ impl LedgerAddress {
         }
     }
 
+    /// An argument of a command: an address, or `env:NAME` for the variable that holds it.
+    pub fn named(what: &str, text: &str, environment: &Environment) -> anyhow::Result<LedgerAddress> {
+        if let Some(name) = text.strip_prefix("env:") {
+            return parse(name, Path::new(&environment.variable(name)?), environment);
+        }
+        refuse_password(what, parse(what, Path::new(text), environment)?, || {
+            "put the address into a variable, and name that: env:NAME".to_owned()
+        })
+    }
+
     pub fn open(
         &self,
         environment: &Environment,
         clock: &dyn Clock,
         purpose: Purpose,
     ) -> Result<Ledger, Error> {
+        let open = |purpose| {
+            let ledger = self.open_for_copy(environment, clock, purpose, None)?;
+            block_on(ledger.refuse_partial(&self.to_string(), purpose != Purpose::Reading))?;
+            Ok(ledger)
+        };
+        match open(purpose) {
+            // The command may want no more than to look. What it wants to write is refused.
+            Err(Error::TooNew { .. } | Error::IsBackup { .. }) if purpose == Purpose::Command => {
+                open(Purpose::Reading)
+            }
+            opened => opened,
+        }
+    }
+
+    /// The same of a copy that may be unfinished. One that is founded here gets this secret.
+    pub fn open_for_copy(
+        &self,
+        environment: &Environment,
+        clock: &dyn Clock,
+        purpose: Purpose,
+        copy_of: Option<Secret>,
+    ) -> Result<Ledger, Error> {
         match self {
-            LedgerAddress::File(file) => open_file(sqlite_options(file, environment, clock, purpose)),
+            LedgerAddress::File(file) => {
+                open_file(OpenOptions { copy_of, ..sqlite_options(file, environment, clock, purpose) })
+            }
             LedgerAddress::Server { server, here } => {
                 let now = Arc::new(|| SystemClock::start().now());
-                let (store, secret) = block_on(server.open(fresh_secret(), now))?;
+                let secret = copy_of.map_or_else(fresh_secret, |secret| *secret.expose());
+                let (store, secret) = block_on(server.open(secret, now))?;
                 let holders = FleetHolders::new(here, Arc::clone(&store))?;
                 Ok(Ledger::new(store, Arc::new(holders), OsEntropy, secret))
             }
@@ -131,6 +160,22 @@ impl fmt::Display for LedgerAddress {
             LedgerAddress::File(file) => file.display().fmt(f),
             LedgerAddress::Server { server, .. } => server.fmt(f),
         }
+    }
+}
+
+fn refuse_password(
+    from: &str,
+    address: LedgerAddress,
+    hint: impl FnOnce() -> String,
+) -> anyhow::Result<LedgerAddress> {
+    match &address {
+        LedgerAddress::Server { server, .. } if server.has_password() => Err(Hinted::error(
+            format!(
+                "{from} holds a password, which everybody on this machine can see in the list of processes"
+            ),
+            hint(),
+        )),
+        _ => Ok(address),
     }
 }
 

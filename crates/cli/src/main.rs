@@ -96,7 +96,7 @@ fn main() -> ExitCode {
 }
 
 /// Commands that delete or act: a mistyped word must not lead to them.
-const NEVER_SUGGESTED: [&str; 4] = ["prune", "revoke", "rotate-secret", "undo"];
+const NEVER_SUGGESTED: [&str; 5] = ["prune", "restore", "revoke", "rotate-secret", "undo"];
 
 fn without_dangerous_suggestions(mut error: clap::Error) -> clap::Error {
     if let Some(ContextValue::Strings(names)) = error.get(ContextKind::SuggestedSubcommand) {

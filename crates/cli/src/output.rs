@@ -164,9 +164,9 @@ pub fn hint(error: &anyhow::Error) -> Option<String> {
     })
 }
 
-/// The log of one file beside another would be mixed into it.
-pub const RESTORE: &str = "keep ledger.db, -wal and -shm elsewhere, all three; put a backup in the place of \
-                           ledger.db; then: semel ledger mark-restored --reason TEXT";
+/// The ledger that is there is kept, under another name.
+pub const RESTORE: &str = "stop all that use it, then put the newest backup in its place: semel ledger restore FILE \
+                           --replace";
 
 pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
     use semel_ledger::Error;
@@ -193,10 +193,14 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
         Error::Damaged { .. } => RESTORE.into(),
         Error::TooNew { .. } => "use the newer semel that wrote it".into(),
         Error::TooOld { .. } => {
-            "keep what it says with the semel that wrote it: semel ledger export > ledger.ndjson; then move ledger.db, \
-             -wal and -shm away and leave ledger.secret: calls that it may have known are in doubt for a day"
+            "keep what it says: semel ledger export > ledger.ndjson; then move ledger.db, -wal and -shm away and leave \
+             ledger.secret: calls that it may have known are in doubt for a day"
                 .into()
         }
+        Error::UnfinishedCopy { .. } => {
+            "give the command that began it again (ledger copy or ledger restore), and it goes on".into()
+        }
+        Error::IsBackup { .. } => "put it in the place of the ledger: semel ledger restore FILE".into(),
         Error::NotWritten { .. } => "is the disk full or the directory read-only? semel doctor".into(),
         Error::Open { .. } => "semel doctor".into(),
         Error::Engine { .. } => {

@@ -15,7 +15,9 @@ pub enum Error {
     Damaged { path: PathBuf, what: String },
     #[error("the ledger {path} needs a semel that understands format {needs}; this one understands {has}")]
     TooNew { path: PathBuf, needs: u32, has: u32 },
-    #[error("the ledger {path} has the format {has} of an older build, and this one reads {needs}")]
+    #[error(
+        "the ledger {path} has the format {has} of an older build, and this one reads {needs}; nothing was changed"
+    )]
     TooOld { path: PathBuf, has: u32, needs: u32 },
     #[error("the secret beside the ledger {path} is not the one it was written with")]
     WrongSecret { path: PathBuf },
@@ -44,6 +46,15 @@ pub enum Error {
     Superseded { effect: String },
     #[error("no effect {0} in this ledger")]
     NoSuchEffect(String),
+    /// Before anything was written.
+    #[error("nothing was copied: {what}")]
+    CopyRefused { what: String },
+    #[error("the copy is not complete, and is not used: {what}")]
+    CopyIncomplete { what: String },
+    #[error("the ledger {ledger} is an unfinished copy of {from}, and is not used")]
+    UnfinishedCopy { ledger: String, from: String },
+    #[error("the ledger {ledger} is a backup, and is not written to")]
+    IsBackup { ledger: String },
     #[error("nothing was changed: the same command came under this key with other arguments")]
     KeyUsed,
 }

@@ -594,7 +594,7 @@ pub(crate) enum ChangeResult {
 }
 
 /// The lapse of an attempt in flight whose holder is not there, or whose time is over.
-fn lapse_of(attempt: &Attempt, holder: Liveness, now: At) -> Option<Lapse> {
+pub(crate) fn lapse_of(attempt: &Attempt, holder: Liveness, now: At) -> Option<Lapse> {
     match holder {
         Liveness::Dead => Some(Lapse::HolderDied),
         _ if now >= attempt.deadline => Some(Lapse::DeadlinePassed),

@@ -6,6 +6,7 @@ pub mod cancel;
 pub mod checksum;
 pub mod claim;
 pub mod command_key;
+pub mod copy;
 pub mod counts;
 pub mod doubt_observer;
 mod duplicate_reply;

@@ -396,6 +396,12 @@ impl Store for MemoryStore {
         Ok(self.readable()?.tables.find(key, ordinal).and_then(|(_, row)| row.reply.clone()))
     }
 
+    async fn cell_keys(&self) -> Result<Vec<Digest>, Error> {
+        let mut keys: Vec<Digest> = self.readable()?.tables.cells.keys().copied().collect();
+        keys.sort_unstable();
+        Ok(keys)
+    }
+
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
         let sleep = self.sleeper.sleep(wait);
         Moved { store: self, key, since, sleep, id: None }.await

@@ -3,7 +3,8 @@
 use crate::Error;
 use crate::holders::Liveness;
 use crate::ledger::Ledger;
-use crate::store::{Cursor, Durability, Revision};
+use crate::small_records::cell_value;
+use crate::store::{Cell, Cursor, Durability, Revision};
 use semel_core::digest::Digest;
 use semel_core::ids::OwnerId;
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,11 @@ pub struct JournalOutbox {
     key: Digest,
     revision: Revision,
     pub sent_to: Cursor,
+}
+
+/// The line up to which it was told, if this cell says that.
+pub(crate) fn sent_to(key: Digest, cell: &Cell) -> Option<Cursor> {
+    cell_value(key, cell).map(|OutboxState { sent_to, .. }| sent_to)
 }
 
 impl Ledger {

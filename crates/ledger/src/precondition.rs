@@ -1,6 +1,6 @@
 //! The conditions for a commit to land. Every engine asks this one function, so that none can differ.
 
-use crate::store::{Against, Commit, Conflict, Index, Nonce, Put, Revision, SeenAlike};
+use crate::store::{Against, COPY_CELL, Commit, Conflict, Index, Nonce, Put, Revision, SeenAlike};
 use semel_core::digest::Digest;
 
 /// The parts of a row that matter to a commit that overwrites it.
@@ -99,7 +99,7 @@ fn examine_puts<V: View>(view: &mut V, commit: &Commit) -> Result<Finding, V::Er
                 if at != *expected {
                     return Ok(Finding::Conflict(Conflict::Record));
                 }
-                if *ordinal != last && *ordinal != last + 1 {
+                if *ordinal != last && *ordinal != last + 1 && !(copies(commit) && *ordinal > last) {
                     let what = format!("effect {ordinal} of a record cannot follow effect {last}");
                     return Ok(Finding::Absurd(what));
                 }
@@ -183,6 +183,11 @@ fn absurd(commit: &Commit) -> Option<String> {
     }
     let zero = |put: &Put| matches!(put, Put::Record { ordinal: 0, .. });
     commit.puts.iter().any(zero).then(|| "the effects of a record are counted from 1".to_owned())
+}
+
+/// Retention may have dropped effects of a record before it was copied. Nothing else may skip any.
+fn copies(commit: &Commit) -> bool {
+    commit.puts.iter().any(|put| matches!(put, Put::Cell { key, .. } if *key == COPY_CELL))
 }
 
 #[derive(PartialEq)]

@@ -111,6 +111,9 @@ pub struct Versioned {
 /// The cell whose revision [`Store::read`] reports as the epoch. No digest of anything is all zeros.
 pub const EPOCH_CELL: Digest = Digest([0; 32]);
 
+/// The cell that says that this ledger is a copy of another one, and how far it has come (see [`crate::copy`]).
+pub const COPY_CELL: Digest = Digest([0xff; 32]);
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Put {
     /// Writes the row (key, ordinal), whose revision becomes `expected + 1`.
@@ -200,7 +203,8 @@ pub struct Commit {
     /// answer was lost can be sent again: one that has landed is [`Committed::Done`], and is not written twice. What it
     /// deletes cannot tell; a commit of deletions alone is a conflict the second time.
     pub nonce: Nonce,
-    /// At most three: a record, a turn and a second answer; or a day's counts and their total.
+    /// At most three: a record, a turn and a second answer; or a day's counts and their total. A copy of a whole ledger
+    /// writes more at once, beside [`COPY_CELL`].
     pub puts: Vec<Put>,
     pub require: Require,
     pub journal: Vec<JournalLine>,
@@ -341,6 +345,12 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The recorded reply of one effect of a record.
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error>;
 
+    /// The keys of all cells, in their order. All at once, 32 bytes each: a hash of Redis has no order to page by. For
+    /// copies of a whole ledger.
+    async fn cell_keys(&self) -> Result<Vec<Digest>, Error> {
+        Err(Error::NotRead { what: "this engine does not list its cells".to_owned() })
+    }
+
     /// Resolves when the row or cell under `key` may have moved past `since`, or at the latest after `wait`.
     /// It may be spurious; polling by reads is the truth.
     async fn changed(&self, key: Digest, since: Revision, wait: std::time::Duration) -> Hint;
@@ -367,6 +377,16 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// The engine and how far its answers can be trusted, for people. `now` is this host's clock.
     async fn describe(&self, _now: At) -> Result<EngineFacts, Error> {
         Ok(EngineFacts::of_memory())
+    }
+
+    /// Whether lines of the journal are there that cannot be read yet.
+    async fn holds_lines_back(&self) -> Result<bool, Error> {
+        Ok(false)
+    }
+
+    /// A newer semel has written it. It is read as far as this one can, and every commit is refused.
+    fn is_newer(&self) -> bool {
+        false
     }
 
     /// What is wrong with the bytes as they lie there, in words. Reads everything.

@@ -4,8 +4,8 @@ use semel_core::digest::Digest;
 use semel_core::time::At;
 use semel_ledger::entropy::{OsEntropy, nonce};
 use semel_ledger::store::{
-    ALIKE_MAX, Against, Body, By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Hint, Index,
-    JournalLine, Latest, OwnerId, Part, Put, ReplyChange, Revision, Row, SeenAlike, Store,
+    ALIKE_MAX, Against, Body, By, COPY_CELL, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL,
+    Hint, Index, JournalLine, Latest, OwnerId, Part, Put, ReplyChange, Revision, Row, SeenAlike, Store,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub fn exercise<S: Store, G>(make: impl Fn() -> (S, G)) {
         replies_are_set_kept_and_dropped,
         cells_count_their_writes,
         a_cell_that_was_deleted_begins_again,
+        the_keys_of_all_cells_are_listed_once_and_in_order,
+        only_a_copy_leaves_out_the_effects_that_retention_dropped,
         a_required_cell_that_moved_conflicts,
         the_epoch_is_the_revision_of_its_cell,
         a_record_and_a_turn_land_together_or_not_at_all,
@@ -363,6 +365,37 @@ async fn a_cell_that_was_deleted_begins_again<S: Store>(store: Arc<S>) {
     assert_eq!(conflict(&*store, one(gone(1))).await, Conflict::Cell(turn));
     done(&*store, one(cell(turn, 0, "again"))).await;
     assert_eq!(store.cell(turn).await.expect("readable").expect("a cell").revision, Revision(1));
+}
+
+async fn the_keys_of_all_cells_are_listed_once_and_in_order<S: Store>(store: Arc<S>) {
+    assert_eq!(store.cell_keys().await.expect("readable"), []);
+    let mut keys: Vec<Digest> = (0..300).map(|n| named(&format!("cell {n}"))).collect();
+    keys.push(EPOCH_CELL);
+    for key in &keys {
+        done(&*store, one(cell(*key, 0, "a"))).await;
+    }
+    done(&*store, one(cell(keys[7], 1, "b"))).await;
+    done(&*store, claim(named("a record"), index(1, true))).await;
+    keys.sort_unstable();
+    assert_eq!(store.cell_keys().await.expect("readable"), keys);
+}
+
+async fn only_a_copy_leaves_out_the_effects_that_retention_dropped<S: Store>(store: Arc<S>) {
+    let key = named("k");
+    let copied = |ordinal, expected, mark, effect| {
+        let mut commit = one(record(key, ordinal, expected, index(effect, false)));
+        commit.puts.push(cell(COPY_CELL, mark, "a mark"));
+        commit
+    };
+    done(&*store, copied(3, 0, 0, 3)).await;
+    done(&*store, copied(7, 1, 1, 7)).await;
+    assert!(store.commit(copied(5, 2, 2, 5).into()).await.is_err(), "nothing is put before a later one");
+    assert!(store.commit(one(record(key, 9, 2, index(9, false))).into()).await.is_err(), "this is no copy");
+    let row = newest(&*store, key).await;
+    assert_eq!((row.ordinal, row.revision), (7, Revision(2)));
+    assert_eq!(effects(&*store, By::Record(key)).await, [3, 7]);
+    done(&*store, one(record(key, 8, 2, index(8, true)))).await;
+    assert_eq!(effects(&*store, By::Record(key)).await, [3, 7, 8]);
 }
 
 async fn a_required_cell_that_moved_conflicts<S: Store>(store: Arc<S>) {

@@ -28,6 +28,7 @@ impl Scene {
         fs::write(sessions.join("s.jsonl"), "{\"type\":\"summary\",\"sessionId\":\"s\"}\n")
             .expect("a session");
         let doubt = home.doubt("doubt");
+        assert_eq!(home.semel(["ledger", "backup", "../monday.db"]).code, Some(0));
         Scene { home, doubt }
     }
 
@@ -57,6 +58,10 @@ impl Scene {
             ("TEXT", "because"),
             ("SHELL", "bash"),
             ("DIR", "man"),
+            ("OLD", &self.home.state().join("ledger.db").to_string_lossy()),
+            ("NEW", &self.home.path().join("new.db").to_string_lossy()),
+            ("BACKUP", &self.home.path().join("monday.db").to_string_lossy()),
+            ("FILE", &self.home.path().join("copy.db").to_string_lossy()),
         ] {
             filled = filled
                 .split(' ')

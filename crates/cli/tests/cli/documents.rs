@@ -23,6 +23,8 @@ fn every_command_prints_exactly_one_document() {
     let id = home.doubt("k");
     home.semel(["run", "--run", "r", "--key", "done", "--", "echo", "x"]);
     let man = home.work().join("man");
+    let state_file = home.state().join("ledger.db");
+    let state_file = state_file.to_str().expect("a name");
     let full: &[&[&str]] = &[
         &["ledger"],
         &["ledger", "--run", "r"],
@@ -35,6 +37,12 @@ fn every_command_prints_exactly_one_document() {
         &["ledger", "reopen", &id, "--reason", "no"],
         &["ledger", "prune"],
         &["ledger", "quarantine"],
+        &["ledger", "copy", state_file, "copy.db", "--dry-run"],
+        &["ledger", "copy", state_file, "copy.db"],
+        &["ledger", "copy", state_file, "copy.db"],
+        &["ledger", "backup", "backup.db"],
+        &["ledger", "restore", "backup.db", "--replace", "--dry-run"],
+        &["ledger", "restore", "backup.db", "--replace"],
         &["ledger", "mark-restored", "--reason", "test"],
         &["ledger", "end-quarantine"],
         &["cancel", "r"],

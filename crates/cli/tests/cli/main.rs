@@ -3,6 +3,7 @@
 mod home;
 
 mod api;
+mod copies;
 mod damaged;
 mod demo;
 mod deploy;

@@ -9,7 +9,7 @@ semel() { SEMEL_OPERATOR_TOKEN=$TRIAL_TOKEN "$SEMEL" "$@"; }
 id() { semel ledger show --key "$1" --json | sed -n 's/.*"effect_id": "\(.*\)".*/\1/p' | head -n 1; }
 case $1 in
 setup)
-    : > world
+    : > world; rm -f journal pruned
     for key in done repeat taken-back; do semel run --quiet --key $key -- sh -c "echo $key" >/dev/null; done
     for key in doubt ruled; do semel run --quiet --key $key -- sh -c "exit 3" 2>/dev/null; done
     semel run --quiet --class consequential --action listed -- sh -c "exit 3" INV-1 2>/dev/null
@@ -17,6 +17,7 @@ setup)
     semel token create --scope agent --json | sed -n 's/.*"id": "\(.*\)".*/\1/p' > token
     semel mcp --name shop -- cat </dev/null >/dev/null 2>&1
     semel mcp --name shop -- tac </dev/null >/dev/null 2>&1
+    rm -f kept.db kept.secret && semel ledger backup kept.db >/dev/null
     printf 'invoice\nINV-1\n' > rows.csv
     echo '{"openapi": "3.0.0", "servers": [{"url": "https://bank.example"}], "paths": {"/charges": {"post": {}}}}' > openapi.json
     echo '{"mcpServers": {"shop": {"command": "cat", "args": ["-u"]}}}' > .mcp.json
@@ -39,17 +40,21 @@ man pages --json
 policy init http --openapi openapi.json --output bank.toml --json
 policy init mcp --output world.toml --json -- $SEMEL eval-world .
 ledger mark-restored --reason "a backup" --json
+ledger copy "$SEMEL_STATE_DIR/ledger.db" moved.db --json
+ledger backup saved.db --json
+ledger restore kept.db --replace --json
 ledger end-quarantine --json
 ledger rotate-secret --replace --reason leak --json
 END
     ;;
 count)
-    # Lines of the journal, changes that it does not tell, and lines of the world.
-    semel ledger tail --no-follow -n 100000 --json > journal
+    # Lines of the journal, changes that it does not tell, and lines of the world. A restored ledger has fewer.
+    semel ledger tail --no-follow -n 100000 --json >> journal
+    sort -u -o journal journal
     lines=$(grep -cE '"kind": ?"(ruled_applied|reopened|released|token_created|token_revoked|run_cancelled|server_accepted|epoch_bumped|epoch_accepted|secret_renewed)"' journal)
-    pruned=$(semel ledger list --limit 100 --json | grep -c '"reply": "pruned"')
-    echo $((lines + (pruned > 0) + $(cat world undone 2>/dev/null | wc -l) + $(grep -c '"mcp"' .mcp.json) + $(ls . pages 2>/dev/null | grep -cE '^(semel.1|bank.toml|world.toml)$')));;
-teardown) rm -rf world undone pages bank.toml world.toml;;
+    semel ledger list --limit 100 --json | grep -q '"reply": "pruned"' && : > pruned
+    echo $((lines + $(cat world undone 2>/dev/null | wc -l) + $(grep -c '"mcp"' .mcp.json) + $(ls . pages 2>/dev/null | grep -cE '^(pruned|semel.1|bank.toml|world.toml|moved.db|saved.db)$')));;
+teardown) rm -rf world undone pages bank.toml world.toml moved.* saved.*;;
 esac
 "#;
 

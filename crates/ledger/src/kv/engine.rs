@@ -118,6 +118,9 @@ pub trait Kv: Send + Sync + 'static {
         spans: Vec<Span>,
     ) -> impl Future<Output = Result<Found, Error>> + Send;
 
+    /// The names of all values that begin so, in any order, and perhaps more than once.
+    fn names(&self, prefix: u8) -> impl Future<Output = Result<Vec<Vec<u8>>, Error>> + Send;
+
     fn apply(&self, batch: Batch<'_>) -> impl Future<Output = Applied> + Send;
 
     /// Names the server's history: it changes whenever acknowledged writes may be gone.

@@ -25,8 +25,15 @@ pub(super) fn older(key: Digest, ordinal: u32) -> Vec<u8> {
     [b"o", &key.0[..], &ordinal.to_be_bytes()].concat()
 }
 
+/// Names of cells begin so.
+pub(super) const CELL: u8 = b'c';
+
 pub(super) fn cell(key: Digest) -> Vec<u8> {
-    [b"c", &key.0[..]].concat()
+    [&[CELL], &key.0[..]].concat()
+}
+
+pub(super) fn cell_key(name: &[u8]) -> Option<Digest> {
+    name.strip_prefix(&[CELL])?.try_into().ok().map(Digest)
 }
 
 /// The open rows of a family. Gone while there are none.

@@ -119,6 +119,11 @@ impl Kv for MemoryKv {
         Ok(Found { values, entries: spans.iter().map(|span| state.span(span)).collect() })
     }
 
+    async fn names(&self, prefix: u8) -> Result<Vec<Vec<u8>>, Error> {
+        let state = self.state();
+        Ok(state.values.keys().filter(|name| name.first() == Some(&prefix)).cloned().collect())
+    }
+
     async fn apply(&self, batch: Batch<'_>) -> Applied {
         let mut state = self.state();
         if state.lineage != batch.lineage {

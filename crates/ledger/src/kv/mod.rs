@@ -128,6 +128,9 @@ impl<K: Kv> Store for KvStore<K> {
     }
 
     async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
+        if self.shared.is_newer {
+            return Err(Error::NotWritten { what: "a newer semel has written it; update semel".to_owned() });
+        }
         submit(&self.queue, &self.times, commit).await
     }
 
@@ -160,6 +163,10 @@ impl<K: Kv> Store for KvStore<K> {
         self.on_io(|shared| async move { shared.reply(key, ordinal).await }).await
     }
 
+    async fn cell_keys(&self) -> Result<Vec<Digest>, Error> {
+        self.on_io(|shared| async move { shared.cell_keys().await }).await
+    }
+
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
         let (shared, waiters) = (Arc::clone(&self.shared), Arc::clone(&self.shared.waiters));
         let revision = move || {
@@ -167,6 +174,10 @@ impl<K: Kv> Store for KvStore<K> {
             async move { shared.revision(key).await }
         };
         self.io.changed((waiters, key), since, wait, revision).await
+    }
+
+    fn is_newer(&self) -> bool {
+        self.shared.is_newer
     }
 
     fn commit_times(&self) -> HistogramSnapshot {

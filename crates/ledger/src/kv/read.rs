@@ -73,6 +73,15 @@ impl<K: Kv> Shared<K> {
         Ok(row.max(cell_revision(cell.as_ref())?))
     }
 
+    pub(super) async fn cell_keys(&self) -> Result<Vec<Digest>, Error> {
+        let names = self.kv.names(layout::CELL).await?;
+        let keys: Option<Vec<_>> = names.iter().map(|name| layout::cell_key(name)).collect();
+        let mut keys = keys.ok_or_else(|| codec::damaged("the name of a cell"))?;
+        keys.sort_unstable();
+        keys.dedup();
+        Ok(keys)
+    }
+
     pub(super) async fn journal(
         &self,
         after: Option<Cursor>,

@@ -27,6 +27,8 @@ pub(super) struct Shared<K> {
     clock: Clock,
     /// Of the value that founds the ledger: another one means that this is another ledger.
     founded: Version,
+    /// A newer semel has written it: it is read, and nothing is written.
+    pub(super) is_newer: bool,
     lineage: RwLock<Arc<str>>,
 }
 
@@ -37,10 +39,12 @@ impl<K: Kv> Shared<K> {
         fresh_secret: [u8; 32],
         clock: Clock,
     ) -> Result<(Shared<K>, Secret), Error> {
-        let (founded, secret) = found(&kv, fresh_secret).await?;
+        let (founded, is_newer, secret) = found(&kv, fresh_secret).await?;
         let lineage = RwLock::new(Arc::from(""));
-        let shared = Shared { kv, waiters: Arc::default(), clock, founded, lineage };
-        shared.renew_lineage().await?;
+        let shared = Shared { kv, waiters: Arc::default(), clock, founded, is_newer, lineage };
+        if !is_newer {
+            shared.renew_lineage().await?;
+        }
         Ok((shared, secret))
     }
 
@@ -136,20 +140,21 @@ fn landed(applied: Applied) -> Result<bool, Error> {
     }
 }
 
-async fn found<K: Kv>(kv: &K, fresh_secret: [u8; 32]) -> Result<(Version, Secret), Error> {
+async fn found<K: Kv>(kv: &K, fresh_secret: [u8; 32]) -> Result<(Version, bool, Secret), Error> {
     let refused = |what: &str| Error::Engine { ledger: kv.address(), what: what.to_owned() };
     for _ in 0..RACES_MAX {
         let mut found = kv.read(vec![layout::ledger()], Vec::new()).await?;
         if let Some(value) = found.values.pop().flatten() {
             let (format, secret) =
                 value.bytes.split_first_chunk::<4>().ok_or_else(|| refused("its first value is damaged"))?;
-            if u32::from_be_bytes(*format) > FORMAT {
-                return Err(refused(
-                    "a newer semel has written it, in a form that this one does not know. Update semel",
-                ));
+            let is_newer = u32::from_be_bytes(*format) > FORMAT;
+            // A newer one may have put more behind it.
+            let (secret, rest) =
+                secret.split_first_chunk::<32>().ok_or_else(|| refused("its secret is damaged"))?;
+            if !rest.is_empty() && !is_newer {
+                return Err(refused("its secret is damaged"));
             }
-            let secret: [u8; 32] = secret.try_into().map_err(|_| refused("its secret is damaged"))?;
-            return Ok((value.version, Secret::new(secret)));
+            return Ok((value.version, is_newer, Secret::new(*secret)));
         }
         let lineage = kv.lineage().await?;
         let put = |name, bytes: Vec<u8>| Write::Put { name, value: Template::plain(bytes) };

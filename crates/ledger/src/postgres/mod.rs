@@ -35,6 +35,7 @@ use async_trait::async_trait;
 use batch::Batcher;
 use heartbeat::Heartbeat;
 use read::Reader;
+use schema::FoundLedger;
 use semel_core::digest::{Digest, Secret};
 use semel_core::ids::OwnerId;
 use semel_core::time::At;
@@ -58,6 +59,8 @@ pub struct PostgresStore {
     reader: Arc<Reader>,
     news: Arc<News>,
     heartbeat: Arc<Heartbeat>,
+    /// The format of a newer semel: it is read, and nothing is written.
+    newer: Option<i32>,
     io: IoThread,
 }
 
@@ -74,14 +77,16 @@ impl PostgresStore {
             let (address, sql) = (address.clone(), Arc::clone(&sql));
             async move {
                 let mut client = connect::session(&address).await?;
-                let secret = schema::migrate(&mut client, &address, fresh_secret).await?;
-                lineage::begin_epoch(&mut client, &sql)
-                    .await
-                    .map_err(|error| Error::NotWritten { what: connect::explain(&error) })?;
-                Ok((client, secret))
+                let found = schema::migrate(&mut client, &address, fresh_secret).await?;
+                if found.newer.is_none() {
+                    lineage::begin_epoch(&mut client, &sql)
+                        .await
+                        .map_err(|error| Error::NotWritten { what: connect::explain(&error) })?;
+                }
+                Ok((client, found))
             }
         };
-        let (client, secret) = io.run(opening).await?;
+        let (client, FoundLedger { secret, newer }) = io.run(opening).await?;
         let news = Arc::<News>::default();
         let (queue, receiver) = mpsc::channel(QUEUE_MAX);
         let queue_end = Arc::new(Mutex::new(receiver));
@@ -97,9 +102,11 @@ impl PostgresStore {
         io.spawn(wake::listen(address.clone(), Arc::clone(&sql), Arc::clone(&news)));
         let reader = Arc::new(Reader::new(address.clone(), sql, client));
         let heartbeat = Arc::<Heartbeat>::default();
-        io.spawn(Arc::clone(&heartbeat).run(Arc::clone(&reader)));
+        if newer.is_none() {
+            io.spawn(Arc::clone(&heartbeat).run(Arc::clone(&reader)));
+        }
         let times = Histogram::default();
-        Ok((PostgresStore { address, queue, times, reader, news, heartbeat, io }, secret))
+        Ok((PostgresStore { address, queue, times, reader, news, heartbeat, newer, io }, secret))
     }
 
     pub fn address(&self) -> &PostgresAddress {
@@ -120,7 +127,10 @@ impl Store for PostgresStore {
     }
 
     async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
-        submit(&self.queue, &self.times, commit).await
+        match self.newer {
+            None => submit(&self.queue, &self.times, commit).await,
+            Some(format) => Err(Error::NotWritten { what: schema::too_new(format) }),
+        }
     }
 
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
@@ -157,6 +167,11 @@ impl Store for PostgresStore {
         self.io.run(async move { reader.reply(key, ordinal).await }).await
     }
 
+    async fn cell_keys(&self) -> Result<Vec<Digest>, Error> {
+        let reader = Arc::clone(&self.reader);
+        self.io.run(async move { reader.cell_keys().await }).await
+    }
+
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
         let (reader, waiters) = (Arc::clone(&self.reader), Arc::clone(&self.news.waiters));
         let revision = move || {
@@ -177,6 +192,15 @@ impl Store for PostgresStore {
 
     fn commit_times(&self) -> HistogramSnapshot {
         self.times.counted()
+    }
+
+    async fn holds_lines_back(&self) -> Result<bool, Error> {
+        let reader = Arc::clone(&self.reader);
+        self.io.run(async move { reader.holds_lines_back().await }).await
+    }
+
+    fn is_newer(&self) -> bool {
+        self.newer.is_some()
     }
 
     fn announce(&self, owner: OwnerId) {

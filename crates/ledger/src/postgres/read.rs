@@ -25,6 +25,9 @@ const LOOKS_MAX: usize = 20;
 /// The column of a line that says that all earlier transactions have ended.
 const ENDED: usize = 6;
 
+/// The server takes its time for more, and a question has to be answered soon.
+const CELL_KEYS_PAGE: usize = 10_000;
+
 /// Over so many connections, should they break.
 const ASK_MAX: usize = 3;
 
@@ -84,6 +87,19 @@ impl Reader {
         Ok(found.first().map(|found| Cell { revision: columns::revision(found, 0), body: found.get(1) }))
     }
 
+    pub(super) async fn cell_keys(&self) -> Result<Vec<Digest>, Error> {
+        let mut keys: Vec<Digest> = Vec::new();
+        loop {
+            let last = keys.last().map_or(Vec::new(), |key| key.0.to_vec());
+            let values: Values<'_> = &[(&last, Type::BYTEA), (&(CELL_KEYS_PAGE as i64), Type::INT8)];
+            let found = self.query(&self.sql.cell_keys, values).await?;
+            keys.extend(found.iter().map(|found| columns::digest(found, 0)));
+            if found.len() < CELL_KEYS_PAGE {
+                return Ok(keys);
+            }
+        }
+    }
+
     pub(super) async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
         let values: Values<'_> = &[(&key.0.as_slice(), Type::BYTEA), (&ordinal.cast_signed(), Type::INT4)];
         let found = self.query(&self.sql.reply, values).await?;
@@ -115,6 +131,17 @@ impl Reader {
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
+    }
+
+    pub(super) async fn holds_lines_back(&self) -> Result<bool, Error> {
+        for _ in 0..LOOKS_MAX {
+            let found = self.query(&self.sql.newest_lines, &[(&1_i64, Type::INT8)]).await?;
+            if found.iter().all(|line| line.get(ENDED)) {
+                return Ok(false);
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+        Ok(true)
     }
 
     pub(super) async fn newest_lines(&self, limit: usize) -> Result<Vec<(Cursor, JournalLine)>, Error> {

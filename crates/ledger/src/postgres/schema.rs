@@ -18,17 +18,27 @@ pub(super) const FORMAT: i32 = MIGRATIONS.len() as i32;
 /// Two processes that come at once must not both found the ledger.
 const FOUNDING_LOCK: i64 = 0x0073_656d_656c;
 
-/// Makes the tables that are missing, and gives the ledger's secret. `fresh` becomes the secret of a new ledger.
+/// A ledger that is there.
+pub(super) struct FoundLedger {
+    pub(super) secret: Secret,
+    /// A newer semel has written it, in this format. It may be read.
+    pub(super) newer: Option<i32>,
+}
+
+/// Makes the tables that are missing, unless a newer semel has made others. `fresh` becomes the secret of a new ledger.
 pub(super) async fn migrate(
     client: &mut Client,
     address: &PostgresAddress,
     fresh: [u8; 32],
-) -> Result<Secret, Error> {
+) -> Result<FoundLedger, Error> {
+    let found = |(format, secret)| {
+        let newer = (format > FORMAT).then_some(format);
+        Ok(FoundLedger { secret: read_secret(address, secret)?, newer })
+    };
     let refused = |error: tokio_postgres::Error| refuse(address, explain(&error));
     let schema = &quote(&address.schema);
     match stored(client, schema).await.map_err(refused)? {
-        Some((FORMAT, secret)) => return read_secret(address, secret),
-        Some((newer, _)) if newer > FORMAT => return Err(refuse(address, too_new(newer))),
+        Some((format, secret)) if format >= FORMAT => return found((format, secret)),
         _ => {}
     }
     let transaction = read_committed(client).await.map_err(refused)?;
@@ -37,10 +47,11 @@ pub(super) async fn migrate(
          CREATE SCHEMA IF NOT EXISTS {schema}; SET LOCAL search_path = {schema}"
     );
     transaction.batch_execute(&begin).await.map_err(refused)?;
-    let has = stored(transaction.client(), schema).await.map_err(refused)?.map_or(0, |(format, _)| format);
-    if has > FORMAT {
-        return Err(refuse(address, too_new(has)));
-    }
+    let stands = stored(transaction.client(), schema).await.map_err(refused)?;
+    let has = match stands {
+        Some((format, secret)) if format > FORMAT => return found((format, secret)),
+        stands => stands.map_or(0, |(format, _)| format),
+    };
     for migration in MIGRATIONS.iter().skip(has.cast_unsigned() as usize) {
         transaction.batch_execute(migration).await.map_err(refused)?;
     }
@@ -60,7 +71,7 @@ pub(super) async fn migrate(
     }
     let kept = stored(transaction.client(), schema).await.map_err(refused)?;
     transaction.commit().await.map_err(refused)?;
-    read_secret(address, kept.map(|(_, secret)| secret).unwrap_or_default())
+    found(kept.unwrap_or_default())
 }
 
 fn refuse(address: &PostgresAddress, what: String) -> Error {
@@ -68,7 +79,9 @@ fn refuse(address: &PostgresAddress, what: String) -> Error {
 }
 
 pub(super) fn too_new(format: i32) -> String {
-    format!("it has format {format} and this semel understands {FORMAT}; update semel")
+    format!(
+        "a newer semel has written it: it has format {format}, and this one writes {FORMAT}; update semel"
+    )
 }
 
 /// The format and the secret of a ledger that is there.

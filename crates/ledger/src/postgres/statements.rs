@@ -20,6 +20,7 @@ pub(super) struct Sql {
     lock_salt: u64,
     pub(super) read: String,
     pub(super) cell: String,
+    pub(super) cell_keys: String,
     pub(super) reply: String,
     pub(super) revision: String,
     pub(super) journal: String,
@@ -77,6 +78,7 @@ impl Sql {
                  WHERE key = $1 ORDER BY ordinal DESC LIMIT 1) e ON true"
             ),
             cell: format!("SELECT revision, body FROM {s}.cell WHERE key = $1"),
+            cell_keys: format!("SELECT key FROM {s}.cell WHERE key > $1 ORDER BY key LIMIT $2"),
             reply: format!("SELECT reply FROM {s}.effect WHERE key = $1 AND ordinal = $2"),
             revision: format!(
                 "SELECT greatest((SELECT revision FROM {s}.effect WHERE key = $1 ORDER BY ordinal DESC LIMIT 1), \

@@ -46,15 +46,22 @@ impl<'c> Batch<'c> {
         match put {
             Put::Record { key, ordinal, expected, against, index, body, changed, reply } => {
                 let last_write = LastWrite::after(*expected, nonce);
-                let has_outcome = head.is_some() && *changed != Part::Fixed;
+                let rewrites = head.is_some() && *changed == Part::Fixed;
                 let apart = match reply {
-                    ReplyChange::Set(bytes) if !has_outcome || bytes.len() > REPLY_IN_ROW_MAX => Some(bytes),
+                    ReplyChange::Set(bytes) if rewrites || bytes.len() > REPLY_IN_ROW_MAX => Some(bytes),
                     _ => None,
                 };
+                let in_row = if apart.is_some() { &ReplyChange::Drop } else { reply };
                 let id = match head {
-                    None => self.insert((*key, *ordinal), last_write, index, body)?,
+                    None => {
+                        let id = self.insert((*key, *ordinal), last_write, index, body)?;
+                        // A copied row.
+                        if let ReplyChange::Set(_) = in_row {
+                            self.settle(id, last_write, index, body, in_row)?;
+                        }
+                        id
+                    }
                     Some(head) => {
-                        let in_row = if apart.is_some() { &ReplyChange::Drop } else { reply };
                         self.overwrite(head, last_write, index, (body, *changed), in_row)?;
                         head.id as i64
                     }
@@ -69,7 +76,7 @@ impl<'c> Batch<'c> {
                     }
                     _ => {}
                 }
-                if *against == Against::Itself || *changed == Part::Fixed && head.is_some() {
+                if *against == Against::Itself || rewrites {
                     self.heads.forget(*key);
                     return Ok(());
                 }

@@ -5,6 +5,7 @@
 
 mod apply;
 mod at_once;
+mod backup;
 mod batching;
 mod checkpoint;
 mod clock;
@@ -15,6 +16,7 @@ mod fault;
 mod group_commit;
 mod head_cache;
 mod identity;
+mod older;
 mod open;
 mod poller;
 mod read;
@@ -29,6 +31,8 @@ mod witness;
 mod writer;
 mod writer_turn;
 
+pub use backup::{back_up, set_aside};
+pub use older::export_older;
 pub use open::{LedgerPast, OpenOptions, OpenedStore};
 pub use renew::{SecretRenewal, renew_secret};
 pub use schema::FORMAT;
@@ -71,6 +75,8 @@ pub struct SqliteStore {
     poller: Poller,
     witness: KeyWitness,
     blocking: bool,
+    /// By the format that it has.
+    is_newer: bool,
     /// Connections and locks do not survive `fork`; a child must open the ledger itself.
     process: u32,
 }
@@ -181,7 +187,9 @@ impl Store for SqliteStore {
     async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
         self.same_process().map_err(|what| Error::NotWritten { what })?;
         let Some(lane) = &self.lane else {
-            return Err(Error::NotWritten { what: "it was opened for reading only".to_owned() });
+            let why =
+                if self.is_newer { "a newer semel has written it" } else { "it was opened for reading only" };
+            return Err(Error::NotWritten { what: why.to_owned() });
         };
         if self.blocking { lane.commit_blocking(commit) } else { lane.commit(commit).await }
     }
@@ -215,6 +223,10 @@ impl Store for SqliteStore {
         self.with_reader(|connection| read::reply(connection, key, ordinal))
     }
 
+    async fn cell_keys(&self) -> Result<Vec<Digest>, Error> {
+        self.with_reader(read::cell_keys)
+    }
+
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
         if self.blocking || !self.poller.start() {
             return self.watch_blocking(key, since, wait);
@@ -224,6 +236,10 @@ impl Store for SqliteStore {
 
     fn commit_times(&self) -> HistogramSnapshot {
         self.lane.as_ref().map_or_else(|| Histogram::default().counted(), |lane| lane.times())
+    }
+
+    fn is_newer(&self) -> bool {
+        self.is_newer
     }
 
     fn engine(&self) -> &'static str {

@@ -46,13 +46,15 @@ pub struct OpenOptions {
     pub blocking: bool,
     /// Create and change nothing.
     pub read_only: bool,
+    /// The secret of a ledger that is founded here: it is a copy of another one, so nothing was lost.
+    pub copy_of: Option<Secret>,
     /// When a ledger that must be founded anew was found missing.
     pub now: At,
 }
 
 impl OpenOptions {
     pub fn at(place: Place, now: At) -> Self {
-        OpenOptions { place, allow_network_fs: false, blocking: false, read_only: false, now }
+        OpenOptions { place, allow_network_fs: false, blocking: false, read_only: false, copy_of: None, now }
     }
 }
 
@@ -127,7 +129,7 @@ fn found(place: Place, options: &OpenOptions) -> Result<OpenedStore, Error> {
         // A faster process founded it while we waited for our turn.
         return writing(place, connection, secret.clone(), LedgerPast::Kept, options);
     }
-    let lost = before.is_some() && !had_tables;
+    let lost = before.is_some() && !had_tables && options.copy_of.is_none();
     let epoch = Epoch {
         number: 2,
         since: options.now,
@@ -140,6 +142,9 @@ fn found(place: Place, options: &OpenOptions) -> Result<OpenedStore, Error> {
     // A mark that stays would only cost a false alarm.
     let _stays = watermark::write(&turn, 0);
     failpoint::hit("found.after_tables").map_err(cut_short)?;
+    if let (None, Some(secret)) = (&before, &options.copy_of) {
+        place.publish_secret(secret).map_err(|source| place.cannot_open(source))?;
+    }
     let secret = place.found_secret()?;
     failpoint::hit("found.after_secret").map_err(cut_short)?;
     schema::tie(&connection, secret.check_value()).map_err(failed)?;
@@ -184,7 +189,7 @@ fn writing(
     let readers = Arc::new(Readers::new(place.clone()));
     let by = WriterParts { readers: Arc::clone(&readers), threads: !options.blocking };
     let writer = Writer::new(place.clone(), connection, pages, by, options.now)?;
-    Ok(OpenedStore { store: store(place, Some(writer), readers, options.blocking), secret, past })
+    Ok(OpenedStore { store: store(place, Some(writer), readers, options.blocking, false), secret, past })
 }
 
 fn open_for_reading(options: &OpenOptions) -> Result<OpenedStore, Error> {
@@ -213,11 +218,19 @@ fn open_for_reading(options: &OpenOptions) -> Result<OpenedStore, Error> {
     if !schema::recognise(&connection, &place, secret.check_value(), Access::Read)? {
         return Err(missing());
     }
+    let is_newer = schema::is_newer(&connection).map_err(failed)?;
     let readers = Arc::new(Readers::new(place.clone()));
-    Ok(OpenedStore { store: store(place, None, readers, options.blocking), secret, past: LedgerPast::Kept })
+    let store = store(place, None, readers, options.blocking, is_newer);
+    Ok(OpenedStore { store, secret, past: LedgerPast::Kept })
 }
 
-fn store(place: Place, writer: Option<Writer>, readers: Arc<Readers>, blocking: bool) -> SqliteStore {
+fn store(
+    place: Place,
+    writer: Option<Writer>,
+    readers: Arc<Readers>,
+    blocking: bool,
+    is_newer: bool,
+) -> SqliteStore {
     let waiters = Arc::new(Waiters::default());
     SqliteStore {
         lane: writer.map(|writer| Arc::new(GroupCommit::new(writer, Arc::clone(&waiters)))),
@@ -226,6 +239,7 @@ fn store(place: Place, writer: Option<Writer>, readers: Arc<Readers>, blocking: 
         waiters,
         witness: KeyWitness::of_newest(if blocking { COMMAND_WITNESS } else { SERVER_WITNESS }),
         blocking,
+        is_newer,
         process: std::process::id(),
         place,
     }

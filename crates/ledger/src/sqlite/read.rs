@@ -93,6 +93,13 @@ pub(super) fn cell(connection: &Connection, key: Digest) -> rusqlite::Result<Opt
         .optional()
 }
 
+pub(super) fn cell_keys(connection: &Connection) -> rusqlite::Result<Vec<Digest>> {
+    connection
+        .prepare_cached("SELECT key FROM cell ORDER BY key")?
+        .query_map([], |found| digest(found, 0))?
+        .collect()
+}
+
 pub(super) fn reply(connection: &Connection, key: Digest, ordinal: u32) -> rusqlite::Result<Option<Vec<u8>>> {
     connection
         .prepare_cached(concat!(

@@ -108,6 +108,10 @@ pub(super) fn recognise(
     Ok(true)
 }
 
+pub(super) fn is_newer(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT format > ?1 FROM meta", [FORMAT], |row| row.get(0))
+}
+
 pub(super) fn has_tables(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT count(*) > 0 FROM sqlite_schema", [], |row| row.get(0))
 }

@@ -2,7 +2,7 @@
 
 use semel_core::time::At;
 use semel_ledger::Error;
-use semel_ledger::kv::{Kv, KvFault, KvStore, MemoryKv};
+use semel_ledger::kv::{Applied, Batch, FORMAT, Group, Kv, KvFault, KvStore, MemoryKv, Template, Write};
 use semel_ledger::store::{By, Commit, Committed, Conflict, ReplyChange, Revision, Store};
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record, with_reply};
 use std::sync::Arc;
@@ -167,4 +167,24 @@ fn of_many_stores_that_claim_one_key_exactly_one_wins() {
         });
         assert_eq!(wins, 1);
     }
+}
+
+#[test]
+fn a_ledger_of_a_newer_format_is_read_and_left_as_it_is() {
+    let server = MemoryKv::default();
+    block_on(on(&server).commit(claim(named("k"), index(1, true)).into())).expect("it is written");
+    let newer = [&(FORMAT + 1).to_be_bytes()[..], &SECRET, b"something new"].concat();
+    let writes = vec![Write::Put { name: b"ledger".to_vec(), value: Template::plain(newer) }];
+    let groups = [Group { writes, ..Group::default() }];
+    let batch = Batch { lineage: "", groups: &groups, durable: true, moved: &[] };
+    assert_eq!(block_on(server.apply(batch)), Applied::Each(vec![true]));
+    // Another history would begin an epoch, and does not.
+    server.change_lineage("another");
+    let (store, values) = (on(&server), server.values());
+    assert!(store.is_newer());
+    let refused = block_on(store.commit(claim(named("other"), index(2, true)).into()));
+    assert!(refused.expect_err("it is another's").to_string().contains("update semel"));
+    let found = block_on(store.read(named("k"))).expect("readable");
+    assert_eq!((found.revision, found.epoch), (Revision(1), Revision::ABSENT));
+    assert_eq!(server.values(), values);
 }

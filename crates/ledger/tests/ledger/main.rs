@@ -1,5 +1,6 @@
 //! The engines against the shared suite, and what only a file on a disk can suffer.
 
+mod copies;
 mod crash;
 mod damage;
 mod disk_full;

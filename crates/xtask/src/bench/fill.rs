@@ -9,8 +9,8 @@ use semel_core::effect::Effect;
 use semel_core::ids::{EffectId, Nonce};
 use semel_core::intent::Intent;
 use semel_ledger::checksum;
-use semel_ledger::record::{self, StoredEffect};
-use semel_ledger::store::{Commit, Committed, Durability, Index, Put, ReplyChange, Revision};
+use semel_ledger::record::StoredEffect;
+use semel_ledger::store::{Against, Commit, Committed, Durability, Index, Part, Put, ReplyChange, Revision};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -104,9 +104,10 @@ impl Copies {
         let id = EffectId(effect.id.0 + u128::from(n));
         let effect = Effect { id, marks, ..effect };
         let index = Index { effect: id.0, family, alike: alike.key(), ..index };
-        let (body, ordinal) = (record::encode(key, &index, &effect), 1_u32);
+        let (body, ordinal) = (StoredEffect::first(key, index.clone(), effect).body(key), 1_u32);
         let reply = checksum::seal(&[&key.0, &ordinal.to_be_bytes()], self.reply.clone());
         let (expected, index, reply) = (Revision::ABSENT, Box::new(index), ReplyChange::Set(reply));
-        Put::Record { key, ordinal, expected, index, body, reply }
+        let (against, changed) = (Against::Newest, Part::Fixed);
+        Put::Record { key, ordinal, expected, against, index, body, changed, reply }
     }
 }

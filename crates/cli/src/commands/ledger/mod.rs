@@ -1,15 +1,19 @@
 //! `semel ledger`: reading what was done, and ruling on what nobody knows.
 
 mod attention;
+mod backup;
+mod copy;
 mod export;
 mod journal;
 mod list;
 mod markdown;
 pub mod named;
+mod progress;
 mod prune;
 mod quarantine;
 mod reply;
 mod resolve;
+mod restore;
 pub mod rule;
 mod runs;
 mod same_server;
@@ -55,6 +59,9 @@ pub fn run(context: &Context, args: &LedgerArgs) -> anyhow::Result<ExitCode> {
         }
         Some(LedgerCommand::Undo(undo)) => undo::run(context, undo),
         Some(LedgerCommand::Export { no_replies }) => export::run(context, !no_replies),
+        Some(LedgerCommand::Copy(copy)) => Ok(copy::run(context, copy)?.answer(context)),
+        Some(LedgerCommand::Backup(backup)) => Ok(backup::run(context, backup)?.answer(context)),
+        Some(LedgerCommand::Restore(restore)) => Ok(restore::run(context, restore)?.answer(context)),
         Some(LedgerCommand::Prune(prune)) => Ok(prune::run(context, prune)?.answer(context)),
         Some(LedgerCommand::SameServer(server)) => Ok(same_server::run(context, server)?.answer(context)),
         Some(LedgerCommand::Quarantine) => quarantine::show(context),

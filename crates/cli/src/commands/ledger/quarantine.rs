@@ -106,7 +106,7 @@ fn rehearse(key: Option<CommandKey>, epoch: Option<&Epoch>, now: At) -> anyhow::
     Ok(Change::would(effect, document(epoch, now)))
 }
 
-fn quarantined_until(epoch: &Epoch, now: At) -> Option<At> {
+pub fn quarantined_until(epoch: &Epoch, now: At) -> Option<At> {
     epoch.forgotten_before(now).map(|_| epoch.since.plus(QUARANTINE))
 }
 

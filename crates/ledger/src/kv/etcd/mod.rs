@@ -25,6 +25,9 @@ const TXN: &str = "/v3/kv/txn";
 /// Reads of one transaction.
 const READS_MAX: usize = 128;
 
+/// Names in one answer.
+const NAMES_AT_ONCE: usize = 5_000;
+
 /// How often a pack is sent again because another process has moved the counter.
 const RACES_MAX: usize = 100;
 
@@ -145,6 +148,21 @@ impl Kv for EtcdKv {
             values: ranges.into_iter().map(value).collect(),
             entries: entries.into_iter().map(keys).collect(),
         })
+    }
+
+    async fn names(&self, prefix: u8) -> Result<Vec<Vec<u8>>, Error> {
+        let (mut from, to) = (self.address.key(b'v', &[prefix]), self.address.key(b'v', &[prefix + 1]));
+        let before = self.address.key(b'v', b"").len();
+        let mut names = Vec::new();
+        loop {
+            let success = vec![wire::get_keys(&from, &to, NAMES_AT_ONCE, false)];
+            let txn = Txn { compare: Vec::new(), success, failure: Vec::new() };
+            let answer = self.transact(&txn).await.map_err(|failure| self.client.not_read(failure))?;
+            let found = answer.into_ranges().next().unwrap_or_default().kvs;
+            let Some(last) = found.last() else { return Ok(names) };
+            from = [&last.key[..], &[0]].concat();
+            names.extend(found.iter().filter_map(|found| found.key.get(before..)).map(<[u8]>::to_vec));
+        }
     }
 
     async fn apply(&self, batch: Batch<'_>) -> Applied {

@@ -23,6 +23,9 @@ use tokio::sync::{Mutex, mpsc};
 /// How long the server may take to tell that a write is on its disk.
 const ON_DISK_MILLIS: u64 = 5_000;
 
+/// The server serves nobody else while it looks at so many.
+const SCAN_AT_ONCE: usize = 1_000;
+
 /// Errors that pass: the server starts, lost its role, or its cluster is not complete. Nothing was written.
 const PASSING: [&str; 9] =
     ["LOADING", "READONLY", "MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "MASTERDOWN", "BUSY", "NOREPLICAS"];
@@ -149,6 +152,26 @@ impl Kv for RedisKv {
         let values = if names.is_empty() { Vec::new() } else { answers.next().unwrap_or_default() };
         let entries = answers.map(|entries| entries.into_iter().flatten().collect()).collect();
         Ok(Found { values: values.into_iter().map(|bytes| bytes.and_then(value)).collect(), entries })
+    }
+
+    async fn names(&self, prefix: u8) -> Result<Vec<Vec<u8>>, Error> {
+        let mut node = self.node().await?;
+        let (mut names, mut cursor) = (Vec::new(), 0);
+        loop {
+            let mut scan = redis::cmd("HSCAN");
+            scan.arg(&self.keys[0]).arg(cursor);
+            scan.arg("MATCH").arg(&[prefix, b'*']).arg("COUNT").arg(SCAN_AT_ONCE);
+            let found = scan.query_async::<(u64, Vec<(Vec<u8>, Vec<u8>)>)>(&mut node.reader).await;
+            let (next, page) = match found {
+                Ok(found) => found,
+                Err(error) => return Err(self.not_read(error).await),
+            };
+            names.extend(page.into_iter().map(|(name, _)| name));
+            if next == 0 {
+                return Ok(names);
+            }
+            cursor = next;
+        }
     }
 
     async fn apply(&self, batch: Batch<'_>) -> Applied {

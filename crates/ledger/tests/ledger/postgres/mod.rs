@@ -128,15 +128,20 @@ fn a_batch_that_is_too_much_for_the_server_is_taken_apart() {
 }
 
 #[test]
-fn a_ledger_of_a_newer_format_is_left_alone() {
+fn a_ledger_of_a_newer_format_is_read_and_left_as_it_is() {
     let server = PostgresServer::start(&[]);
-    let store = store(&server.url("semel"));
-    server.sql("UPDATE semel.meta SET format = 99");
-    let refused = wait(store.commit(noted_claim("k", 1))).expect_err("it is another's").to_string();
-    assert!(refused.contains("update semel"), "{refused}");
-    let refused = open(&server.url("semel")).expect_err("it is another's").to_string();
-    assert!(refused.contains("update semel"), "{refused}");
-    assert_eq!(server.sql("SELECT count(*) FROM semel.effect"), "0");
+    let before = store(&server.url("semel"));
+    assert_eq!(wait(before.commit(noted_claim("k", 1))).expect("it is written"), Committed::Done);
+    // Another history would begin an epoch, and does not.
+    server.sql("UPDATE semel.meta SET format = 99, timeline = 'another'");
+    for store in [before, store(&server.url("semel"))] {
+        let refused = wait(store.commit(noted_claim("other", 2))).expect_err("it is another's").to_string();
+        assert!(refused.contains("update semel"), "{refused}");
+        assert!(wait(store.read(named("k"))).expect("readable").row.is_some());
+    }
+    assert!(store(&server.url("semel")).is_newer());
+    assert_eq!(server.sql("SELECT count(*) FROM semel.effect"), "1");
+    assert_eq!(server.sql("SELECT count(*) FROM semel.cell"), "0");
 }
 
 #[test]
