@@ -70,12 +70,16 @@ impl LedgerAddress {
         purpose: Purpose,
     ) -> Result<Ledger, Error> {
         match self {
-            LedgerAddress::File(file) => open_file(sqlite_options(file, environment, clock, purpose)),
+            LedgerAddress::File(file) => {
+                let ledger = open_file(sqlite_options(file, environment, clock, purpose))?;
+                Ok(ledger.spooled_below(&self.spool()))
+            }
             LedgerAddress::Server { server, here } => {
                 let now = Arc::new(|| SystemClock::start().now());
                 let (store, secret) = block_on(server.open(fresh_secret(), now))?;
                 let holders = FleetHolders::new(here, Arc::clone(&store))?;
-                Ok(Ledger::new(store, Arc::new(holders), OsEntropy, secret))
+                let ledger = Ledger::new(store, Arc::new(holders), OsEntropy, secret);
+                Ok(ledger.spooled_below(&self.spool()))
             }
         }
     }
@@ -98,6 +102,14 @@ impl LedgerAddress {
             LedgerAddress::Server { .. } => {
                 bail!("{what} is for a ledger in a file, and this one is {self}")
             }
+        }
+    }
+
+    /// Where this host keeps answers that could not reach it.
+    pub fn spool(&self) -> PathBuf {
+        match self {
+            LedgerAddress::File(file) => Place::at(file).spool(),
+            LedgerAddress::Server { here, .. } => here.join("spool"),
         }
     }
 
