@@ -47,6 +47,14 @@ impl LedgerServer {
         }
     }
 
+    /// The address of one of the many ledgers that it can keep.
+    pub fn url_of(&self, ledger: &str) -> String {
+        match self {
+            LedgerServer::Postgres(server) => server.url(ledger),
+            LedgerServer::Redis(_) | LedgerServer::Etcd(_) => format!("{}?ledger={ledger}", self.url()),
+        }
+    }
+
     /// Its address through the proxy.
     pub fn url_by(&self, proxy: &Proxy) -> String {
         let place = format!("127.0.0.1:{}", proxy.port());
@@ -81,6 +89,14 @@ impl LedgerServer {
         Moment::Before(self.words().0)
     }
 
+    /// Before a write has begun: nobody waits for its locks.
+    pub fn before_write(&self) -> Moment {
+        match self {
+            LedgerServer::Postgres(_) => Moment::Before(b"BEGIN ISOLATION"),
+            LedgerServer::Redis(_) | LedgerServer::Etcd(_) => self.before_commit(),
+        }
+    }
+
     /// Just after a commit has landed, and before its answer is back.
     pub fn behind_commit(&self) -> Moment {
         let (asked, answered) = self.words();
@@ -92,7 +108,7 @@ impl LedgerServer {
         match self {
             LedgerServer::Postgres(_) => (b"COMMIT\0", b"COMMIT\0"),
             LedgerServer::Redis(_) => (b"EVALSHA", b""),
-            LedgerServer::Etcd(_) => (b"/v3/kv/txn", b"HTTP/1.1"),
+            LedgerServer::Etcd(_) => (b"request_put", b"HTTP/1.1"),
         }
     }
 }

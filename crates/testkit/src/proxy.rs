@@ -34,6 +34,7 @@ struct Orders {
     /// Left to be held until they are let go.
     holds: (Option<Moment>, u64),
     held: u64,
+    after_hold: Fate,
     /// Each part of a message waits for a span of up to this, drawn anew: so connections overtake each other.
     delay_max: Duration,
     random: Random,
@@ -56,8 +57,9 @@ impl Proxy {
     pub fn to(server: Target) -> Proxy {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let port = listener.local_addr().expect("it is bound").port();
-        let (cuts, holds, held, delay_max) = ((None, 0), (None, 0), 0, Duration::ZERO);
-        let orders = Orders { server, cuts, holds, held, delay_max, random: Random::new(1) };
+        let (cuts, holds, held, after_hold) = ((None, 0), (None, 0), 0, Fate::Passes);
+        let (delay_max, random) = (Duration::ZERO, Random::new(1));
+        let orders = Orders { server, cuts, holds, held, after_hold, delay_max, random };
         let shared = Arc::new(Shared { orders: Mutex::new(orders), changed: Condvar::new() });
         let ours = Arc::clone(&shared);
         thread::spawn(move || {
@@ -101,8 +103,19 @@ impl Proxy {
         self.shared.lock().held > 0
     }
 
+    /// Passes it on.
     pub fn let_go(&self) {
-        self.shared.lock().held = 0;
+        self.end_hold(Fate::Passes);
+    }
+
+    /// Cuts its connection instead.
+    pub fn drop_held(&self) {
+        self.end_hold(Fate::Cut);
+    }
+
+    fn end_hold(&self, then: Fate) {
+        let mut orders = self.shared.lock();
+        (orders.held, orders.after_hold) = (0, then);
         self.shared.changed.notify_all();
     }
 
@@ -132,12 +145,14 @@ impl Shared {
         }
     }
 
-    fn wait_until_let_go(&self) {
+    /// What becomes of a message that was held.
+    fn wait_for_the_end(&self) -> Fate {
         let mut orders = self.lock();
         orders.held += 1;
         while orders.held > 0 {
             orders = self.changed.wait(orders).unwrap_or_else(PoisonError::into_inner);
         }
+        orders.after_hold
     }
 }
 
@@ -213,10 +228,12 @@ fn copy(mut from: Ends, mut to: Ends, shared: &Shared, mut fate: impl FnMut(&[u8
     let mut buffer = vec![0; 1 << 20];
     while let Ok(length @ 1..) = from.read(&mut buffer) {
         shared.delay();
-        match fate(&buffer[..length]) {
-            Fate::Passes => {}
-            Fate::Cut => break,
-            Fate::Held => shared.wait_until_let_go(),
+        let fate = match fate(&buffer[..length]) {
+            Fate::Held => shared.wait_for_the_end(),
+            fate => fate,
+        };
+        if fate == Fate::Cut {
+            break;
         }
         if to.write(&buffer[..length]).is_err() {
             break;

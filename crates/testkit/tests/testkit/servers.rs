@@ -69,7 +69,7 @@ impl Fleet {
     /// The answer that says what the world says.
     fn truth(&self, key: &str) -> Saw {
         let log = self.scene.world.log().expect("the world's log can be read");
-        Saw::Success { body: world::body(&log[key][0].id) }
+        log.get(key).map_or(Saw::Nothing, |happened| Saw::Success { body: world::body(&happened[0].id) })
     }
 
     /// A call of which nothing was sent.
@@ -113,14 +113,21 @@ impl Landed {
     }
 }
 
+impl Fleet {
+    /// The server dies with a commit on its way to it, or with its answer on the way back: nobody gets either.
+    fn kill_with_a_commit_held(&mut self) {
+        until("a commit is on its way", || self.proxy.has_held());
+        self.server.kill();
+        self.proxy.drop_held();
+    }
+}
+
 fn kill_at_the_claim(engine: Engine) {
     for landed in [Landed::No, Landed::Yes] {
         let mut fleet = Fleet::start(engine);
         fleet.proxy.hold(landed.moment(&fleet.server));
         let call = fleet.begin("k");
-        until("the claim is on its way", || fleet.proxy.has_held());
-        fleet.server.kill();
-        fleet.proxy.let_go();
+        fleet.kill_with_a_commit_held();
         fleet.assert_refused("k", &call.finish(true));
         fleet.assert_refused("k", &fleet.call("k"));
         fleet.server.start_again();
@@ -155,9 +162,7 @@ fn kill_at_the_settlement(engine: Engine) {
         let call = fleet.begin("k");
         until("it has happened", || fleet.changes("k") == 1);
         fleet.proxy.hold(landed.moment(&fleet.server));
-        until("the settlement is on its way", || fleet.proxy.has_held());
-        fleet.server.kill();
-        fleet.proxy.let_go();
+        fleet.kill_with_a_commit_held();
         fleet.assert_spooled("k", &call.finish(true));
         let down = fleet.call("k");
         assert!(matches!(down.saw, Saw::Unavailable { .. }), "{down:?}");
@@ -226,7 +231,7 @@ fn a_connection_that_is_cut_inside_a_commit_is_made_anew_and_nothing_runs_twice(
 fn a_claim_that_another_overtakes_in_the_network_is_lost() {
     for engine in ENGINES {
         let fleet = Fleet::start(engine);
-        fleet.proxy.hold(fleet.server.before_commit());
+        fleet.proxy.hold(fleet.server.before_write());
         let slow = fleet.begin("k");
         until("its claim is on its way", || fleet.proxy.has_held());
         let fast = fleet.call_elsewhere("k");
