@@ -2,11 +2,12 @@
 
 use crate::house::*;
 use semel_core::answer::{Code, OutcomeWord};
-use semel_core::ids::Reason;
+use semel_core::ids::{OwnerId, Reason};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Mode;
 use semel_gate::clock::{Clock, block_on};
-use semel_gate::{Gate, GivenReply, Passed};
+use semel_gate::upstream::Sent;
+use semel_gate::{BeginAnswer, ClaimHandle, Gate, GivenReply, Passed, SettleAnswer, Settlement};
 use semel_ledger::memory::{InjectedFault, MemoryStore};
 use semel_ledger::rulings::RulingVerdict;
 use semel_testkit::simulation::executor::Process;
@@ -90,6 +91,28 @@ fn nothing_of_an_intent_starts_while_its_answer_cannot_be_imported() {
     assert_eq!(code(&house.pass(&next, &wish, &script)), Some(Code::UpstreamRefused));
     assert_eq!((script.sent(), house.spooled().len()), (2, 0), "a refusal may be tried again");
     assert_eq!(house.journaled("settled_not_applied"), 2);
+}
+
+/// A client that sends by itself brings its answer once, and may go.
+#[test]
+fn an_answer_that_a_client_brings_is_kept_too() {
+    let (house, wish) = (House::with_spool(), Wish::consequential());
+    let gate = house.gate();
+    let BeginAnswer::Run(taken) = house.run(begin(&gate, &wish, 7, &house.clock)) else {
+        panic!("it may send")
+    };
+    fails(&house.memory);
+    let sent = Sent { reply: Some(b"done".to_vec()), ..Sent::of(success()) };
+    let ClaimHandle { effect, attempt, nonce, .. } = *taken;
+    let settlement = Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo: None };
+    let settling = Arc::clone(&gate);
+    let settled = house.run(async move { settling.settle(settlement).await.expect("it is on the disk") });
+    let SettleAnswer::Recorded(passed) = settled else { panic!("{settled:?}") };
+    assert!(passed.answer.ok && passed.answer.reason.is_some_and(|reason| reason.contains("this host")));
+    house.memory.recover();
+    let next = house.pass(&house.process(TWO, Mode::Guard).0, &wish, &Script::succeeds());
+    assert_eq!(next.reply, GivenReply::Recorded(b"done".to_vec()));
+    assert_eq!((house.journaled("settled_applied"), house.spooled().len()), (1, 0));
 }
 
 #[test]
@@ -192,8 +215,6 @@ fn a_ledger_never_imports_what_waits_for_another() {
     let wish = Wish::consequential();
     house.spools(&wish, success());
     let base = house.spool.as_ref().unwrap().path();
-    let (gate, _) = other.process_on(TWO, Mode::Guard, None);
-    drop(gate);
     let stranger = semel_ledger::Ledger::new(
         Arc::clone(&other.memory) as Arc<dyn semel_ledger::store::Store>,
         Arc::new(other.process(TWO, Mode::Guard).1),

@@ -322,6 +322,33 @@ fn a_redis_that_is_full_refuses_claims_and_gets_answers_later() {
 }
 
 #[test]
+fn a_damaged_answer_is_named_by_the_doctor_and_leaves_a_doubt() {
+    let fleet = Fleet::start(Engine::Redis);
+    let LedgerServer::Redis(server) = &fleet.server else { unreachable!("it was just started") };
+    let call = fleet.begin("k");
+    until("it has happened", || fleet.changes("k") == 1);
+    server.ask(&["CONFIG", "SET", "maxmemory", "1"]);
+    fleet.assert_spooled("k", &call.finish(true));
+    let doctor = || {
+        let output = fleet.scene.process.semel().arg("doctor").output().expect("semel starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (_, said) = doctor();
+    assert!(said.contains("1 answer waits on this host"), "{said}");
+    let base = fleet.scene.process.state.join("shared/spool");
+    let ledger = fs::read_dir(base).expect("it is there").next().expect("of one ledger").expect("readable");
+    let file =
+        fs::read_dir(ledger.path()).expect("it is there").next().expect("an answer").expect("readable");
+    let whole = fs::read(file.path()).expect("it is ours");
+    fs::write(file.path(), &whole[..whole.len() / 2]).expect("it is ours");
+    server.ask(&["CONFIG", "SET", "maxmemory", "0"]);
+    let (code, said) = doctor();
+    assert!(code == Some(1) && said.contains("is damaged") && said.contains("remove the file"), "{said}");
+    let held = fleet.call("k");
+    assert_eq!((&held.saw, fleet.changes("k")), (&Saw::InDoubt, 1), "{held:?}");
+}
+
+#[test]
 fn an_etcd_that_is_full_refuses_claims_and_gets_answers_later() {
     const QUOTA: &[&str] = &["--quota-backend-bytes", "4194304"];
     let fleet = Fleet::on(LedgerServer::Etcd(EtcdCluster::start_with(1, QUOTA)));

@@ -20,7 +20,7 @@ use std::time::Duration;
 const KILLS: u64 = 2_000;
 
 /// Of these, the part on each server: the gate is the same, and the rest of a claim's way is another.
-const PART_ON_A_SERVER: u64 = 10;
+const PART_ON_A_SERVER: u64 = 20;
 
 /// Callers at work at the same time.
 const CALLERS: u64 = 6;
@@ -433,7 +433,9 @@ impl Torture {
         }
         if let Some((kind, after)) = kill {
             sleep(after.saturating_sub(started.elapsed()));
-            if kind == Kill::Command {
+            // Between a server's claim and its settlement the command is a small part of a call.
+            let aims = self.scene.process.server.is_some() && random.chance(30);
+            if aims || kind == Kill::Command {
                 wait_for_command(process.id());
                 sleep(Duration::from_millis(random.below(20)));
             }
