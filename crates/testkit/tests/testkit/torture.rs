@@ -284,7 +284,7 @@ impl Counts {
             few("answers in doubt", self.in_doubt as u64, kills / 100),
             few("doubts at the end", self.in_doubt_at_the_end as u64, kills / 100),
             few("answers of success", self.successes as u64, kills / 10),
-            few("refusals", self.not_applied as u64, kills / 100),
+            few("refusals", self.not_applied as u64, kills / 150),
             applied,
         ];
         let mut reasons: Vec<String> = needed.into_iter().flatten().collect();
@@ -393,7 +393,9 @@ impl Torture {
         let wait = ["0s", "50ms", "1s"][random.below(3) as usize];
         let moods = self.seed.to_string();
         let touch = self.touch(&moods);
-        let failpoints = random.chance(10).then(|| self.failpoints(random));
+        // A run on a server is short, and must meet some all the same.
+        let often = if self.scene.process.server.is_some() { 30 } else { 10 };
+        let failpoints = random.chance(often).then(|| self.failpoints(random));
         let pause = random.chance(8).then(|| pause(random));
         // A pause that outlives this brings the deadline to pass while the owner lives, and its answer comes late.
         let timeout = pause.and(Some("400ms"));
