@@ -112,14 +112,17 @@ impl LedgerAddress {
     ) -> Result<Ledger, Error> {
         match self {
             LedgerAddress::File(file) => {
-                open_file(OpenOptions { copy_of, ..sqlite_options(file, environment, clock, purpose) })
+                let options = sqlite_options(file, environment, clock, purpose);
+                let ledger = open_file(OpenOptions { copy_of, ..options })?;
+                Ok(ledger.spooled_below(&self.spool()))
             }
             LedgerAddress::Server { server, here } => {
                 let now = Arc::new(|| SystemClock::start().now());
                 let secret = copy_of.map_or_else(fresh_secret, |secret| *secret.expose());
                 let (store, secret) = block_on(server.open(secret, now))?;
                 let holders = FleetHolders::new(here, Arc::clone(&store))?;
-                Ok(Ledger::new(store, Arc::new(holders), OsEntropy, secret))
+                let ledger = Ledger::new(store, Arc::new(holders), OsEntropy, secret);
+                Ok(ledger.spooled_below(&self.spool()))
             }
         }
     }
@@ -142,6 +145,14 @@ impl LedgerAddress {
             LedgerAddress::Server { .. } => {
                 bail!("{what} is for a ledger in a file, and this one is {self}")
             }
+        }
+    }
+
+    /// Where this host keeps answers that could not reach it.
+    pub fn spool(&self) -> PathBuf {
+        match self {
+            LedgerAddress::File(file) => Place::at(file).spool(),
+            LedgerAddress::Server { here, .. } => here.join("spool"),
         }
     }
 

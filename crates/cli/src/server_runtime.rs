@@ -87,12 +87,12 @@ pub async fn keep_counts(services: Arc<Services>, output: Output) {
 /// How often an answer is tried again that the ledger could not take.
 const OWED_EVERY: Duration = Duration::from_secs(1);
 
-/// Answers that came while the ledger was in trouble are settled once it is well.
+/// Answers that came while the ledger was in trouble are settled once it is well, also those of earlier processes.
 pub async fn keep_settling(services: Arc<Services>) {
     let Ok(gate) = &services.gate else { return };
     loop {
-        services.clock.sleep(OWED_EVERY).await;
         gate.settle_pending().await;
+        services.clock.sleep(OWED_EVERY).await;
     }
 }
 

@@ -63,6 +63,9 @@ pub fn done_before(effect: &Effect, now: At) -> String {
 /// A removal that was sent again found nothing to remove.
 pub const GONE: &str = "gone; whether by this call is not known";
 
+/// The ledger could not be reached once the answer was there.
+pub const SPOOLED: &str = "recorded on this host; the ledger cannot be written now and gets it later";
+
 /// The same reason is the same repetition, so that a retried one is safe.
 pub const REASON_USED: &str = "; this reason was used already, so it is the same repetition";
 

@@ -164,9 +164,9 @@ impl Gate {
         }
         claim.describe(std::mem::take(&mut sent.description));
         // Boxed, since it would have its room while the answer is waited for.
-        let settled = Box::pin(self.settle_patiently(claim, &sent.outcome, sent.reply.as_deref())).await;
-        let changed = match settled {
-            Ok(changed) => changed,
+        let settled = Box::pin(self.settle_or_spool(claim, &sent.outcome, sent.reply.as_deref())).await;
+        let (changed, settled_in) = match settled {
+            Ok(settled) => settled,
             Err(SettleError { claim, error }) => {
                 let passed = Passed::unrecorded(claim.effect(), sent.data, &error);
                 let (outcome, reply) = (sent.outcome, sent.reply);
@@ -209,7 +209,7 @@ impl Gate {
                 let joined = OutcomeWord::Joined;
                 Ok(answer_of_record(changed.snapshot, call.intent, call.rule, joined, now).into())
             }
-            _ => Ok(answer_ran(changed.snapshot, sent, now).into()),
+            _ => Ok(answer_ran(changed.snapshot, sent, now).settled_in(settled_in).into()),
         }
     }
 

@@ -209,15 +209,15 @@ impl Gate {
             claim.keep_undo(undo);
         }
         let brought_at = self.clock.elapsed();
-        let settled = self.settle_patiently(claim, &sent.outcome, sent.reply.as_deref()).await;
-        let changed = settled.map_err(|unsettled| Error::Ledger(unsettled.error))?;
+        let settled = self.settle_or_spool(claim, &sent.outcome, sent.reply.as_deref()).await;
+        let (changed, settled_in) = settled.map_err(|unsettled| Error::Ledger(unsettled.error))?;
         let took = self.clock.elapsed().saturating_sub(brought_at);
         self.emit_settled(&changed, attempt, &sent.outcome, took, None);
         let RecordUpdate { snapshot, alarm, late } = changed;
         let mut passed = match late {
             Some(Late::Lost) => Passed::attempt_lost(known.effect().expect("it was claimed"), sent),
             Some(Late::Dropped) => Passed { delivery: None, ..self.answer_holder(snapshot, sent) },
-            None => self.answer_holder(snapshot, sent),
+            None => self.answer_holder(snapshot, sent).settled_in(settled_in),
         };
         if alarm == Some(Alarm::DuplicateDetected) {
             passed.answer.reason = Some(DUPLICATE.into());

@@ -1,6 +1,7 @@
 //! From what the ledger knows to the answer that goes out.
 
 use crate::call::GateCall;
+use crate::settle::SettledIn;
 use crate::upstream::{NotStarted, Sent};
 use semel_core::answer::{Answer, Code, EffectWord, OutcomeWord, Trouble};
 use semel_core::class::{Class, Tier};
@@ -63,6 +64,17 @@ impl Passed {
             "It was sent and answered, but the answer could not be recorded: {error}. The ledger holds it in doubt."
         );
         refused(Some(effect), effect.facts.tier, trouble, OutcomeWord::Ran, data)
+    }
+
+    /// The answer is kept on this host alone, if so: others who share the ledger see its attempt in flight or in doubt.
+    pub(crate) fn settled_in(mut self, place: SettledIn) -> Passed {
+        if place == SettledIn::Spool {
+            let reason = self.answer.reason.take().map_or_else(String::new, |reason| format!("{reason}; "));
+            self.answer.reason = Some(format!("{reason}{}", wording::SPOOLED));
+            // A record that the ledger does not have takes no mark.
+            self.delivery = None;
+        }
+        self
     }
 
     /// It was sent, and the ledger cannot be asked what became of it.

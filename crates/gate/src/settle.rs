@@ -15,9 +15,35 @@ use std::time::Duration;
 /// How long settling is tried when the ledger cannot be written. Longer would only hide the trouble from the caller.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Where an answer is on record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SettledIn {
+    Ledger,
+    /// On this host alone, until the ledger takes it.
+    Spool,
+}
+
 impl Gate {
-    /// Records an answer, and tries again for a while if the ledger cannot be written.
-    pub(crate) async fn settle_patiently(
+    /// Records an answer. If the ledger cannot be written for a while, the answer is kept on this host, which is as
+    /// durable for its caller.
+    pub(crate) async fn settle_or_spool(
+        &self,
+        claim: Claim,
+        outcome: &Outcome,
+        reply: Option<&[u8]>,
+    ) -> Result<(RecordUpdate, SettledIn), SettleError> {
+        let unsettled = match self.settle_patiently(claim, outcome, reply).await {
+            Ok(changed) => return Ok((changed, SettledIn::Ledger)),
+            Err(unsettled) => unsettled,
+        };
+        match self.ledger.spool(&unsettled.claim, outcome, reply, self.clock.now()) {
+            Ok(snapshot) => Ok((RecordUpdate { snapshot, alarm: None, late: None }, SettledIn::Spool)),
+            Err(_) => Err(unsettled),
+        }
+    }
+
+    /// Tries again for a while if the ledger cannot be written.
+    async fn settle_patiently(
         &self,
         mut claim: Claim,
         outcome: &Outcome,
@@ -56,8 +82,11 @@ impl Gate {
         self.emit(&GateEvent::Settled(&settling));
     }
 
-    /// Tries once to record each answer that is kept. One that the ledger does not take holds up no other.
+    /// Tries once to record each answer that is kept, on this host's disk or in memory. One that the ledger does not
+    /// take holds up no other.
     pub async fn settle_pending(&self) {
+        // What is spooled stays so if this fails.
+        let _again_later = self.ledger.import_all(self.clock.now()).await;
         for _ in 0..self.pending_settlements.count() {
             let Some(pending) = self.pending_settlements.take_oldest() else { return };
             let PendingSettlement { claim, outcome, reply } = pending;
@@ -68,6 +97,8 @@ impl Gate {
                     let took = self.clock.elapsed().saturating_sub(began);
                     self.emit_settled(&changed, attempt, &outcome, took, None);
                 }
+                Err(SettleError { claim, .. })
+                    if self.ledger.spool(&claim, &outcome, reply.as_deref(), self.clock.now()).is_ok() => {}
                 Err(SettleError { claim, .. }) => {
                     self.pending_settlements.put_back(PendingSettlement { claim: *claim, outcome, reply });
                 }

@@ -28,11 +28,11 @@ use subtle::ConstantTimeEq;
 #[must_use = "a claim that is not settled leaves its effect in doubt"]
 #[derive(Debug)]
 pub struct Claim {
-    snapshot: RecordSnapshot,
-    attempt: AttemptNo,
-    turn: Option<(Digest, Revision)>,
-    undo: Option<Undo>,
-    about: Option<Box<Value>>,
+    pub(crate) snapshot: RecordSnapshot,
+    pub(crate) attempt: AttemptNo,
+    pub(crate) turn: Option<(Digest, Revision)>,
+    pub(crate) undo: Option<Undo>,
+    pub(crate) about: Option<Box<Value>>,
 }
 
 impl Claim {

@@ -5,6 +5,7 @@ use crate::entropy::{Entropy, nonce};
 use crate::holders::{Holders, Liveness};
 use crate::record::{StoredEffect, decode, index_after, run_digest};
 use crate::small_records::{Epoch, Fence, cell_value, fence_key};
+use crate::spool::Spool;
 use crate::store::{
     ALIKE_MAX, Against, By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Index, JournalLine,
     Latest, PAGE_ROWS_MAX, Page, Part, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
@@ -27,6 +28,8 @@ pub struct Ledger {
     pub(crate) holders: Arc<dyn Holders>,
     pub(crate) entropy: Arc<dyn Entropy>,
     pub(crate) secret: Secret,
+    /// Where answers wait that cannot reach the store.
+    pub(crate) spool: Option<Spool>,
     /// Told of what this process writes down although no attempt has answered.
     observer: Option<Arc<dyn DoubtObserver>>,
 }
@@ -154,7 +157,7 @@ impl Ledger {
         entropy: impl Entropy,
         secret: Secret,
     ) -> Self {
-        Ledger { store, holders, entropy: Arc::new(entropy), secret, observer: None }
+        Ledger { store, holders, entropy: Arc::new(entropy), secret, spool: None, observer: None }
     }
 
     /// Lapses are derived on read, by any reader, and doubts are cleared by many, so both are told where they are
@@ -198,7 +201,13 @@ impl Ledger {
     pub async fn observe(&self, key: Digest, now: At) -> Result<RecordSnapshot, Error> {
         let mut snapshot = self.find(key).await?;
         for _ in 0..RACES_MAX {
-            let Some(event) = self.overdue(&snapshot, now).await? else {
+            let overdue = self.overdue(&snapshot, now).await?;
+            // Looked for last: a holder that is dead by now, or a state that somebody wrote, came after it.
+            if self.import(key, now).await? {
+                snapshot = self.find(key).await?;
+                continue;
+            }
+            let Some(event) = overdue else {
                 return match snapshot.effect().is_some_and(has_undo_call) {
                     true => Box::pin(self.linked(snapshot)).await,
                     false => Ok(snapshot),

@@ -35,6 +35,7 @@ pub mod rulings;
 pub mod server_address;
 mod server_io;
 pub mod small_records;
+pub mod spool;
 pub mod sqlite;
 pub mod store;
 pub mod tokens;

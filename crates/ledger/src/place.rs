@@ -28,8 +28,9 @@ impl Place {
 
     /// Creates the directory (0700) if it is missing, and refuses the place unless it is ours alone.
     pub fn prepare(&self, allow_network_fs: bool) -> Result<(), Error> {
-        let taken =
-            |extension: &OsStr| ["secret", "lock", "owners"].iter().any(|beside| extension == *beside);
+        let taken = |extension: &OsStr| {
+            ["secret", "lock", "owners", "spool"].iter().any(|beside| extension == *beside)
+        };
         if self.database.extension().is_some_and(taken) || self.database.file_name().is_none() {
             let source = io::Error::new(ErrorKind::InvalidInput, "this is no name for a database file");
             return Err(self.cannot_open(source));
@@ -132,6 +133,11 @@ impl Place {
     /// The directory of [`crate::owner`].
     pub fn owners(&self) -> PathBuf {
         self.beside_named("owners")
+    }
+
+    /// The directory of [`crate::spool`].
+    pub fn spool(&self) -> PathBuf {
+        self.beside_named("spool")
     }
 
     /// `ledger.secret` beside `ledger.db`. Of another name nothing is cut off: `jobs.v1` and `jobs.v2` are two ledgers.
@@ -245,7 +251,7 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-fn open_no_follow(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+pub(crate) fn open_no_follow(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     options.custom_flags(rustix::fs::OFlags::NOFOLLOW.bits() as i32).open(path)
 }
 
@@ -328,7 +334,7 @@ mod tests {
         assert_eq!(Place::at(Path::new("d/ledger.db")).secret_file(), Path::new("d/ledger.secret"));
         let files = |name: &str| {
             let place = Place::at(Path::new(name));
-            [place.secret_file(), place.lock_file(), place.owners()]
+            [place.secret_file(), place.lock_file(), place.owners(), place.spool()]
         };
         for (one, other) in [("jobs.v1", "jobs.v2"), ("jobs", "jobs.v1"), ("jobs.sqlite", "jobs.db")] {
             assert!(files(one).iter().all(|file| !files(other).contains(file)), "{one}, {other}");

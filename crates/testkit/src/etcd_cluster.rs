@@ -21,6 +21,11 @@ struct EtcdMember {
 
 impl EtcdCluster {
     pub fn start(size: usize) -> EtcdCluster {
+        Self::start_with(size, &[])
+    }
+
+    /// With these options of `etcd` besides.
+    pub fn start_with(size: usize, options: &[&str]) -> EtcdCluster {
         let ports: Vec<(u16, u16)> = (0..size).map(|_| (free_port(), free_port())).collect();
         let place = |port: u16| format!("http://127.0.0.1:{port}");
         let all =
@@ -39,8 +44,8 @@ impl EtcdCluster {
                 ("--log-level", "error".to_owned()),
                 ("--logger", "zap".to_owned()),
             ];
-            let arguments =
-                arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]).collect();
+            let arguments = arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
+            let arguments = arguments.chain(options.iter().map(|option| (*option).to_owned())).collect();
             let mut member = EtcdMember { port: *port, arguments, process: None, _directory: directory };
             member.spawn();
             member
@@ -53,6 +58,16 @@ impl EtcdCluster {
     /// `HOST:PORT`, with commas between.
     pub fn places(&self) -> String {
         self.members.iter().map(|member| format!("127.0.0.1:{}", member.port)).collect::<Vec<_>>().join(",")
+    }
+
+    /// Of its first member.
+    pub fn port(&self) -> u16 {
+        self.members[0].port
+    }
+
+    /// The answer of its first member, whatever it is.
+    pub fn post(&self, path: &str, body: &str) -> String {
+        self.members[0].post(path, body).expect("etcd answers")
     }
 
     /// Kills the leader at once, and returns its number.
@@ -103,12 +118,18 @@ impl EtcdMember {
     /// Its JSON.
     fn status(&self) -> Option<String> {
         self.process.as_ref()?;
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).ok()?;
-        let request = "POST /v3/maintenance/status HTTP/1.0\r\nHost: etcd\r\nContent-Length: 2\r\n\r\n{}";
-        stream.write_all(request.as_bytes()).ok()?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).ok()?;
+        let answer = self.post("/v3/maintenance/status", "{}").ok()?;
         answer.starts_with("HTTP/1.0 200").then_some(answer)
+    }
+
+    fn post(&self, path: &str, body: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
+        let length = body.len();
+        let request = format!("POST {path} HTTP/1.0\r\nHost: etcd\r\nContent-Length: {length}\r\n\r\n{body}");
+        stream.write_all(request.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
     }
 }
 

@@ -3,8 +3,10 @@
 pub mod etcd_cluster;
 pub mod history;
 pub mod http;
+pub mod ledger_server;
 pub mod model;
 pub mod postgres_server;
+pub mod proxy;
 pub mod random;
 pub mod redis_server;
 pub mod semel_process;

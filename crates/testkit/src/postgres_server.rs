@@ -42,7 +42,11 @@ fn program(name: &str) -> PathBuf {
 
 /// A directory that they may write to, with a name short enough for a socket in it.
 pub fn directory() -> TempDir {
-    let directory = tempfile::Builder::new().prefix("pg").tempdir_in("/tmp").expect("a directory");
+    directory_in(Path::new("/tmp"))
+}
+
+fn directory_in(parent: &Path) -> TempDir {
+    let directory = tempfile::Builder::new().prefix("pg").tempdir_in(parent).expect("a directory");
     give_to_nobody(directory.path());
     directory
 }
@@ -70,7 +74,12 @@ impl PostgresServer {
 
     /// `prepare` may put files into the directory, before the server reads them.
     pub fn start_with(settings: &[&str], prepare: impl FnOnce(&Path)) -> PostgresServer {
-        let directory = directory();
+        Self::start_in(Path::new("/tmp"), settings, prepare)
+    }
+
+    /// The same in a directory below another one.
+    pub fn start_in(parent: &Path, settings: &[&str], prepare: impl FnOnce(&Path)) -> PostgresServer {
+        let directory = directory_in(parent);
         let password = directory.path().join("password");
         std::fs::write(&password, PASSWORD).expect("a file");
         give_to_nobody(&password);

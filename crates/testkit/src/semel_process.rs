@@ -12,6 +12,8 @@ pub struct SemelProcess {
     pub touch: PathBuf,
     /// `SEMEL_STATE_DIR`.
     pub state: PathBuf,
+    /// `SEMEL_LEDGER`; without one the ledger is a file in the state directory.
+    pub server: Option<String>,
     /// The world's socket.
     pub world: PathBuf,
 }
@@ -63,6 +65,7 @@ impl SemelProcess {
         command.env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").env("SEMEL_STATE_DIR", &self.state);
         command.env("HOME", &self.state).current_dir("/");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.envs(self.server.as_ref().map(|server| ("SEMEL_LEDGER", server)));
         command
     }
 

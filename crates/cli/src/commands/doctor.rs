@@ -17,6 +17,7 @@ use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::Ledger;
 use semel_ledger::place::Place;
+use semel_ledger::spool;
 use semel_ledger::sqlite;
 use semel_ledger::store::{By, PAGE_ROWS_MAX};
 use serde::Serialize;
@@ -191,6 +192,7 @@ fn ledger(context: &Context, checks: &mut Checks, place: &Place, full: bool) -> 
     let clock = SystemClock::start();
     engine(checks, &ledger, &clock);
     disk_latency(checks, place.directory(), &clock);
+    spooled(checks, &ledger);
     if let Err(error) = contents(checks, &ledger, clock.now()) {
         checks.fail("ledger", format!("{error:#}"), hint(&error));
     }
@@ -224,10 +226,17 @@ fn server(context: &Context, checks: &mut Checks, address: &LedgerAddress) {
     let clock = SystemClock::start();
     let ledger = match address.open(&context.environment, &clock, Purpose::Command) {
         Ok(ledger) => ledger,
-        Err(error) => return checks.fail("ledger", error.to_string(), ledger_hint(&error)),
+        Err(error) => {
+            checks.fail("ledger", error.to_string(), ledger_hint(&error));
+            return match spool::count(&address.spool()) {
+                0 => {}
+                waiting => checks.warn("spool", waits(waiting), "they go in once the ledger can be written"),
+            };
+        }
     };
     checks.ok("ledger", address.to_string());
     engine(checks, &ledger, &clock);
+    spooled(checks, &ledger);
     let mut times: Vec<Duration> = Vec::new();
     for _ in 0..CLAIMS_TIMED {
         let begun = clock.elapsed();
@@ -288,6 +297,34 @@ fn disk_latency(checks: &mut Checks, directory: &Path, clock: &SystemClock) {
         Ok(times) => latency(checks, "a claim", times),
         Err(error) => checks.fail("latency", format!("nothing can be written here: {error}"), None),
     }
+}
+
+/// Answers that the ledger could not take, as long as they wait here.
+fn spooled(checks: &mut Checks, ledger: &Ledger) {
+    match ledger.spooled() {
+        Err(error) => checks.fail("spool", error.to_string(), ledger_hint(&error)),
+        Ok(found) => {
+            if !found.waiting.is_empty() {
+                checks.warn(
+                    "spool",
+                    waits(found.waiting.len()),
+                    "the next semel run or semel serve brings them in",
+                );
+            }
+            for file in found.damaged {
+                let detail = format!("{} is damaged; the call that it answers is in doubt", file.display());
+                checks.fail(
+                    "spool",
+                    detail,
+                    Some("rule on it (semel ledger), then remove the file".to_owned()),
+                );
+            }
+        }
+    }
+}
+
+fn waits(count: usize) -> String {
+    format!("{} on this host for the ledger", counted(count, "answer waits", "answers wait"))
 }
 
 /// Every effect whose record cannot be read.

@@ -30,6 +30,7 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::fmt;
 use std::future::Future;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -47,6 +48,8 @@ pub struct House {
     pub random: SharedRandom,
     after_commit: Arc<Mutex<Option<Hook>>>,
     begun: Arc<Mutex<usize>>,
+    /// Where the processes of this house keep what their ledger does not take, if anywhere.
+    pub spool: Option<tempfile::TempDir>,
 }
 
 impl House {
@@ -60,7 +63,12 @@ impl House {
             random: SharedRandom::of(1),
             after_commit: Arc::default(),
             begun: Arc::default(),
+            spool: None,
         }
+    }
+
+    pub fn with_spool() -> House {
+        House { spool: Some(tempfile::tempdir().expect("a directory")), ..House::new() }
     }
 
     /// How many commits could have been refused for want of room.
@@ -79,12 +87,26 @@ impl House {
 
     /// A process with a gate of its own.
     pub fn process(&self, process: Process, mode: Mode) -> (Arc<Gate>, SharedHolders) {
+        self.process_on(process, mode, self.spool.as_ref().map(tempfile::TempDir::path))
+    }
+
+    /// One on a host that keeps what the ledger does not take here, or nowhere.
+    pub fn process_on(
+        &self,
+        process: Process,
+        mode: Mode,
+        spool: Option<&Path>,
+    ) -> (Arc<Gate>, SharedHolders) {
         let holders = SharedHolders(Arc::new(SimulatedHolders::of(process, &self.locks, None)));
         let inner = Arc::clone(&self.memory);
         let (after_commit, begun) = (Arc::clone(&self.after_commit), Arc::clone(&self.begun));
         let store = HookedStore { inner, after_commit, begun };
         let ledger =
             Ledger::new(Arc::new(store), Arc::new(holders.clone()), self.random.clone(), House::secret());
+        let ledger = match spool {
+            Some(spool) => ledger.spooled_below(spool),
+            None => ledger,
+        };
         (Arc::new(Gate::new(ledger, self.clock.clone(), mode)), holders)
     }
 

@@ -11,4 +11,5 @@ mod occurrences;
 mod retention;
 mod scenarios;
 mod simulation;
+mod spool;
 mod truths;

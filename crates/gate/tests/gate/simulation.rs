@@ -1,7 +1,12 @@
 //! Many seeds of the simulation, and proof that its checks can object.
 
-use semel_testkit::simulation::{Sabotage, simulate};
+use semel_core::time::At;
+use semel_gate::clock::block_on;
+use semel_ledger::server_address::ServerAddress;
+use semel_testkit::ledger_server::{Engine, LedgerServer};
+use semel_testkit::simulation::{Sabotage, simulate, simulate_on};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::thread;
 
 /// Enough to meet every kind of trouble many times, and few enough for every test run.
@@ -99,6 +104,44 @@ const MUST_BE_SEEN: &[(&str, u64)] = &[
     ("forgotten", 20),
     ("prevented", 20),
 ];
+
+/// A few of the same seeds on each server: what stands between the verbs and the disk is another there.
+const SEEDS_ON_A_SERVER: u64 = 30;
+
+fn seeds_keep_the_promise_on(engine: Engine) {
+    let server = LedgerServer::start(engine);
+    let seeds = from_environment("SEMEL_SIM_SEEDS").map_or(SEEDS_ON_A_SERVER, |seeds| seeds / 100);
+    let mut seen: BTreeMap<&'static str, u64> = BTreeMap::new();
+    for seed in 0..seeds {
+        let address = ServerAddress::parse(&server.url_of(&format!("seed_{seed}")));
+        let address = address.expect("an address").expect("of a server");
+        let (store, _) = block_on(address.open([7; 32], Arc::new(|| At(1)))).expect("it opens");
+        let report = simulate_on(seed, store);
+        let found = (&report.violations, &report.story);
+        assert!(report.violations.is_empty(), "{engine:?}, seed {seed}: {found:#?}");
+        for (what, count) in report.counts {
+            *seen.entry(what).or_default() += count;
+        }
+    }
+    for what in ["crash", "commit landed unanswered", "answer lost", "ran", "replayed", "lapsed"] {
+        assert!(seen.contains_key(what), "{what} was never seen: {seen:#?}");
+    }
+}
+
+#[test]
+fn seeds_keep_the_promise_on_postgresql() {
+    seeds_keep_the_promise_on(Engine::Postgres);
+}
+
+#[test]
+fn seeds_keep_the_promise_on_redis() {
+    seeds_keep_the_promise_on(Engine::Redis);
+}
+
+#[test]
+fn seeds_keep_the_promise_on_etcd() {
+    seeds_keep_the_promise_on(Engine::Etcd);
+}
 
 /// The first seed that shows it is enough.
 #[track_caller]

@@ -6,10 +6,9 @@ use semel_ledger::Error;
 use semel_ledger::kv::redis::{RedisAddress, RedisKv, Tier};
 use semel_ledger::kv::{Kv, KvStore};
 use semel_ledger::store::{By, Committed, Durability, Hint, Revision, Store};
+use semel_testkit::proxy::{Moment, Proxy, Target};
 use semel_testkit::redis_server::RedisServer;
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record};
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -75,64 +74,18 @@ fn a_restart_of_a_server_that_may_lose_claims_begins_a_new_epoch() {
     assert_eq!(epoch(&store), Revision(1));
 }
 
-/// Stands before a server, and breaks off when a script has gone to it, before the answer comes back.
-struct CuttingProxy {
-    port: u16,
-    cuts: Arc<AtomicU64>,
-}
-
-impl CuttingProxy {
-    fn before(server: u16, cuts: u64) -> CuttingProxy {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let left = Arc::new(AtomicU64::new(cuts));
-        let cuts = Arc::clone(&left);
-        std::thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                let to = TcpStream::connect(("127.0.0.1", server)).unwrap();
-                let (back_from, back_to) = (to.try_clone().unwrap(), client.try_clone().unwrap());
-                let left = Arc::clone(&left);
-                std::thread::spawn(move || forward(back_from, back_to, |_| false));
-                std::thread::spawn(move || {
-                    forward(client, to, |bytes| {
-                        let is_script = bytes.windows(7).any(|word| word == b"EVALSHA");
-                        let cut = |left: u64| left.checked_sub(1);
-                        is_script && left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, cut).is_ok()
-                    });
-                });
-            }
-        });
-        CuttingProxy { port, cuts }
-    }
-}
-
-fn forward(mut from: TcpStream, mut to: TcpStream, cuts: impl Fn(&[u8]) -> bool) {
-    let mut bytes = [0; 65_536];
-    while let Ok(count @ 1..) = from.read(&mut bytes) {
-        let cut = cuts(&bytes[..count]);
-        if cut {
-            // Nothing comes back from here on; the server still gets it.
-            let _gone = from.shutdown(Shutdown::Both);
-        }
-        if to.write_all(&bytes[..count]).is_err() || cut {
-            break;
-        }
-    }
-    let _gone = from.shutdown(Shutdown::Both);
-    let _gone = to.shutdown(Shutdown::Write);
-}
-
 #[test]
 fn a_commit_whose_connection_is_cut_behind_the_script_lands_once() {
     let server = RedisServer::start(&[]);
     drop(at(&server.url()).unwrap());
-    let proxy = CuttingProxy::before(server.port(), 5);
-    let store = at(&format!("redis://127.0.0.1:{}", proxy.port)).unwrap();
+    let proxy = Proxy::to(Target::Port(server.port()));
+    let store = at(&format!("redis://127.0.0.1:{}", proxy.port())).unwrap();
+    proxy.cut(Moment::Behind(b"EVALSHA", b""), 5);
     for effect in 0..10 {
         let claim = claim(named(&effect.to_string()), index(effect, true));
         assert_eq!(commit(&store, claim).unwrap(), Committed::Done);
     }
-    assert_eq!(proxy.cuts.load(Ordering::Relaxed), 0, "all cuts were made");
+    assert_eq!(proxy.cuts_left(), 0, "all cuts were made");
     let found = block_on(store.scan(By::All, None, 99)).unwrap().items;
     assert_eq!(found.iter().map(|row| row.revision).collect::<Vec<_>>(), [Revision(1); 10]);
 }

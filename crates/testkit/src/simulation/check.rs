@@ -8,7 +8,7 @@ use semel_core::effect::{Effect, State};
 use semel_core::ids::EffectId;
 use semel_gate::clock::block_on;
 use semel_ledger::record::decode;
-use semel_ledger::store::{By, JournalLine, PAGE_ROWS_MAX, Store};
+use semel_ledger::store::{By, JournalLine, PAGE_ROWS_MAX};
 use std::collections::BTreeMap;
 
 /// Everything that must hold after any seed, in words where it does not.
@@ -190,7 +190,7 @@ fn comes_to_rest(
 }
 
 fn rows(stage: &Simulation) -> BTreeMap<EffectPlace, Effect> {
-    let page = block_on(stage.memory.scan(By::All, None, PAGE_ROWS_MAX)).expect("the memory store is well");
+    let page = block_on(stage.store.scan(By::All, None, PAGE_ROWS_MAX)).expect("the store is well");
     page.items
         .into_iter()
         .map(|row| {
@@ -229,7 +229,7 @@ fn journal(stage: &Simulation) -> Vec<JournalLine> {
     let mut lines = Vec::new();
     let mut after = None;
     loop {
-        let page = block_on(stage.memory.journal(after, 1_000)).expect("the memory store is well");
+        let page = block_on(stage.store.journal(after, 1_000)).expect("the store is well");
         lines.extend(page.items.into_iter().map(|(_, line)| line));
         match page.next {
             None => return lines,

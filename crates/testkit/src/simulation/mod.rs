@@ -4,6 +4,7 @@
 //! Processes crash, pause and fall silent, the power fails, requests and answers get lost, commits land unanswered, a lagging replica takes over,
 //! the wall clock jumps, runs are cancelled. Afterwards the world and the ledger are held against each other.
 
+pub mod beneath;
 mod check;
 pub mod clock;
 pub mod executor;
@@ -19,6 +20,7 @@ pub mod world;
 
 use plan::SimulationPlan;
 use random::SharedRandom;
+use semel_ledger::store::Store;
 use stage::Simulation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -65,9 +67,19 @@ fn work_in_a_storm(stage: &Arc<Simulation>) {
 
 /// Runs one seed, as designed or with one part broken.
 pub fn simulate(seed: u64, broken: Option<Sabotage>) -> Report {
+    simulate_over(seed, broken, None)
+}
+
+/// The same over the fresh ledger of a real server, which loses nothing that it has acknowledged.
+pub fn simulate_on(seed: u64, server: Arc<dyn Store>) -> Report {
+    simulate_over(seed, None, Some(server))
+}
+
+fn simulate_over(seed: u64, broken: Option<Sabotage>, server: Option<Arc<dyn Store>>) -> Report {
     let random = SharedRandom::of(seed);
-    let plan = SimulationPlan::draw(&random, broken);
-    let stage = Arc::new(Simulation::set(plan, random, broken));
+    let mut plan = SimulationPlan::draw(&random, broken);
+    plan.failover &= server.is_none();
+    let stage = Arc::new(Simulation::set(plan, random, broken, server));
     let mut violations = Vec::new();
     for act in [work_in_a_storm, Simulation::calm, Simulation::ruled] {
         act(&stage);

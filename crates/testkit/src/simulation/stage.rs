@@ -1,6 +1,7 @@
 //! All that one simulation consists of, and its three acts.
 
 use super::Sabotage;
+use super::beneath::StoreBeneath;
 use super::clock::ManualClock;
 use super::executor::{OUTSIDE, Orders, Process};
 use super::holders::{Lie, Locks, SharedHolders, SimulatedHolders};
@@ -40,7 +41,7 @@ pub struct Simulation {
     pub locks: Locks,
     pub world: SimulatedWorld,
     pub tally: EventTally,
-    pub memory: Arc<MemoryStore>,
+    pub store: StoreBeneath,
     pub trouble: StoreTrouble,
     pub given: Mutex<Vec<GivenAnswer>>,
     /// From the promise that nothing more will be sent, to the end of the time in which it is watched.
@@ -82,8 +83,14 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Simulation {
-    pub fn set(plan: SimulationPlan, random: SharedRandom, broken: Option<Sabotage>) -> Simulation {
+    pub fn set(
+        plan: SimulationPlan,
+        random: SharedRandom,
+        broken: Option<Sabotage>,
+        server: Option<Arc<dyn Store>>,
+    ) -> Simulation {
         let clock = ManualClock::default();
+        let memory = || StoreBeneath::Memory(Arc::new(MemoryStore::new(Arc::new(clock.clone()))));
         Simulation {
             plan,
             random,
@@ -92,7 +99,7 @@ impl Simulation {
             locks: Locks::default(),
             world: SimulatedWorld::default(),
             tally: EventTally::default(),
-            memory: Arc::new(MemoryStore::new(Arc::new(clock.clone()))),
+            store: server.map_or_else(memory, StoreBeneath::Server),
             trouble: StoreTrouble::default(),
             given: Mutex::default(),
             drains: Mutex::default(),
@@ -160,7 +167,7 @@ impl Simulation {
         };
         let holders = SharedHolders(Arc::new(SimulatedHolders::of(process, &self.locks, lies)));
         let store = ShakyStore {
-            inner: Arc::clone(&self.memory),
+            inner: self.store.clone(),
             clock: self.clock.clone(),
             random: self.random.clone(),
             tally: self.tally.clone(),
@@ -208,7 +215,7 @@ impl Simulation {
             holders: holders.clone(),
             fates,
             broken: self.broken,
-            memory: Arc::clone(&self.memory),
+            store: self.store.clone(),
             key: intent.key,
             names: template.names(&intent),
             honours: rule.inject.as_ref().and_then(|inject| inject.valid_for),
@@ -247,8 +254,8 @@ impl Simulation {
             BeginAnswer::Answered(passed) => return Some(*passed),
             BeginAnswer::Unrecorded => unreachable!("nothing in the simulation is a read"),
         };
-        let page = block_on(self.memory.scan(By::Effect(taken.effect.0), None, 1));
-        let row = page.expect("the memory store is well").items.into_iter().next()?;
+        let page = block_on(self.store.scan(By::Effect(taken.effect.0), None, 1));
+        let row = page.expect("the store is well").items.into_iter().next()?;
         let known = decode(row);
         let recorded = Recorded {
             effect: &known.effect,
@@ -271,8 +278,8 @@ impl Simulation {
     }
 
     fn record_of(&self, effect: EffectId) -> Option<Digest> {
-        let page = block_on(self.memory.scan(By::Effect(effect.0), None, 1));
-        page.expect("the memory store is well").items.first().map(|row| row.key)
+        let page = block_on(self.store.scan(By::Effect(effect.0), None, 1));
+        page.expect("the store is well").items.first().map(|row| row.key)
     }
 
     fn note(&self, template: usize, key: Digest, passed: &Passed, live: Option<Vec<u8>>) -> GivenAnswer {

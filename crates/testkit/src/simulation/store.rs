@@ -1,6 +1,7 @@
 //! A store in trouble: slow, sometimes down, sometimes silent about what it did.
 
 use super::Sabotage;
+use super::beneath::StoreBeneath;
 use super::clock::ManualClock;
 use super::executor::step_aside;
 use super::random::SharedRandom;
@@ -8,9 +9,9 @@ use super::tally::EventTally;
 use async_trait::async_trait;
 use semel_core::digest::Digest;
 use semel_core::effect::Occurrence;
-use semel_gate::clock::Clock;
+use semel_gate::clock::{Clock, block_on};
 use semel_ledger::Error;
-use semel_ledger::memory::{InjectedFault, MemoryStore};
+use semel_ledger::memory::InjectedFault;
 use semel_ledger::record::{StoredEffect, decode};
 use semel_ledger::store::{
     By, Cell, Commit, Committed, Cursor, Durability, Hint, Index, JournalLine, Latest, Page, Put, Revision,
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 #[derive(Debug, Clone)]
 pub struct ShakyStore {
-    pub inner: Arc<MemoryStore>,
+    pub inner: StoreBeneath,
     pub clock: ManualClock,
     pub random: SharedRandom,
     pub tally: EventTally,
@@ -76,9 +77,36 @@ impl ShakyStore {
         })
     }
 
-    async fn before_read(&self) {
-        if let Some(fault) = self.meet(&[(InjectedFault::NotRead, "read failed")]).await {
-            self.inner.inject(fault);
+    async fn before_read(&self) -> Result<(), Error> {
+        match self.meet(&[(InjectedFault::NotRead, "read failed")]).await {
+            Some(_) => Err(Error::NotRead { what: "an injected fault".to_owned() }),
+            None => Ok(()),
+        }
+    }
+
+    fn write(&self, commit: Arc<Commit>, fault: Option<InjectedFault>) -> Result<Committed, Error> {
+        let store = match (&self.inner, fault) {
+            (_, None) => return block_on(self.inner.commit(commit)),
+            (StoreBeneath::Memory(memory), Some(fault)) => {
+                memory.inject(fault);
+                return block_on(memory.commit(commit));
+            }
+            (StoreBeneath::Server(store), Some(_)) => store,
+        };
+        match fault {
+            Some(InjectedFault::NotWritten) => {
+                Err(Error::NotWritten { what: "an injected fault".to_owned() })
+            }
+            Some(InjectedFault::LandsUnanswered) => {
+                block_on(store.commit(commit))?;
+                Ok(Committed::Unknown)
+            }
+            // A driver that sends it again.
+            Some(InjectedFault::LandsThenConflicts) => {
+                block_on(store.commit(Arc::clone(&commit)))?;
+                block_on(store.commit(commit))
+            }
+            _ => Ok(Committed::Unknown),
         }
     }
 }
@@ -93,13 +121,13 @@ const COMMIT_FAULTS: [(InjectedFault, &str); 4] = [
 #[async_trait]
 impl Store for ShakyStore {
     async fn read(&self, key: Digest) -> Result<Versioned, Error> {
-        self.before_read().await;
-        self.inner.read(key).await
+        self.before_read().await?;
+        block_on(self.inner.read(key))
     }
 
     async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error> {
-        self.before_read().await;
-        self.inner.cell(key).await
+        self.before_read().await?;
+        block_on(self.inner.cell(key))
     }
 
     async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
@@ -114,10 +142,7 @@ impl Store for ShakyStore {
         if self.broken == Some(Sabotage::PastDropped) {
             commit.puts.iter_mut().for_each(drop_the_past);
         }
-        if let Some(fault) = fault {
-            self.inner.inject(fault);
-        }
-        let done = self.inner.commit(commit.into()).await;
+        let done = self.write(commit.into(), fault);
         // The answer too takes its time.
         if self.random.percent(30) {
             step_aside().await;
@@ -126,8 +151,8 @@ impl Store for ShakyStore {
     }
 
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
-        self.before_read().await;
-        self.inner.scan(by, after, limit).await
+        self.before_read().await?;
+        block_on(self.inner.scan(by, after, limit))
     }
 
     async fn latest(
@@ -136,8 +161,8 @@ impl Store for ShakyStore {
         before: Option<Cursor>,
         limit: usize,
     ) -> Result<Page<(Cursor, Row)>, Error> {
-        self.before_read().await;
-        self.inner.latest(of, before, limit).await
+        self.before_read().await?;
+        block_on(self.inner.latest(of, before, limit))
     }
 
     async fn journal(
@@ -145,22 +170,29 @@ impl Store for ShakyStore {
         after: Option<Cursor>,
         limit: usize,
     ) -> Result<Page<(Cursor, JournalLine)>, Error> {
-        self.before_read().await;
-        self.inner.journal(after, limit).await
+        self.before_read().await?;
+        block_on(self.inner.journal(after, limit))
     }
 
     async fn newest_lines(&self, limit: usize) -> Result<Vec<(Cursor, JournalLine)>, Error> {
-        self.before_read().await;
-        self.inner.newest_lines(limit).await
+        self.before_read().await?;
+        block_on(self.inner.newest_lines(limit))
     }
 
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
-        self.before_read().await;
-        self.inner.reply(key, ordinal).await
+        self.before_read().await?;
+        block_on(self.inner.reply(key, ordinal))
     }
 
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
-        self.inner.changed(key, since, wait).await
+        match &self.inner {
+            StoreBeneath::Memory(memory) => memory.changed(key, since, wait).await,
+            // Nothing tells the clock of the simulation that a server has spoken; a hint may fail to come.
+            StoreBeneath::Server(_) => {
+                self.clock.nap(wait).await;
+                Hint::TimedOut
+            }
+        }
     }
 }
 

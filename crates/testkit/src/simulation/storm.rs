@@ -6,7 +6,7 @@ use super::stage::{RunSpan, Simulation, lock};
 use semel_core::policy::Retention;
 use semel_gate::clock::Clock;
 use semel_ledger::Ledger;
-use semel_ledger::memory::{MemorySnapshot, MemoryStore};
+use semel_ledger::memory::MemorySnapshot;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub async fn rage(stage: Arc<Simulation>) {
             9 => {
                 stage.tally.count("power cut");
                 (0..stage.plan.processes.len()).for_each(|slot| crash(&stage, slot));
-                stage.memory.cut_power();
+                stage.store.cut_power();
                 stage.clock.reboot();
             }
             2 => {
@@ -52,7 +52,7 @@ pub async fn rage(stage: Arc<Simulation>) {
                 stage.trouble.down_until(stage.clock.elapsed() + random.millis(500, 12_000));
             }
             4 | 5 if stage.plan.failover && !failed_over => match &snapshot {
-                None => snapshot = Some(stage.memory.snapshot()),
+                None => snapshot = stage.store.snapshot(),
                 Some(old) => {
                     failed_over = true;
                     stage.tally.count("failover");
@@ -75,7 +75,7 @@ pub async fn rage(stage: Arc<Simulation>) {
             }
         }
         if stage.plan.failover && snapshot.is_none() && random.percent(50) {
-            snapshot = Some(stage.memory.snapshot());
+            snapshot = stage.store.snapshot();
         }
     }
 }
@@ -107,17 +107,13 @@ fn silence(stage: &Arc<Simulation>, slot: usize) {
 
 /// A replica that lags takes over; the store notices that, and bumps its epoch before it serves anybody.
 async fn fail_over(stage: &Simulation, old: &MemorySnapshot) {
-    stage.memory.fail_over_to(old);
+    stage.store.fail_over_to(old);
     if stage.broken == Some(Sabotage::EpochMissed) {
         return;
     }
     let (_, holders) = stage.gate(super::executor::OUTSIDE);
-    let ledger = Ledger::new(
-        Arc::<MemoryStore>::clone(&stage.memory),
-        Arc::new(holders),
-        stage.random.clone(),
-        super::plan::secret(),
-    );
+    let ledger =
+        Ledger::new(stage.store.as_store(), Arc::new(holders), stage.random.clone(), super::plan::secret());
     ledger.bump_epoch("failover", stage.clock.now()).await.expect("the memory store takes an epoch");
 }
 

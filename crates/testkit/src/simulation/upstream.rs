@@ -1,6 +1,7 @@
 //! The tool behind the gate, and the network to it.
 
 use super::Sabotage;
+use super::beneath::StoreBeneath;
 use super::clock::ManualClock;
 use super::executor::{OUTSIDE, Orders};
 use super::holders::SharedHolders;
@@ -16,8 +17,7 @@ use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Probe;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
-use semel_ledger::memory::MemoryStore;
-use semel_ledger::store::{By, Store};
+use semel_ledger::store::By;
 use serde_json::{Value, json};
 use std::future::Future;
 use std::pin::pin;
@@ -64,7 +64,7 @@ pub struct SimulatedUpstream {
     pub fates: Fates,
     pub broken: Option<Sabotage>,
     /// Where the record of an effect is looked up: a caller's key may lead to another one than its intent.
-    pub memory: Arc<MemoryStore>,
+    pub store: StoreBeneath,
     /// The record that this call is about.
     pub key: Digest,
     pub names: Vec<CallIdentity>,
@@ -117,8 +117,8 @@ impl Slot {
 
 impl SimulatedUpstream {
     fn place_of(&self, effect: &Effect) -> EffectPlace {
-        let page = block_on(self.memory.scan(By::Effect(effect.id.0), None, 1));
-        let row = page.expect("the memory store is well").items.into_iter().next();
+        let page = block_on(self.store.scan(By::Effect(effect.id.0), None, 1));
+        let row = page.expect("the store is well").items.into_iter().next();
         row.map_or((self.key, effect.occurrence.number), |row| (row.key, row.ordinal))
     }
 

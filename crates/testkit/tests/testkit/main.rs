@@ -4,6 +4,7 @@ mod crash_points;
 mod model;
 mod power;
 mod scene;
+mod servers;
 mod torture;
 mod trouble;
 mod upstream;

@@ -31,6 +31,7 @@ impl Scene {
             semel: semel().to_owned(),
             touch: PathBuf::from(env!("CARGO_BIN_EXE_semel-touch")),
             state,
+            server: None,
             world: world.socket().to_owned(),
         };
         Scene { world, process, directory }

@@ -1,23 +1,26 @@
 //! kill -9 at random moments, beside pauses, aborts and failing commits: several callers, one ledger, one world. Judged
 //! only by the world's log, the answers that callers got, and what the ledger says afterwards.
 //!
-//! `SEMEL_TORTURE_KILLS=20000` makes it longer, `SEMEL_TORTURE_SEED=…` repeats the draws of an earlier run.
+//! The ledger is a file, or lies on a server. `SEMEL_TORTURE_KILLS=20000` makes it longer, `SEMEL_TORTURE_SEED=…` repeats the draws of an earlier run.
 
 use crate::scene::{Scene, Started, children, now, number, say, signal, sleep};
 use rustix::process::Signal;
 use semel_ledger::failpoint;
 use semel_testkit::history::{CallRecord, HistoryCheck, Saw, Standing, Violation, judge};
+use semel_testkit::ledger_server::{Engine, LedgerServer};
 use semel_testkit::random::{Random, digest};
 use semel_testkit::semel_process::{ProcessAnswer, RunCall, SemelProcess};
 use semel_testkit::world::body;
 use std::collections::BTreeMap;
-use std::process::Command;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// What the ordinary test command kills.
 const KILLS: u64 = 2_000;
+
+/// Of these, the part on each server: the gate is the same, and the rest of a claim's way is another.
+const PART_ON_A_SERVER: u64 = 20;
 
 /// Callers at work at the same time.
 const CALLERS: u64 = 6;
@@ -40,15 +43,38 @@ enum Runner {
 
 #[test]
 fn two_thousand_kills_leave_no_second_change_and_no_hidden_one() {
-    let kills = number("SEMEL_TORTURE_KILLS").unwrap_or(KILLS);
+    survives(number("SEMEL_TORTURE_KILLS").unwrap_or(KILLS), None, "two_thousand_kills");
+}
+
+#[test]
+fn kills_on_postgresql_leave_no_second_change_and_no_hidden_one() {
+    survives_on(Engine::Postgres, "kills_on_postgresql");
+}
+
+#[test]
+fn kills_on_redis_leave_no_second_change_and_no_hidden_one() {
+    survives_on(Engine::Redis, "kills_on_redis");
+}
+
+#[test]
+fn kills_on_etcd_leave_no_second_change_and_no_hidden_one() {
+    survives_on(Engine::Etcd, "kills_on_etcd");
+}
+
+fn survives_on(engine: Engine, test: &str) {
+    let kills = number("SEMEL_TORTURE_KILLS").unwrap_or(KILLS) / PART_ON_A_SERVER;
+    survives(kills, Some(LedgerServer::start(engine)), test);
+}
+
+fn survives(kills: u64, server: Option<LedgerServer>, test: &str) {
     let began = now();
-    let torture = Torture::new(seed(), kills, Runner::Semel);
+    let mut torture = Torture::new(seed(), kills, Runner::Semel);
+    torture.scene.process.server = server.as_ref().map(LedgerServer::url);
     let outcome = torture.run();
     let counts = &outcome.counts;
     say(format_args!("{counts} in {:.0} s; seed {}", began.elapsed().as_secs_f64(), torture.seed));
     let repeat = format!(
-        "repeat: SEMEL_TORTURE_SEED={} SEMEL_TORTURE_KILLS={kills} \
-         cargo test -p semel-testkit --test testkit two_thousand_kills",
+        "repeat: SEMEL_TORTURE_SEED={} cargo test -p semel-testkit --test testkit {test}",
         torture.seed
     );
     let listed: Vec<String> = outcome.violations.iter().take(20).map(ToString::to_string).collect();
@@ -258,7 +284,7 @@ impl Counts {
             few("answers in doubt", self.in_doubt as u64, kills / 100),
             few("doubts at the end", self.in_doubt_at_the_end as u64, kills / 100),
             few("answers of success", self.successes as u64, kills / 10),
-            few("refusals", self.not_applied as u64, kills / 100),
+            few("refusals", self.not_applied as u64, kills / 150),
             applied,
         ];
         let mut reasons: Vec<String> = needed.into_iter().flatten().collect();
@@ -352,12 +378,24 @@ impl Torture {
         name
     }
 
+    /// One crash point of the gate or the store, at one of its first hits.
+    fn failpoints(&self, random: &mut Random) -> String {
+        let on_file = self.scene.process.server.is_none();
+        let fits = |name: &&&str| !name.starts_with("found.") && (on_file || name.starts_with("gate."));
+        let points: Vec<_> = failpoint::NAMES.iter().filter(fits).collect();
+        let point = points[random.below(points.len() as u64) as usize];
+        let action = ["abort", "error", "pause(20)"][random.below(3) as usize];
+        format!("{point}={action}@{}", 1 + random.below(3))
+    }
+
     fn start(&self, key: &str, random: &mut Random) -> InFlight {
         let json = random.chance(75);
         let wait = ["0s", "50ms", "1s"][random.below(3) as usize];
         let moods = self.seed.to_string();
         let touch = self.touch(&moods);
-        let failpoints = random.chance(10).then(|| failpoints(random));
+        // A run on a server is short, and must meet some all the same.
+        let often = if self.scene.process.server.is_some() { 30 } else { 10 };
+        let failpoints = random.chance(often).then(|| self.failpoints(random));
         let pause = random.chance(8).then(|| pause(random));
         // A pause that outlives this brings the deadline to pass while the owner lives, and its answer comes late.
         let timeout = pause.and(Some("400ms"));
@@ -397,7 +435,9 @@ impl Torture {
         }
         if let Some((kind, after)) = kill {
             sleep(after.saturating_sub(started.elapsed()));
-            if kind == Kill::Command {
+            // Between a server's claim and its settlement the command is a small part of a call.
+            let aims = self.scene.process.server.is_some() && random.chance(30);
+            if aims || kind == Kill::Command {
                 wait_for_command(process.id());
                 sleep(Duration::from_millis(random.below(20)));
             }
@@ -592,14 +632,6 @@ fn ask(key: &str) -> RunCall<'_> {
     RunCall { key, probe_quiet: is_probed(key).then_some(QUIET), ..RunCall::default() }
 }
 
-/// One crash point of the gate or the store, at one of its first hits.
-fn failpoints(random: &mut Random) -> String {
-    let points: Vec<_> = failpoint::NAMES.iter().filter(|name| !name.starts_with("found.")).collect();
-    let point = points[random.below(points.len() as u64) as usize];
-    let action = ["abort", "error", "pause(20)"][random.below(3) as usize];
-    format!("{point}={action}@{}", 1 + random.below(3))
-}
-
 /// When to stop it, and for how long: mostly a little, sometimes past its deadline.
 fn pause(random: &mut Random) -> (Duration, Duration) {
     let span = if random.chance(20) { 450 + random.below(200) } else { random.below(60) };
@@ -621,15 +653,16 @@ fn is_running(process: u32) -> bool {
 
 /// What `semel doctor --full` says about the ledger's integrity, unless all is well.
 fn damage(process: &SemelProcess) -> Vec<String> {
-    let mut doctor = Command::new(&process.semel);
-    doctor.args(["--json", "doctor", "--full"]).env("SEMEL_STATE_DIR", &process.state).current_dir("/");
+    let mut doctor = process.semel();
+    doctor.args(["--json", "doctor", "--full"]);
     let output = doctor.output().expect("semel starts");
     let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let items = document["items"].as_array().map_or(&[][..], Vec::as_slice);
     let bad = items.iter().filter(|item| matches!(item["check"].as_str(), Some("integrity" | "ledger")));
     let mut complaints: Vec<String> =
         bad.filter(|item| item["status"] != "ok").map(ToString::to_string).collect();
-    if !items.iter().any(|item| item["check"] == "integrity") {
+    // A server looks after its own pages.
+    if process.server.is_none() && !items.iter().any(|item| item["check"] == "integrity") {
         complaints.push(format!("the doctor did not look: {document}"));
     }
     complaints

@@ -136,6 +136,8 @@ impl PreparedRun {
             }
         };
         let code = deliver(context, &gate, passed, &mut upstream, parent);
+        // Also those of earlier calls, whose own answers waited here for the ledger.
+        block_on(gate.settle_pending());
         // A count that is lost is no reason to say anything.
         let _uncounted = block_on(gate.write_counts());
         // Its name goes with the lock, unless something that the command left behind still holds on to it.

@@ -1,10 +1,10 @@
 //! The server dies, or the connection is cut, at the worst moment.
 
-use super::proxy::{Cut, Proxy};
-use super::{noted, noted_claim, store, wait};
+use super::{before, by, noted, noted_claim, store, wait};
 use crate::scene;
 use semel_ledger::store::{Committed, Revision, Store};
 use semel_testkit::postgres_server::PostgresServer;
+use semel_testkit::proxy::Moment;
 use semel_testkit::store_suite::named;
 use semel_testkit::wait_until;
 use std::sync::Arc;
@@ -13,16 +13,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[test]
 fn a_commit_that_was_cut_off_is_unknown_and_done_when_it_is_sent_again() {
     let server = PostgresServer::start(&[]);
-    let proxy = Proxy::to(&server.socket());
-    let store = store(&proxy.url("semel"));
-    for (effect, cut) in [(1, Cut::Before(b"COMMIT\0")), (2, Cut::Behind(b"COMMIT\0"))] {
+    let proxy = before(&server);
+    let store = store(&by(&proxy));
+    let behind = Moment::Behind(b"COMMIT\0", b"COMMIT\0");
+    for (effect, cut) in [(1, Moment::Before(b"COMMIT\0")), (2, behind)] {
         let word = format!("{cut:?}");
         let commit = noted_claim(&word, effect);
-        proxy.cut(cut);
+        proxy.cut(cut, 1);
         assert_eq!(wait(store.commit(Arc::clone(&commit))).expect("answered"), Committed::Unknown, "{cut:?}");
-        assert!(proxy.has_cut());
+        assert_eq!(proxy.cuts_left(), 0);
         let landed = wait(store.read(named(&word))).expect("readable").revision;
-        assert_eq!(landed == Revision(1), cut == Cut::Behind(b"COMMIT\0"), "{cut:?}");
+        assert_eq!(landed == Revision(1), cut == behind, "{cut:?}");
         assert_eq!(wait(store.commit(commit)).expect("answered"), Committed::Done, "{cut:?}");
     }
     assert_eq!(noted(&store), [1, 2], "each was written once");
@@ -31,13 +32,13 @@ fn a_commit_that_was_cut_off_is_unknown_and_done_when_it_is_sent_again() {
 #[test]
 fn a_connection_that_breaks_before_anything_was_written_is_made_anew() {
     let server = PostgresServer::start(&[]);
-    let proxy = Proxy::to(&server.socket());
-    let store = store(&proxy.url("semel"));
-    for (effect, cut) in [(1, Cut::Before(b"BEGIN")), (2, Cut::Behind(b"BEGIN"))] {
-        proxy.cut(cut);
+    let proxy = before(&server);
+    let store = store(&by(&proxy));
+    for (effect, cut) in [(1, Moment::Before(b"BEGIN")), (2, Moment::Behind(b"BEGIN", b"BEGIN"))] {
+        proxy.cut(cut, 1);
         let commit = noted_claim(&format!("{cut:?}"), effect);
         assert_eq!(wait(store.commit(commit)).expect("answered"), Committed::Done, "{cut:?}");
-        assert!(proxy.has_cut());
+        assert_eq!(proxy.cuts_left(), 0);
     }
     assert_eq!(noted(&store), [1, 2]);
 }

@@ -1,17 +1,17 @@
 //! A standby that lagged takes over: acknowledged claims are gone, and the ledger must say so.
 
-use super::proxy::Proxy;
-use super::{noted_claim, open, store, wait};
+use super::{before, by, noted_claim, open, store, wait};
 use semel_ledger::store::{Committed, Conflict, EPOCH_CELL, Revision, Store};
 use semel_testkit::postgres_server::PostgresServer;
+use semel_testkit::proxy::Target;
 use semel_testkit::store_suite::named;
 use semel_testkit::wait_until;
 
 #[test]
 fn a_standby_that_takes_over_begins_a_new_epoch() {
     let mut primary = PostgresServer::start(&[]);
-    let proxy = Proxy::to(&primary.socket());
-    let ledger = store(&proxy.url("semel"));
+    let proxy = before(&primary);
+    let ledger = store(&by(&proxy));
     let commit = |word: &str, effect, epoch| {
         let mut commit = noted_claim(word, effect);
         std::sync::Arc::make_mut(&mut commit).require.cells = vec![(EPOCH_CELL, Revision(epoch))];
@@ -23,9 +23,9 @@ fn a_standby_that_takes_over_begins_a_new_epoch() {
     standby.kill();
     assert_eq!(commit("lost", 2, 0), Committed::Done);
     primary.kill();
-    proxy.lead_to(&standby.socket());
+    proxy.lead_to(Target::Socket(standby.socket()));
     standby.start_again();
-    let refused = open(&proxy.url("semel")).expect_err("it follows another").to_string();
+    let refused = open(&by(&proxy)).expect_err("it follows another").to_string();
     assert!(refused.contains("name the primary"), "{refused}");
     standby.promote();
     assert_eq!(wait(ledger.read(named("lost"))).expect("readable").revision, Revision::ABSENT);
@@ -33,7 +33,7 @@ fn a_standby_that_takes_over_begins_a_new_epoch() {
     assert_eq!(commit("lost", 3, 0), fenced, "its absence proves nothing any more");
     assert_eq!(wait(ledger.read(named("lost"))).expect("readable").epoch, Revision(1));
     assert_eq!(commit("lost", 3, 1), Committed::Done);
-    let again = store(&proxy.url("semel"));
+    let again = store(&by(&proxy));
     assert_eq!(wait(again.read(named("kept"))).expect("readable").epoch, Revision(1), "and only one");
     let journal = wait(ledger.journal(None, 9)).expect("readable").items;
     let kinds: Vec<_> = journal.iter().map(|(_, line)| line.kind.as_str()).collect();

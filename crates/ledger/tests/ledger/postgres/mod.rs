@@ -4,7 +4,6 @@ mod breakdown;
 mod failover;
 mod fleet;
 mod pooler;
-mod proxy;
 mod refusals;
 
 use crate::scene;
@@ -14,6 +13,7 @@ use semel_ledger::Error;
 use semel_ledger::postgres::{PostgresAddress, PostgresStore};
 use semel_ledger::store::{Commit, Committed, Hint, Index, JournalLine, Revision, Store};
 use semel_testkit::postgres_server::PostgresServer;
+use semel_testkit::proxy::{Proxy, Target};
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record};
 use semel_testkit::wait_until;
 use std::sync::Arc;
@@ -26,6 +26,14 @@ fn wait<F: Future>(future: F) -> F::Output {
 
 fn open(url: &str) -> Result<(PostgresStore, Secret), Error> {
     wait(PostgresStore::open(PostgresAddress::parse(url)?, [7; 32]))
+}
+
+fn before(server: &PostgresServer) -> Proxy {
+    Proxy::to(Target::Socket(server.socket()))
+}
+
+fn by(proxy: &Proxy) -> String {
+    format!("postgres://semel@127.0.0.1:{}/postgres?schema=semel&sslmode=disable", proxy.port())
 }
 
 fn store(url: &str) -> PostgresStore {

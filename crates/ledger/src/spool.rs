@@ -1,0 +1,306 @@
+//! Answers that could not reach the ledger. Each is a file of this host, on its disk before its caller is told, and is
+//! imported before anything is decided about its intent here.
+
+use crate::claim::Claim;
+use crate::ledger::{Ledger, RecordSnapshot};
+use crate::place::{create_private, create_private_directory, open_no_follow};
+use crate::record::{decode, index_after};
+use crate::store::{Against, Body, Index, ReplyChange, Revision, Row};
+use crate::{Error, checksum};
+use minicbor::bytes::ByteVec;
+use minicbor::{Decode, Encode};
+use semel_core::digest::Digest;
+use semel_core::ids::{AttemptNo, EffectId, OwnerId};
+use semel_core::lifecycle::{self, Event};
+use semel_core::outcome::Outcome;
+use semel_core::time::At;
+use semel_core::undo::Undo;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// With more of them the ledger is not coming back soon. Every look at a record reads their names.
+const FILES_MAX: usize = 1_000;
+
+/// A disk that a ledger shares has more to hold.
+const BYTES_MAX: u64 = 256 * 1024 * 1024;
+
+/// A reply has a megabyte at most, and the rest of a record little beside it.
+const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// An importer may remove the directory, which was empty, before a file is in it.
+const TRIES: usize = 8;
+
+const TO_MEMORY: &str = "memory takes all that is written to it";
+
+/// The files of one ledger, in a directory that is there only while one of them is.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    directory: PathBuf,
+}
+
+/// What waits on this host for the ledger, for people.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct SpoolReport {
+    pub waiting: Vec<EffectId>,
+    /// Cut short or changed since. Their effects are in doubt.
+    pub damaged: Vec<PathBuf>,
+}
+
+/// A claim with its answer. It holds nothing that the ledger would not hold.
+#[derive(Debug, Encode, Decode)]
+struct Spooled {
+    #[n(0)]
+    revision: u64,
+    #[n(1)]
+    epoch: u64,
+    #[n(2)]
+    attempt: AttemptNo,
+    /// The row as it was claimed.
+    #[n(3)]
+    ordinal: u32,
+    #[n(4)]
+    index: SpooledIndex,
+    #[n(5)]
+    fixed: ByteVec,
+    #[n(6)]
+    state: ByteVec,
+    #[n(7)]
+    outcome: Outcome,
+    #[n(8)]
+    reply: Option<ByteVec>,
+    #[n(9)]
+    undo: Option<Undo>,
+    /// JSON.
+    #[n(10)]
+    about: Option<String>,
+}
+
+/// [`Index`].
+type SpooledIndex = (u128, Option<Digest>, Digest, Option<Digest>, bool, Option<OwnerId>, At, At);
+
+/// How many settlements wait in all ledgers' directories: for one that cannot be opened.
+pub fn count(base: &Path) -> usize {
+    let directories = fs::read_dir(base).into_iter().flatten().flatten();
+    directories.filter_map(|entry| fs::read_dir(entry.path()).ok()).map(Iterator::count).sum()
+}
+
+impl Spool {
+    /// Names begin with the intent key.
+    fn names(&self, key: &str) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            names.extend(entry?.file_name().into_string().ok().filter(|name| name.starts_with(key)));
+        }
+        Ok(names)
+    }
+
+    fn write(&self, name: &str, sealed: &[u8]) -> io::Result<()> {
+        self.check_room(sealed.len() as u64)?;
+        let path = self.directory.join(name);
+        let mut file = self.create(&path)?;
+        let written = file.write_all(sealed).and_then(|()| file.sync_all()).and_then(|()| self.sync());
+        if written.is_err() {
+            // Half of one says nothing; if it cannot go, its checksum tells.
+            let _damaged = fs::remove_file(&path);
+        }
+        written
+    }
+
+    fn create(&self, path: &Path) -> io::Result<File> {
+        for _ in 0..TRIES {
+            create_private_directory(&self.directory)?;
+            match create_private(path) {
+                // The same attempt again: its earlier file may be half of one.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => fs::remove_file(path)?,
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                created => return created,
+            }
+        }
+        Err(ErrorKind::ResourceBusy.into())
+    }
+
+    fn check_room(&self, more: u64) -> io::Result<()> {
+        let (mut files, mut bytes) = (0, more);
+        for name in self.names("")? {
+            files += 1;
+            bytes += fs::symlink_metadata(self.directory.join(name)).map_or(0, |found| found.len());
+        }
+        match files < FILES_MAX && bytes <= BYTES_MAX && more <= FILE_BYTES_MAX {
+            true => Ok(()),
+            false => Err(io::Error::other("too many settlements wait on this host")),
+        }
+    }
+
+    /// A name is durable only once the directories above it are.
+    fn sync(&self) -> io::Result<()> {
+        self.directory.ancestors().take(3).try_for_each(|directory| File::open(directory)?.sync_all())
+    }
+
+    /// `None`: another process has imported it meanwhile.
+    fn read(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        match open_no_follow(OpenOptions::new().read(true), &self.directory.join(name)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            file => file?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map(|_| Some(bytes)),
+        }
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match fs::remove_file(self.directory.join(name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        // Not while another one is in it, or once it is gone.
+        if fs::remove_dir(&self.directory).is_ok() {
+            return Ok(());
+        }
+        match File::open(&self.directory) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            directory => directory?.sync_all(),
+        }
+    }
+}
+
+impl Ledger {
+    /// Answers that cannot reach the store wait below `base`, a directory of this host alone. Ledgers may share it: the
+    /// secret tells them apart.
+    #[must_use]
+    pub fn spooled_below(mut self, base: &Path) -> Self {
+        self.spool = Some(Spool { directory: base.join(self.secret.mac("spool", &[]).to_string()) });
+        self
+    }
+
+    /// Keeps the answer of an attempt on this host, durably, and returns its record as it will be once the answer is
+    /// imported.
+    pub fn spool(
+        &self,
+        claim: &Claim,
+        outcome: &Outcome,
+        reply: Option<&[u8]>,
+        now: At,
+    ) -> Result<RecordSnapshot, Error> {
+        let none = || Error::NotWritten { what: "this host has no place for settlements".into() };
+        let spool = self.spool.as_ref().ok_or_else(none)?;
+        let event = Event::Settled { attempt: claim.attempt, outcome: outcome.clone(), at: now };
+        let mut after = lifecycle::next(claim.effect(), &event)?.effect;
+        if let Some(undo) = claim.undo.clone() {
+            lifecycle::keep_undo(&mut after, &event, undo);
+        }
+        let stored = claim.stored();
+        let Index { effect, run, family, alike, open, owner, opened_at, changed_at } = stored.index.clone();
+        let body = stored.body(claim.key());
+        let spooled = Spooled {
+            revision: stored.revision.0,
+            epoch: claim.snapshot.epoch.0,
+            attempt: claim.attempt,
+            ordinal: claim.effect().occurrence.number,
+            index: (effect, run, family, alike, open, owner, opened_at, changed_at),
+            fixed: body.fixed.to_vec().into(),
+            state: body.state.into(),
+            outcome: outcome.clone(),
+            reply: reply.map(|reply| reply.to_vec().into()),
+            undo: claim.undo.clone(),
+            about: claim.about.as_ref().map(ToString::to_string),
+        };
+        let nonce = claim.effect().attempt(claim.attempt).map_or(0, |attempt| attempt.nonce.0);
+        let name = format!("{}-{nonce:032x}", claim.key());
+        let bytes = minicbor::to_vec(&spooled).expect(TO_MEMORY);
+        let sealed = checksum::seal(&[&self.place_of(&name).0], bytes);
+        spool.write(&name, &sealed).map_err(|source| not_written(spool, &source))?;
+        let index = index_after(&stored.index, &after);
+        let change = (after, index);
+        let reply = reply.map_or(ReplyChange::Keep, |reply| ReplyChange::Set(reply.to_vec()));
+        Ok(claim.snapshot.overwrite(stored, change, Against::Itself, reply).1)
+    }
+
+    /// Settles what waits on this host for one record. Whether there was anything.
+    pub(crate) async fn import(&self, key: Digest, now: At) -> Result<bool, Error> {
+        let Some(spool) = &self.spool else { return Ok(false) };
+        let mut imported = false;
+        for name in names(spool, &key.to_string())? {
+            imported |= Box::pin(self.import_one(spool, &name, now)).await?;
+        }
+        Ok(imported)
+    }
+
+    /// Settles everything that waits on this host. One that this ledger does not take holds up no other.
+    pub async fn import_all(&self, now: At) -> Result<(), Error> {
+        let Some(spool) = &self.spool else { return Ok(()) };
+        for name in names(spool, "")? {
+            match Box::pin(self.import_one(spool, &name, now)).await {
+                Ok(_) | Err(Error::Illegal(_) | Error::NewerRecord { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The claim's nonce makes this idempotent: an answer that is on record already is only removed here.
+    async fn import_one(&self, spool: &Spool, name: &str, now: At) -> Result<bool, Error> {
+        let not_read = |source: io::Error| Error::NotRead { what: trouble(spool, &source) };
+        let Some(bytes) = spool.read(name).map_err(not_read)? else { return Ok(true) };
+        // A damaged one tells nothing: its effect lapses into doubt.
+        let Some((claim, outcome, reply)) = self.open_spooled(name, &bytes) else { return Ok(false) };
+        let settled = self.settle(claim, &outcome, reply.as_deref(), now).await;
+        settled.map_err(|unsettled| unsettled.error)?;
+        spool.remove(name).map_err(|source| not_written(spool, &source))?;
+        Ok(true)
+    }
+
+    fn open_spooled(&self, name: &str, sealed: &[u8]) -> Option<(Claim, Outcome, Option<Vec<u8>>)> {
+        let bytes = checksum::open(&[&self.place_of(name).0], sealed)?;
+        let spooled: Spooled = minicbor::decode(bytes).ok()?;
+        let key = Digest::parse(name.split_once('-')?.0)?;
+        let Spooled { revision, attempt, ordinal, undo, .. } = spooled;
+        let about = spooled.about.map(|about| serde_json::from_str(&about)).transpose().ok()?.map(Box::new);
+        let (effect, run, family, alike, open, owner, opened_at, changed_at) = spooled.index;
+        let index = Index { effect, run, family, alike, open, owner, opened_at, changed_at };
+        let fixed = Vec::from(spooled.fixed).into();
+        let body = Body { fixed, state: spooled.state.into(), delivery: Vec::new() };
+        let revision = Revision(revision);
+        let stored = decode(Row { key, ordinal, revision, index, body, reply: None });
+        let (epoch, newest) = (Revision(spooled.epoch), Some(Arc::new(stored)));
+        let snapshot = RecordSnapshot { key, revision, epoch, newest, reply: None };
+        // A turn that it took is free as soon as others see it settled.
+        let claim = Claim { snapshot, attempt, turn: None, undo, about };
+        Some((claim, spooled.outcome, spooled.reply.map(Vec::from)))
+    }
+
+    /// What waits on this host.
+    pub fn spooled(&self) -> Result<SpoolReport, Error> {
+        let mut report = SpoolReport::default();
+        let Some(spool) = &self.spool else { return Ok(report) };
+        for name in names(spool, "")? {
+            let Ok(Some(bytes)) = spool.read(&name) else { continue };
+            match self.open_spooled(&name, &bytes) {
+                Some((claim, ..)) => report.waiting.push(claim.effect().id),
+                None => report.damaged.push(spool.directory.join(name)),
+            }
+        }
+        Ok(report)
+    }
+
+    /// Binds the bytes of a file to its name and to this ledger.
+    fn place_of(&self, name: &str) -> Digest {
+        self.secret.mac("spooled settlement", &[name.as_bytes()])
+    }
+}
+
+fn names(spool: &Spool, key: &str) -> Result<Vec<String>, Error> {
+    spool.names(key).map_err(|source| Error::NotRead { what: trouble(spool, &source) })
+}
+
+fn not_written(spool: &Spool, source: &io::Error) -> Error {
+    Error::NotWritten { what: trouble(spool, source) }
+}
+
+fn trouble(spool: &Spool, source: &io::Error) -> String {
+    format!("settlements that wait in {}: {source}", spool.directory.display())
+}
