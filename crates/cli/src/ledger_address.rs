@@ -4,6 +4,7 @@ use crate::config::Environment;
 use crate::context::Context;
 use crate::output::Hinted;
 use crate::policy_files;
+use crate::server_access;
 use anyhow::bail;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::entropy::{Entropy, OsEntropy};
@@ -42,6 +43,7 @@ impl LedgerAddress {
     /// The flag's, the environment's, the policy's, or the file in the state directory.
     pub fn of(context: &Context) -> anyhow::Result<LedgerAddress> {
         let environment = &context.environment;
+        server_access::refuse(context)?;
         if let Some(flag) = &context.global.ledger {
             let address = parse("--ledger", flag, environment)?;
             if let LedgerAddress::Server { server, .. } = &address

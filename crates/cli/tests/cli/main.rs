@@ -9,6 +9,7 @@ mod detect;
 mod docs;
 mod doctor;
 mod documents;
+mod elsewhere;
 mod epoch;
 mod eval;
 mod init;
