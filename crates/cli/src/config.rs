@@ -1,7 +1,7 @@
 //! The environment, read once. Flag over environment over project file over user file.
 
 use anyhow::{Context, bail};
-use semel_doors::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
+use semel_doors::caller::{CLIENT_TOKEN, OPERATOR_TOKEN, SERVE_TOKEN};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -21,6 +21,11 @@ pub struct Environment {
     pub ledger: Option<String>,
     /// The ledger must be one that other hosts share: a file would be another ledger on each of them.
     pub shared_ledger: bool,
+    /// The server that the ledger is behind, its own roots of trust, and our token for it.
+    pub server: Option<String>,
+    pub server_ca: Option<PathBuf>,
+    pub client_token: Option<String>,
+    pub client_token_file: Option<PathBuf>,
     pub policy: Option<PathBuf>,
     pub config: Option<PathBuf>,
     pub run_id: Option<String>,
@@ -73,6 +78,10 @@ impl Environment {
                 .map(|ledger| ledger.trim().to_owned())
                 .filter(|ledger| !ledger.is_empty()),
             shared_ledger: text("SEMEL_SHARED_LEDGER")?.is_some_and(|value| value != "0"),
+            server: text("SEMEL_SERVER")?,
+            server_ca: path("SEMEL_SERVER_CA"),
+            client_token: text(CLIENT_TOKEN)?,
+            client_token_file: path("SEMEL_TOKEN_FILE"),
             policy: path("SEMEL_POLICY"),
             config: path("SEMEL_CONFIG"),
             run_id: text("SEMEL_RUN_ID")?,

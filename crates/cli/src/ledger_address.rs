@@ -4,6 +4,7 @@ use crate::config::Environment;
 use crate::context::Context;
 use crate::output::Hinted;
 use crate::policy_files;
+use crate::server_access;
 use anyhow::bail;
 use semel_core::digest::Secret;
 use semel_gate::clock::{Clock, SystemClock, block_on};
@@ -58,6 +59,7 @@ impl LedgerAddress {
 
     fn configured(context: &Context) -> anyhow::Result<LedgerAddress> {
         let environment = &context.environment;
+        server_access::refuse(context)?;
         if let Some(flag) = &context.global.ledger {
             return refuse_password("--ledger", parse("--ledger", flag, environment)?, || {
                 "put the address into SEMEL_LEDGER, or `ledger = \"…\"` into semel.toml".to_owned()

@@ -13,6 +13,7 @@ mod operator;
 mod output;
 mod policy_files;
 mod probe_access;
+mod server_access;
 mod server_identity;
 mod server_runtime;
 mod table;

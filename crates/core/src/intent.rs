@@ -188,11 +188,7 @@ impl Intent {
             NamedBy::Arguments if in_run || ask.live_connection => Some(WINDOW_NAMED),
             NamedBy::Arguments => Some(WINDOW_UNNAMED),
         };
-        let resource = ask.serialize_by.clone().or_else(|| {
-            let values = rule.serialize_by.as_ref()?.find(ask.arguments);
-            (!values.is_empty())
-                .then(|| values.iter().map(|(_, value)| value.canonical()).collect::<Vec<_>>().join("\n"))
-        });
+        let resource = ask.serialize_by.clone().or_else(|| rule.resource(ask.arguments));
         // A key that a model wrote among the arguments adds sameness and never takes any away. Models use one for
         // several things, so it counts for one outline.
         let own_key = arguments::own_key(ask.arguments).filter(|_| named_by == NamedBy::Arguments);

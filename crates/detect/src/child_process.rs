@@ -10,7 +10,7 @@ use std::time::Duration;
 /// More output than this is not read.
 const OUTPUT_BYTES_MAX: u64 = 1024 * 1024;
 /// The right to rule, and to ask `semel serve`, is not for programs under trial.
-const SEMELS_TOKENS: [&str; 2] = ["SEMEL_OPERATOR_TOKEN", "SEMEL_SERVE_TOKEN"];
+const SEMELS_TOKENS: [&str; 3] = ["SEMEL_OPERATOR_TOKEN", "SEMEL_SERVE_TOKEN", "SEMEL_TOKEN"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {

@@ -9,6 +9,10 @@ pub const OPERATOR_TOKEN: &str = "SEMEL_OPERATOR_TOKEN";
 /// Holds the token that `semel serve` is asked with. Nothing that semel starts gets to see it either.
 pub const SERVE_TOKEN: &str = "SEMEL_SERVE_TOKEN";
 
+/// Holds the token that `semel run` and `semel mcp` show to the server of `SEMEL_SERVER`. Commands get to see it, because
+/// they may call semel themselves; servers do not.
+pub const CLIENT_TOKEN: &str = "SEMEL_TOKEN";
+
 /// From the credential and the surroundings; never from what a message says.
 #[derive(Debug, Clone)]
 pub struct Caller {

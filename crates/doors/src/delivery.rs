@@ -3,13 +3,16 @@
 use crate::delivery_batch::{BatchedAnswer, UnmarkedAnswer};
 use crate::http::server::on_sent::OnSent;
 use crate::local_tasks;
+use crate::remote_gate::Undelivered;
 use crate::services::Services;
 use axum::response::Response;
+use semel_core::ids::EffectId;
 use semel_gate::clock::Clock;
+use semel_gate::pending_delivery::PendingDelivery;
 use semel_ledger::RecordSnapshot;
 use std::future::poll_fn;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::runtime::Handle;
@@ -26,10 +29,39 @@ const TRIES_MAX: u32 = 60;
 #[derive(Debug, Clone)]
 pub struct Delivery {
     services: Arc<Services>,
-    answer: Arc<UnmarkedAnswer>,
+    mark: DeliveryMark,
+}
+
+#[derive(Debug, Clone)]
+enum DeliveryMark {
+    Ledger(Arc<UnmarkedAnswer>),
+    Server(Arc<ServerMark>),
+}
+
+/// The mark of an effect on record at a server elsewhere.
+#[derive(Debug)]
+struct ServerMark {
+    effect: EffectId,
+    late_from: Duration,
+    /// The next call waits for the mark as long as this is there.
+    pending: Mutex<Option<PendingDelivery>>,
+}
+
+impl ServerMark {
+    fn release(&self) {
+        drop(self.pending.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
 }
 
 impl Delivery {
+    /// Of an answer that a server elsewhere gave.
+    pub fn elsewhere(services: &Arc<Services>, undelivered: Undelivered, late_from: Duration) -> Delivery {
+        let Undelivered { effect, key } = undelivered;
+        let pending = services.remote.as_ref().map(|remote| remote.pending.begin(key));
+        let mark = ServerMark { effect, late_from, pending: Mutex::new(pending) };
+        Delivery { services: Arc::clone(services), mark: DeliveryMark::Server(Arc::new(mark)) }
+    }
+
     /// `None`: there is nothing to mark, or it was marked before.
     pub fn of(
         services: &Arc<Services>,
@@ -41,7 +73,7 @@ impl Delivery {
         let found = found.filter(unmarked)?;
         let pending = services.begin_delivery(found.key);
         let answer = Arc::new(UnmarkedAnswer::new(found, pending, late_from));
-        Some(Delivery { services: Arc::clone(services), answer })
+        Some(Delivery { services: Arc::clone(services), mark: DeliveryMark::Ledger(answer) })
     }
 
     /// Has it marked once the response has left.
@@ -51,7 +83,11 @@ impl Delivery {
 
     /// It has left just now, and is marked by and by, unless it was late. Within a runtime.
     pub fn mark(self) {
-        let Delivery { services, answer } = self;
+        let Delivery { services, mark } = self;
+        let answer = match mark {
+            DeliveryMark::Ledger(answer) => answer,
+            DeliveryMark::Server(mark) => return mark_elsewhere(services, mark),
+        };
         if answer.late_from.is_some_and(|late| services.clock.elapsed() > late) {
             return answer.release();
         }
@@ -63,8 +99,26 @@ impl Delivery {
 
     /// Nobody takes the answer any more: the next call need not wait for its mark.
     pub fn release(&self) {
-        self.answer.release();
+        match &self.mark {
+            DeliveryMark::Ledger(answer) => answer.release(),
+            DeliveryMark::Server(mark) => mark.release(),
+        }
     }
+}
+
+fn mark_elsewhere(services: Arc<Services>, mark: Arc<ServerMark>) {
+    if services.clock.elapsed() > mark.late_from {
+        return mark.release();
+    }
+    let in_flight = services.in_flight.begin();
+    tokio::spawn(async move {
+        let _in_flight = in_flight;
+        if let Some(remote) = &services.remote {
+            // Losing the mark is safe: it means undelivered.
+            let _unmarked = remote.delivered(mark.effect).await;
+        }
+        mark.release();
+    });
 }
 
 async fn mark_batch(services: Arc<Services>) {

@@ -5,7 +5,7 @@
 //!
 //! The doors are `command`, `mcp`, `proxy` (HTTP), `llm` (on `proxy`) and `api`. No other door is imported by one. Below
 //! them lie the rooms that all share: `services` (gate, policy, clock), `query` (probes and confirms), `reply` (kept
-//! replies), `redact`, `http`, `process` and `wire`. Above them lie `undo`, which takes effects back through the doors,
+//! replies), `redact`, `http`, `process`, `wire` and `remote_gate` (a gate behind a server elsewhere). Above them lie `undo`, which takes effects back through the doors,
 //! and `router`.
 pub mod api;
 pub mod background_confirm;
@@ -26,6 +26,7 @@ pub mod process;
 pub mod proxy;
 pub mod query;
 pub mod redact;
+pub mod remote_gate;
 pub mod reply;
 pub mod router;
 pub mod run_summary;

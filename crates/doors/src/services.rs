@@ -4,6 +4,7 @@ use crate::delivery_batch::DeliveryBatch;
 use crate::in_flight::InFlight;
 use crate::query::Backends;
 use crate::query::active_confirms::ActiveConfirms;
+use crate::remote_gate::RemoteGate;
 use crate::runtime::RuntimeClock;
 use semel_core::digest::{Digest, Secret};
 use semel_core::policy::{Mode, Policy};
@@ -17,6 +18,8 @@ pub struct Services {
     /// Without a ledger effects are refused, and reads pass (rule 16).
     pub gate: Result<Gate, String>,
     pub policy: Policy,
+    /// Instead of a gate of this process: the ledger is behind a server elsewhere.
+    pub remote: Option<RemoteGate>,
     pub clock: RuntimeClock,
     pub in_flight: InFlight,
     pub(crate) delivery_batch: DeliveryBatch,
@@ -30,6 +33,7 @@ impl Services {
         Services {
             gate,
             policy,
+            remote: None,
             clock,
             in_flight: InFlight::default(),
             delivery_batch: DeliveryBatch::default(),
@@ -41,6 +45,11 @@ impl Services {
     #[must_use]
     pub fn with_backends(self, backends: Backends) -> Services {
         Services { backends: Arc::new(backends), ..self }
+    }
+
+    #[must_use]
+    pub fn with_remote(self, remote: RemoteGate) -> Services {
+        Services { remote: Some(remote), ..self }
     }
 
     /// The ledger's secret, if there is a ledger.

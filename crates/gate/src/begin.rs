@@ -43,7 +43,10 @@ pub struct ClaimHandle {
     pub attempt: AttemptNo,
     pub nonce: Nonce,
     pub deadline: At,
+    pub class: Class,
     pub tier: Tier,
+    /// Which effect of its record it is, from 1.
+    pub occurrence: u32,
     /// For the upstream: one per effect, not per attempt.
     pub idempotency_key: String,
     pub possible_repeat: bool,
@@ -166,7 +169,9 @@ impl Gate {
             attempt: attempt.number,
             nonce: attempt.nonce,
             deadline: attempt.deadline,
+            class: effect.facts.class,
             tier: effect.facts.tier,
+            occurrence: effect.occurrence.number,
             // semel has not seen a refusal that a client reports.
             idempotency_key: upstream_key(self.ledger.secret(), key, effect.occurrence.number, 0, rule),
             possible_repeat: false,

@@ -2,7 +2,7 @@
 //! late answer is evidence.
 
 use crate::Gate;
-use crate::clock::within;
+use crate::clock::{Clock, within};
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -56,20 +56,29 @@ impl Gate {
     pub async fn look_until_answered<T, F: Future<Output = T>>(
         &self,
         timeout: Option<Duration>,
-        mut look: impl FnMut(Look) -> F,
+        look: impl FnMut(Look) -> F,
     ) -> T {
-        let call = Arc::<SeenByLooks>::default();
-        loop {
-            let caller = Arc::new(());
-            let answer = look(Look { call: Arc::clone(&call), caller: Some(Arc::downgrade(&caller)) });
-            let Some(timeout) = timeout else {
-                let answer = answer.await;
-                drop(caller);
-                return answer;
-            };
-            if let Some(answer) = within(answer, self.clock.sleep(timeout + LOOK_AGAIN_AFTER)).await {
-                return answer;
-            }
+        look_until_answered(&*self.clock, timeout, look).await
+    }
+}
+
+/// The same for a call that does not pass a gate of this process.
+pub async fn look_until_answered<T, F: Future<Output = T>>(
+    clock: &dyn Clock,
+    timeout: Option<Duration>,
+    mut look: impl FnMut(Look) -> F,
+) -> T {
+    let call = Arc::<SeenByLooks>::default();
+    loop {
+        let caller = Arc::new(());
+        let answer = look(Look { call: Arc::clone(&call), caller: Some(Arc::downgrade(&caller)) });
+        let Some(timeout) = timeout else {
+            let answer = answer.await;
+            drop(caller);
+            return answer;
+        };
+        if let Some(answer) = within(answer, clock.sleep(timeout + LOOK_AGAIN_AFTER)).await {
+            return answer;
         }
     }
 }

@@ -35,7 +35,7 @@ impl PendingDeliveries {
     }
 
     /// Waits until no answer of this intent is on its way out, or until it must be lost.
-    pub(crate) async fn settled(&self, key: Digest, clock: &dyn Clock) {
+    pub async fn settled(&self, key: Digest, clock: &dyn Clock) {
         // As nearly always, and then without a timer.
         if !self.lock().contains_key(&key) {
             return;

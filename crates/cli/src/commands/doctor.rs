@@ -6,14 +6,16 @@ use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::output::{RESTORE, counted, hint, ledger_hint};
 use crate::policy_files::{self, Unusable};
 use crate::terminal_text;
+use crate::{server_access, server_runtime};
 use owo_colors::OwoColorize;
 use rustix::fs::Access;
 use semel_core::effect::State;
 use semel_core::ids::EffectId;
-use semel_core::policy::Policy;
 use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::servers::McpEndpoint;
+use semel_core::policy::{Mode, Policy};
 use semel_core::time::At;
+use semel_doors::remote_gate::{RemoteGate, ServerAccess, ServerTrouble};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::Ledger;
 use semel_ledger::place::Place;
@@ -25,6 +27,7 @@ use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Below the first a busy ledger fills the disk within days, below the second a single reply may.
@@ -83,19 +86,63 @@ const CLAIM_BYTES: usize = 16 * 1024;
 
 pub fn run(context: &Context, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let mut checks = Checks::default();
-    match LedgerAddress::of(context) {
-        Err(error) => checks.fail("ledger", format!("{error:#}"), hint(&error)),
-        Ok(address @ LedgerAddress::Server { .. }) => server(context, &mut checks, &address),
-        Ok(LedgerAddress::File(file)) => {
-            let place = Place::at(file);
-            directory(&mut checks, &place);
-            ledger(context, &mut checks, &place, args.full)?;
-            owners(&mut checks, &place.owners());
-        }
+    match server_access::of(context) {
+        Ok(None) => ledger_of(context, &mut checks, args.full)?,
+        Ok(Some(access)) => behind_server(&mut checks, access),
+        Err(error) => checks.fail("server", format!("{error:#}"), hint(&error)),
     }
     policy(context, &mut checks);
     search_path(context, &mut checks);
     Ok(report(context, &checks.0))
+}
+
+/// The ledger behind `SEMEL_SERVER`: whether it is reached, whom it takes us for, and its clock.
+fn behind_server(checks: &mut Checks, access: ServerAccess) {
+    let runtime = match server_runtime::runtime() {
+        Ok(runtime) => runtime,
+        Err(error) => return checks.fail("server", error.to_string(), None),
+    };
+    let clock = SystemClock::start();
+    let gate = RemoteGate::new(access, Arc::new(clock.clone()), Mode::Guard);
+    let (began, from) = (clock.elapsed(), clock.now());
+    let whoami = match runtime.block_on(gate.whoami()) {
+        Ok(whoami) => whoami,
+        Err(ServerTrouble::Away(why)) => {
+            return checks.fail("server", why, Some("without it effects are refused, and reads pass".into()));
+        }
+        Err(ServerTrouble::Setting(why)) => return checks.fail("server", why, None),
+    };
+    let took = clock.elapsed().saturating_sub(began);
+    let detail = format!("{} answers in {} ms (semel {})", gate.access, took.as_millis(), whoami.version);
+    checks.ok("server", detail);
+    let token = format!("scope {}, tenant {}, {}", whoami.scope, whoami.tenant, whoami.principal);
+    match whoami.scope.as_str() {
+        "agent" => checks.ok("token", token),
+        _ => checks.warn("token", token, "give agents a token of scope agent: this one may rule on doubts"),
+    }
+    let Some(theirs) = At::parse(&whoami.time) else { return };
+    let apart = |one: At, other: At| one.since(other).max(other.since(one));
+    // The answer was written between these two moments.
+    let apart = apart(theirs, from).min(apart(theirs, clock.now()));
+    let detail = format!("{} ms from the server's", apart.as_millis());
+    match apart > CLOCK_SLACK + took {
+        false => checks.ok("clock", detail),
+        true => checks.warn("clock", detail, "deadlines go by the server's clock; set this machine's"),
+    }
+}
+
+fn ledger_of(context: &Context, checks: &mut Checks, full: bool) -> anyhow::Result<()> {
+    match LedgerAddress::of(context) {
+        Err(error) => checks.fail("ledger", format!("{error:#}"), hint(&error)),
+        Ok(address @ LedgerAddress::Server { .. }) => server(context, checks, &address),
+        Ok(LedgerAddress::File(file)) => {
+            let place = Place::at(file);
+            directory(checks, &place);
+            ledger(context, checks, &place, full)?;
+            owners(checks, &place.owners());
+        }
+    }
+    Ok(())
 }
 
 fn report(context: &Context, checks: &[DoctorCheck]) -> ExitCode {

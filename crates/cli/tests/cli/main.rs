@@ -11,6 +11,7 @@ mod detect;
 mod docs;
 mod doctor;
 mod documents;
+mod elsewhere;
 mod engines;
 mod epoch;
 mod eval;

@@ -82,6 +82,13 @@ impl Rule {
 }
 
 impl Rule {
+    /// The resource on which calls with these arguments take turns.
+    pub fn resource(&self, arguments: &Json) -> Option<String> {
+        let values = self.serialize_by.as_ref()?.find(arguments);
+        let texts: Vec<String> = values.iter().map(|(_, value)| value.canonical()).collect();
+        (!texts.is_empty()).then(|| texts.join("\n"))
+    }
+
     /// Where a key goes upstream, and how it is written.
     pub fn sent_key(&self) -> Option<&Inject> {
         self.inject.as_ref().or(self.own_key.as_ref())
@@ -89,7 +96,8 @@ impl Rule {
 
     /// This rule, with all that another one that may apply forbids, hides or holds back. Of each setting the greater
     /// value is the stricter one; of `rulings` the smaller.
-    pub(super) fn restricted_by(self, other: &Rule) -> Rule {
+    #[must_use]
+    pub fn restricted_by(self, other: &Rule) -> Rule {
         let mut sorting = self.sorting;
         sorting.secret.extend_from_slice(&other.sorting.secret);
         Rule {

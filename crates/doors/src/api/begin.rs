@@ -16,6 +16,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use semel_core::answer::Answer;
 use semel_core::class::{Class, Tier};
+use semel_core::digest::Secret;
 use semel_core::ids::{AttemptNo, EffectId, IdempotencyKey, Nonce, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::{self, Json};
@@ -283,12 +284,8 @@ impl BeginRequest {
         }
     }
 
-    /// One client's nonce is never another's.
-    fn nonce(&self, who: &ApiPrincipal, secret: &semel_core::digest::Secret) -> Nonce {
-        let Some(nonce) = &self.nonce else { return Nonce(OsEntropy.bits()) };
-        let parts = [who.tenant.as_bytes(), who.principal.as_bytes(), nonce.as_bytes()];
-        let digest = secret.mac("client nonce", &parts);
-        Nonce(u128::from_be_bytes(digest.0[..16].try_into().expect("a digest has 32 bytes")))
+    fn nonce(&self, who: &ApiPrincipal, secret: &Secret) -> Nonce {
+        self.nonce.as_ref().map_or_else(|| Nonce(OsEntropy.bits()), |nonce| who.nonce(nonce, secret))
     }
 }
 

@@ -4,6 +4,7 @@
 //! router and the OpenAPI document are both made from that table.
 
 mod begin;
+mod calls;
 mod claim;
 mod client_effect;
 mod client_upstream;

@@ -14,8 +14,9 @@ use http::request::Parts;
 use http::{Request, StatusCode};
 use http_body::Body as _;
 use semel_core::call_metadata::CallMetadata;
+use semel_core::digest::Secret;
 use semel_core::effect::Effect;
-use semel_core::ids::Run;
+use semel_core::ids::{Nonce, Run};
 use semel_core::intent::principal_mark;
 use semel_gate::clock::Clock;
 use semel_ledger::tokens::AccessScope;
@@ -72,6 +73,13 @@ impl ApiPrincipal {
 
     pub fn operates(&self) -> bool {
         self.scope >= AccessScope::Operator
+    }
+
+    /// One client's nonce is never another's.
+    pub fn nonce(&self, nonce: &str, secret: &Secret) -> Nonce {
+        let parts = [self.tenant.as_bytes(), self.principal.as_bytes(), nonce.as_bytes()];
+        let digest = secret.mac("client nonce", &parts);
+        Nonce(u128::from_be_bytes(digest.0[..16].try_into().expect("a digest has 32 bytes")))
     }
 
     pub fn made(&self, effect: &Effect) -> bool {
@@ -143,11 +151,19 @@ impl ApiRequest {
     pub async fn json<T: DeserializeOwned>(
         self,
     ) -> Result<(ApiPrincipal, Option<Run>, Duration, T), Problem> {
+        self.json_of(BODY_BYTES_MAX).await
+    }
+
+    /// The same of so many bytes at most.
+    pub async fn json_of<T: DeserializeOwned>(
+        self,
+        bytes_max: usize,
+    ) -> Result<(ApiPrincipal, Option<Run>, Duration, T), Problem> {
         // A body that cannot be understood is not read either.
         if !self.is_plain_json() {
             return Err(no_json());
         }
-        let bytes = whole(self.body).await?;
+        let bytes = whole(self.body, bytes_max).await?;
         if bytes.is_empty() {
             return Err(Problem::bad("the body is empty"));
         }
@@ -168,7 +184,7 @@ impl ApiRequest {
     /// The same where a request may say nothing at all.
     pub async fn json_if_any<T: DeserializeOwned + Default>(self) -> Result<(ApiPrincipal, T), Problem> {
         let is_json = self.is_plain_json();
-        let bytes = whole(self.body).await?;
+        let bytes = whole(self.body, BODY_BYTES_MAX).await?;
         match bytes.is_empty() {
             true => Ok((self.who, T::default())),
             false if is_json => Ok((self.who, parsed(&bytes)?)),
@@ -188,8 +204,8 @@ fn no_json() -> Problem {
     Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json, not encoded")
 }
 
-async fn whole(body: Body) -> Result<Bytes, Problem> {
-    body::read(body, BODY_BYTES_MAX, PAUSE_MAX).await.map_err(|error| match error {
+async fn whole(body: Body, bytes_max: usize) -> Result<Bytes, Problem> {
+    body::read(body, bytes_max, PAUSE_MAX).await.map_err(|error| match error {
         Unreadable::TooLarge(_) => Problem::new(StatusCode::PAYLOAD_TOO_LARGE, error.to_string()),
         error => Problem::bad(error.to_string()),
     })

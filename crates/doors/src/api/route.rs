@@ -13,8 +13,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-/// Every path of the table begins with this.
-pub const BASE: &str = "/api/v1";
+pub use crate::remote_gate::forms::BASE;
 
 pub type Handling = Pin<Box<dyn Future<Output = Result<Response, Problem>> + Send>>;
 pub type Handler = fn(Arc<ApiServer>, ApiRequest) -> Handling;

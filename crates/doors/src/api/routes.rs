@@ -5,8 +5,9 @@ use super::request::ApiRequest;
 use super::respond::List;
 use super::route::Route;
 use super::server::ApiServer;
-use super::{begin, document, effects, probe, rulings, runs, settle, stats, tokens, undo};
+use super::{begin, calls, document, effects, probe, rulings, runs, settle, stats, tokens, undo};
 use crate::effect_json::EffectJson;
+use crate::remote_gate::forms;
 use crate::stats::Stats;
 use axum::response::Response;
 use http::{Method, StatusCode};
@@ -76,6 +77,17 @@ pub fn routes() -> Vec<Route> {
             begin::begin; body: Some(form::<begin::Begin>), has_dry_run: true, codes: OF_A_CALL),
         route!(POST "/settle", Agent, "settle", "Settle an attempt.", Answer, settle::settle;
             body: Some(form::<settle::Settle>), refuses: OF_AN_EFFECT),
+        route!(POST "/calls/begin", Agent, "beginCall", "`begin`, for a `semel run` or `semel mcp` elsewhere.",
+            forms::BegunCallForm, calls::begin; body: Some(form::<forms::CallForm>), has_dry_run: true,
+            codes: OF_A_CALL),
+        route!(POST "/calls/settle", Agent, "settleCall", "`settle`, for a `semel run` or `semel mcp` elsewhere.",
+            Answer, calls::settle; body: Some(form::<forms::SettlementForm>), refuses: OF_AN_EFFECT,
+            codes: OF_A_CALL),
+        route!(POST "/calls/delivered", Agent, "callDelivered", "The answer of such a call has reached its caller.",
+            forms::DeliveredAnswer, calls::delivered; body: Some(form::<forms::DeliveredForm>),
+            refuses: MAY_BE_ABSENT),
+        route!(GET "/whoami", Agent, "whoami", "The token's tenant, principal and scope; the server's clock.",
+            forms::Whoami, calls::whoami),
         route!(GET "/stats", Operator, "getStats", "Counts of calls, sends, effects and savings.", Stats,
             stats::read; query: Some(form::<stats::StatsFilter>)),
         route!(GET "/tokens", Admin, "listTokens", "The tokens of the tenant.", List<tokens::TokenListed>,

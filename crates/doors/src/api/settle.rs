@@ -3,7 +3,7 @@
 use super::claim;
 use super::client_effect::{reply_of, undo_of, word_of};
 use super::problem::Problem;
-use super::request::ApiRequest;
+use super::request::{ApiPrincipal, ApiRequest};
 use super::respond;
 use super::server::ApiServer;
 use crate::background_confirm::BackgroundConfirm;
@@ -15,14 +15,15 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Evidence, NotAppliedWhy, Reply, State};
-use semel_core::ids::OwnerId;
+use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
 use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
 use semel_core::redact::REDACTED;
 use semel_gate::upstream::Sent;
-use semel_gate::{GivenReply, SettleAnswer, Settlement};
+use semel_gate::{GivenReply, Passed, SettleAnswer, Settlement};
 use semel_ledger::Error;
+use semel_ledger::record::StoredEffect;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
@@ -88,15 +89,9 @@ impl From<DoneWord> for EffectWord {
 pub async fn settle(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
     let (who, _, received_at, settle) = request.json::<Settle>().await?;
     let gate = api.gate()?;
-    let unknown = || Problem::not_found("such claim");
-    let (effect, attempt, nonce) = claim::read(&settle.claim).ok_or_else(unknown)?;
-    let known = match gate.ledger.by_id(effect).await {
-        Err(Error::NoSuchEffect(_)) => return Err(unknown()),
-        found => found?.1,
-    };
-    // Possession of a claim is not authentication.
-    if !who.made(&known.effect) {
-        return Err(unknown());
+    let (known, effect, attempt, nonce) = known_claim(&api, &who, &settle.claim).await?;
+    if !known.effect.facts.action.starts_with("fn:") {
+        return Err(Problem::not_found("such claim"));
     }
     let rule = api.services.policy.rule_kept(&known.effect.facts.action, &known.effect.facts.rule);
     let sent = settle.sent(&rule)?;
@@ -105,20 +100,50 @@ pub async fn settle(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response
         Outcome::NotApplied { .. } | Outcome::InDoubt { .. } => None,
     };
     let reply = reply_of(sent.reply.as_deref());
-    // A client that goes away in the middle has settled all the same.
+    let settlement = Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo };
+    let mut passed = record(&api, settlement).await?;
+    if let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(&rule, &mut passed)) {
+        let (confirm, action) = (confirm.clone(), known.effect.facts.action.clone());
+        // Its arguments are not kept; a question that needs them stays unanswered.
+        let arguments = Json::object::<&str, 0>([]);
+        let question = BackgroundConfirm { confirm, action, arguments, reply, credential: None };
+        question.start(&api.services, done);
+    }
+    let text = respond::answer(&passed.answer, &GivenReply::None)?;
+    let delivery = Delivery::of(&api.services, passed.delivery, Some(received_at + rule.late_after));
+    Ok(respond::delivering(text, delivery))
+}
+
+/// The effect of a claim, and what the claim says.
+pub async fn known_claim(
+    api: &ApiServer,
+    who: &ApiPrincipal,
+    text: &str,
+) -> Result<(StoredEffect, EffectId, AttemptNo, Nonce), Problem> {
+    let unknown = || Problem::not_found("such claim");
+    let (effect, attempt, nonce) = claim::read(text).ok_or_else(unknown)?;
+    let known = match api.gate()?.ledger.by_id(effect).await {
+        Err(Error::NoSuchEffect(_)) => return Err(unknown()),
+        found => found?.1,
+    };
+    // Possession of a claim is not authentication.
+    if !who.made(&known.effect) {
+        return Err(unknown());
+    }
+    Ok((known, effect, attempt, nonce))
+}
+
+/// Records what a holder brings. A client that goes away in the middle has settled all the same.
+pub async fn record(api: &Arc<ApiServer>, settlement: Settlement) -> Result<Box<Passed>, Problem> {
     let in_flight = api.services.in_flight.begin();
-    let settling = Arc::clone(&api);
+    let settling = Arc::clone(api);
     let settled = tokio::spawn(async move {
         let _in_flight = in_flight;
-        settling
-            .gate()?
-            .settle(Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo })
-            .await
-            .map_err(|error| unrecorded(&error))
+        settling.gate()?.settle(settlement).await.map_err(|error| unrecorded(&error))
     });
     let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "settling failed; send it again");
     match settled.await.map_err(failed)?? {
-        SettleAnswer::NoSuchClaim => Err(unknown()),
+        SettleAnswer::NoSuchClaim => Err(Problem::not_found("such claim")),
         SettleAnswer::Otherwise(effect) => {
             let (id, word) = (effect.id, effect.state.word());
             let detail = match &effect.state {
@@ -127,18 +152,7 @@ pub async fn settle(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response
             };
             Err(Problem::new(StatusCode::CONFLICT, detail).with("effect_id", effect.id.to_string()))
         }
-        SettleAnswer::Recorded(mut passed) => {
-            if let (Some(confirm), Some(done)) = (&rule.confirm, gate.unconfirmed(&rule, &mut passed)) {
-                let (confirm, action) = (confirm.clone(), known.effect.facts.action.clone());
-                // Its arguments are not kept; a question that needs them stays unanswered.
-                let arguments = Json::object::<&str, 0>([]);
-                let question = BackgroundConfirm { confirm, action, arguments, reply, credential: None };
-                question.start(&api.services, done);
-            }
-            let text = respond::answer(&passed.answer, &GivenReply::None)?;
-            let delivery = Delivery::of(&api.services, passed.delivery, Some(received_at + rule.late_after));
-            Ok(respond::delivering(text, delivery))
-        }
+        SettleAnswer::Recorded(passed) => Ok(passed),
     }
 }
 

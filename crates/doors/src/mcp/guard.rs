@@ -16,15 +16,18 @@ use super::tools::OutputSchema;
 use super::upstream::{ToolUpstream, WaitingClient};
 use crate::delivery::Delivery;
 use crate::local_tasks;
+use crate::remote_gate::{RemoteCall, RemoteGate, RemotePassed, Undelivered};
 use crate::services::Services;
 use semel_core::answer::{self, Answer, EffectWord, OutcomeWord, Trouble, Would};
 use semel_core::class::Class;
+use semel_core::digest::Secret;
+use semel_core::intent::Intent;
 use semel_core::json::Json;
 use semel_core::policy::Rule;
 use semel_core::policy::rule::{Again, DryRunOption, Rulings};
 use semel_core::wording;
 use semel_gate::clock::Clock;
-use semel_gate::look::Look;
+use semel_gate::look::{Look, look_until_answered};
 use semel_gate::{GivenReply, Passed};
 use serde_json::json;
 use std::sync::Arc;
@@ -72,7 +75,7 @@ fn answer(
     came: Duration,
 ) -> Option<ClientAnswer> {
     let GuardedCall { call, rule, server, connection, tools, waiter, .. } = guarded;
-    let CallResult { mut passed, live } = result;
+    let CallResult { mut passed, live, undelivered } = result;
     let mut handle = None;
     match record::on_record(&passed.reply, call) {
         Some(RecordedTask::End(end)) => passed.reply = GivenReply::Recorded(end),
@@ -110,7 +113,7 @@ fn answer(
         }
         _ => render::response(&passed, live.as_ref(), &around),
     };
-    let is_success = passed.delivery.is_some();
+    let is_success = passed.delivery.is_some() || undelivered.is_some();
     let found = match (handle, passed.delivery) {
         // A handle is not the answer yet, however often it is given.
         (Some(id), Some(found)) => {
@@ -120,17 +123,20 @@ fn answer(
         }
         (_, found) => found,
     };
-    let delivery = Delivery::of(services, found, Some(came + rule.late_after));
+    let late_from = came + rule.late_after;
+    let delivery = match undelivered {
+        Some(undelivered) => Some(Delivery::elsewhere(services, undelivered, late_from)),
+        None => Delivery::of(services, found, Some(late_from)),
+    };
     Some(ClientAnswer { frame, is_success, delivery, task_end: None })
 }
 
 /// Through the gate, in a task of its own, as soon as one look has an answer or the handle of a task.
 async fn pass(services: &Arc<Services>, guarded: &Arc<GuardedCall>) -> CallResult {
-    let gate = match &services.gate {
-        Ok(gate) => gate,
-        Err(why) => return CallResult::trouble(&guarded.rule, wording::ledger_unavailable(why)),
-    };
-    gate.look_until_answered(guarded.rule.timeout, |look| {
+    if let (Err(why), None) = (&services.gate, &services.remote) {
+        return CallResult::trouble(&guarded.rule, wording::ledger_unavailable(why));
+    }
+    look_until_answered(&services.clock, guarded.rule.timeout, |look| {
         let (tell, handle) = oneshot::channel();
         let pass = pass_once(Arc::clone(services), Arc::clone(guarded), look, tell);
         let pass = local_tasks::spawn_part(pass, &Handle::current());
@@ -155,6 +161,9 @@ async fn pass_once(
     let _working = services.in_flight.begin();
     let GuardedCall { call, rule, server, connection, .. } = &*guarded;
     let trouble = |trouble| CallResult::trouble(rule, trouble);
+    if let Some(remote) = &services.remote {
+        return pass_elsewhere(&services, &guarded, remote, handle).await;
+    }
     let gate = match &services.gate {
         Ok(gate) => gate,
         Err(why) => return trouble(wording::ledger_unavailable(why)),
@@ -166,11 +175,7 @@ async fn pass_once(
     if connection.has_done(intent.key) {
         intent.keep_on_connection(rule);
     }
-    let waiter = Arc::clone(&guarded.waiter);
-    let (whose, connection_of_it) = (connection.caller.whose(), Arc::clone(connection));
-    let client = WaitingClient { whose, connection: connection_of_it, waiter, handle };
-    let mut upstream = ToolUpstream::of(&services, &guarded);
-    upstream.client = Some(client);
+    let mut upstream = upstream(&services, &guarded, handle);
     if call.dry_run {
         let answered = gate.dry_run(&intent, rule, &mut upstream).await;
         return match answered {
@@ -193,10 +198,54 @@ async fn pass_once(
                 let reply = probe::reply(&passed, live.as_ref());
                 probe::confirm_later(&services, &guarded, done, reply);
             }
-            CallResult { passed, live }
+            CallResult { passed, live, undelivered: None }
         }
         Err(error) => trouble(wording::ledger_unavailable(&error.to_string())),
     }
+}
+
+/// The same where the ledger is behind a server elsewhere.
+async fn pass_elsewhere(
+    services: &Services,
+    guarded: &GuardedCall,
+    remote: &RemoteGate,
+    handle: oneshot::Sender<Message>,
+) -> CallResult {
+    let GuardedCall { call, rule, server, connection, .. } = guarded;
+    let action = server.action(&call.tool);
+    let mut ask = intent::ask(call, server, &connection.caller, &action);
+    // The server's key of it is not known here; among the calls of one connection any will do.
+    let here = Intent::of(&ask, rule, &Secret::new([0; 32])).map(|intent| intent.key);
+    ask.live_connection = here.as_ref().is_ok_and(|key| connection.has_done(*key));
+    let asking = RemoteCall { ask: &ask, rule, class: None };
+    let mut upstream = upstream(services, guarded, handle);
+    if call.dry_run {
+        return match remote.dry_run(asking).await {
+            Ok(answer) => CallResult::of(with_changes(answer, &upstream).await),
+            Err(trouble) => CallResult::trouble(rule, trouble),
+        };
+    }
+    let RemotePassed { passed, undelivered } = remote.pass(asking, &mut upstream).await;
+    let ToolUpstream { live, task, .. } = upstream;
+    if let Some(task) = &task {
+        let _nothing_to_mark = server.tasks().record_end(task, None);
+    }
+    if let (true, Ok(key)) = (passed.answer.ok, here) {
+        connection.add_done(key);
+    }
+    CallResult { passed, live, undelivered }
+}
+
+fn upstream<'a>(
+    services: &'a Services,
+    guarded: &'a GuardedCall,
+    handle: oneshot::Sender<Message>,
+) -> ToolUpstream<'a> {
+    let (connection, waiter) = (Arc::clone(&guarded.connection), Arc::clone(&guarded.waiter));
+    let client = WaitingClient { whose: connection.caller.whose(), connection, waiter, handle };
+    let mut upstream = ToolUpstream::of(services, guarded);
+    upstream.client = Some(client);
+    upstream
 }
 
 /// Adds the tool's own dry run, where the rule maps one.
@@ -222,6 +271,8 @@ async fn with_changes(mut answer: Answer, upstream: &ToolUpstream<'_>) -> Answer
 struct CallResult {
     passed: Passed,
     live: Option<Message>,
+    /// A success on record at a server elsewhere, to be marked once its answer has left.
+    undelivered: Option<Undelivered>,
 }
 
 impl CallResult {
@@ -231,7 +282,8 @@ impl CallResult {
             reason: Some("the server works on it as a task".into()),
             ..Answer::plain(true, EffectWord::None, OutcomeWord::Ran, rule.tier())
         };
-        CallResult { passed: Passed { answer, reply: GivenReply::Live, delivery: None }, live: Some(handle) }
+        let passed = Passed { answer, reply: GivenReply::Live, delivery: None };
+        CallResult { passed, live: Some(handle), undelivered: None }
     }
 
     fn trouble(rule: &Rule, trouble: Trouble) -> CallResult {
@@ -240,6 +292,7 @@ impl CallResult {
 
     /// Nothing but an answer of semel's own.
     fn of(answer: Answer) -> CallResult {
-        CallResult { passed: Passed { answer, reply: GivenReply::None, delivery: None }, live: None }
+        let passed = Passed { answer, reply: GivenReply::None, delivery: None };
+        CallResult { passed, live: None, undelivered: None }
     }
 }

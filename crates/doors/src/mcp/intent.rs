@@ -87,14 +87,19 @@ pub fn intent(
     caller: &Caller,
     secret: &Secret,
 ) -> Result<Intent, KeyMissing> {
-    let run = run(call, caller);
-    let ask = Ask {
+    let mut intent = Intent::of(&ask(call, server, caller, &server.action(&call.tool)), rule, secret)?;
+    intent.metadata.trace = call.trace;
+    Ok(intent)
+}
+
+pub fn ask<'a>(call: &'a ToolCall, server: &'a Server, caller: &'a Caller, action: &'a str) -> Ask<'a> {
+    Ask {
         tenant: &caller.tenant,
         principal: &caller.principal,
         authority: &server.authority,
-        action: &server.action(&call.tool),
+        action,
         arguments: &call.arguments,
-        run: run.cloned(),
+        run: run(call, caller).cloned(),
         key: call.key.clone(),
         again: call.again.clone(),
         asked_by: AskedBy::Agent,
@@ -103,8 +108,5 @@ pub fn intent(
         serialize_by: None,
         // SEP-3182: a completed call is answered with its result, success or error.
         replay_refusals: call.key.is_some(),
-    };
-    let mut intent = Intent::of(&ask, rule, secret)?;
-    intent.metadata.trace = call.trace;
-    Ok(intent)
+    }
 }

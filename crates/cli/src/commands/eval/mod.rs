@@ -7,6 +7,7 @@ mod screen;
 use crate::args::{EvalArgs, EvalWorldArgs};
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::output::{Hinted, stderr_is_terminal};
+use crate::server_access;
 use anyhow::{Context as _, bail};
 use endpoint::Endpoint;
 use guard::Guard;
@@ -39,6 +40,8 @@ pub fn run(context: &Context, args: &EvalArgs) -> anyhow::Result<ExitCode> {
     if context.global.policy.is_some() {
         bail!("semel eval tries semel without a policy, so --policy has no place here");
     }
+    // It tries semel on ledgers of its own.
+    server_access::refuse(context)?;
     let endpoint = Endpoint::of(context, args)?;
     let all = match &endpoint {
         Some(_) => scenario::for_model(),

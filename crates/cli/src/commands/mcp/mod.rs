@@ -10,7 +10,7 @@ use crate::open::TENANT;
 use crate::policy_files;
 use crate::probe_access;
 use crate::server_identity::{self, STDIO, Start};
-use crate::{server_runtime, traces};
+use crate::{server_access, server_runtime, traces};
 use anyhow::{Context as _, bail};
 use semel_core::ids::Run;
 use semel_core::policy::Policy;
@@ -22,11 +22,13 @@ use semel_doors::mcp::connection::ClientConnection;
 use semel_doors::mcp::link::Link;
 use semel_doors::mcp::link::remote::{RemoteLink, RemoteSession};
 use semel_doors::mcp::server::{Server, Settings};
+use semel_doors::remote_gate::{RemoteGate, ServerTrouble};
 use semel_doors::runtime::RuntimeClock;
 use semel_doors::services::Services;
 use session::{ServerMessages, StdioSession};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
+use tokio::runtime::Runtime;
 
 pub fn run(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
     // Before anything is started.
@@ -36,21 +38,27 @@ pub fn run(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
     let runtime = server_runtime::runtime_beside()?;
     let _in_runtime = runtime.enter();
     let traces = traces::started(context, &policy);
-    let gate = server_runtime::gate(context, &clock, &policy);
+    let remote = asked_server(context, &runtime, &clock, &policy)?;
+    let gate = match &remote {
+        Some(remote) => Err(format!("it is behind {}", remote.access)),
+        None => server_runtime::gate(context, &clock, &policy),
+    };
     let gate = match &traces {
         Some((traces, _)) => gate.map(|gate| gate.with_observer(Arc::clone(traces) as _)),
         None => gate,
     };
-    if let Err(why) = &gate {
+    if let (Err(why), None) = (&gate, &remote) {
         // Rule 16: reads pass without a ledger; whoever looks at the log should know.
         context
             .output
             .warn(format_args!("semel: the ledger is not available, so effects will be refused: {why}"));
     }
-    let (server, hears) = match &args.url {
-        Some(url) => remote(context, args, url, &policy, &clock)?,
+    let (mut server, hears) = match &args.url {
+        Some(url) => self::remote(context, args, url, &policy, &clock)?,
         None => child(context, args, &policy, &clock)?,
     };
+    // They read the ledger itself.
+    server.settings.own_tools &= remote.is_none();
     if let Some(run) = policy.mcp.get(&server.name).and_then(|configured| configured.run.as_deref())
         && caller.surrounding_run.is_none()
     {
@@ -60,7 +68,11 @@ pub fn run(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
     let running = mcp_servers::asked(context, &policy, &server.name, &clock)?;
     let servers = Arc::new(probe_access::servers(context, &policy, running));
     let backends = probe_access::backends(context, &policy, &servers);
-    let services = Arc::new(Services::new(gate, policy, clock).with_backends(backends));
+    let services = Services::new(gate, policy, clock).with_backends(backends);
+    let services = Arc::new(match remote {
+        Some(remote) => services.with_remote(remote),
+        None => services,
+    });
     runtime.spawn(server_runtime::keep_retention(Arc::clone(&services)));
     runtime.spawn(server_runtime::keep_counts(Arc::clone(&services), context.output));
     runtime.spawn(server_runtime::keep_settling(Arc::clone(&services)));
@@ -77,6 +89,26 @@ pub fn run(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
     });
     runtime.shutdown_background();
     Ok(ExitCode::from(code))
+}
+
+/// The server that the ledger is behind, where there is one. A setting that cannot work is told before anything is
+/// started; a server that is away now may be there at the first call.
+fn asked_server(
+    context: &Context,
+    runtime: &Runtime,
+    clock: &RuntimeClock,
+    policy: &Policy,
+) -> anyhow::Result<Option<RemoteGate>> {
+    let Some(access) = server_access::of(context)? else { return Ok(None) };
+    let gate = RemoteGate::new(access, Arc::new(clock.clone()), policy.mode);
+    match runtime.block_on(gate.whoami()) {
+        Ok(_) => {}
+        Err(ServerTrouble::Setting(why)) => bail!("SEMEL_SERVER: {why}"),
+        Err(ServerTrouble::Away(why)) => {
+            context.output.warn(format_args!("semel: effects are refused until the server answers: {why}"));
+        }
+    }
+    Ok(Some(gate))
 }
 
 fn caller(context: &Context, args: &McpArgs) -> anyhow::Result<Caller> {

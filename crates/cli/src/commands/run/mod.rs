@@ -11,6 +11,7 @@ use crate::open;
 use crate::output::{ledger_hint, stderr_is_terminal};
 use crate::policy_files;
 use crate::probe_access;
+use crate::{server_access, server_runtime};
 use request::{RunRequest, named_action};
 use respond::{
     dry_run, finish_trouble, finish_unavailable, not_understood, policy_invalid, respond, say_waiting,
@@ -24,6 +25,7 @@ use semel_core::wording;
 use semel_doors::command::confirm::CommandWitness;
 use semel_doors::command::serve::{CommandOptions, CommandUpstream, Show};
 use semel_doors::process::stream::reader_is_gone;
+use semel_doors::remote_gate::{RemoteCall, RemoteGate, RemotePassed, ServerAccess};
 use semel_gate::Gate;
 use semel_gate::Passed;
 use semel_gate::clock::{Clock, SystemClock, block_on};
@@ -34,10 +36,17 @@ use std::sync::Arc;
 
 pub fn run(context: &Context, args: &RunArgs) -> u8 {
     let parent = rustix::process::getppid();
+    let server = match server_access::of(context) {
+        Ok(server) => server,
+        Err(error) => return not_understood(context, &error),
+    };
     let call = match PreparedRun::prepare(context, args) {
         Ok(call) => call,
         Err(code) => return code,
     };
+    if let Some(access) = server {
+        return call.ask_server(context, access, args.dry_run, parent);
+    }
     let clock = SystemClock::start();
     match open_ledger(context, args.dry_run, &clock) {
         Ok(opened) if args.dry_run => call.dry_run(context, opened, clock),
@@ -146,6 +155,40 @@ impl PreparedRun {
         code
     }
 
+    /// The same where the ledger is behind a server elsewhere.
+    fn ask_server(&self, context: &Context, access: ServerAccess, dry_run: bool, parent: Option<Pid>) -> u8 {
+        if self.request.probe.is_some() {
+            let what =
+                "--probe is asked by the gate itself, and SEMEL_SERVER says that it is behind a server";
+            return not_understood(context, &anyhow::anyhow!(what));
+        }
+        let runtime = match server_runtime::runtime() {
+            Ok(runtime) => runtime,
+            Err(error) => return not_understood(context, &error.into()),
+        };
+        let clock = SystemClock::start();
+        let gate = RemoteGate::new(access, Arc::new(clock.clone()), self.policy.mode);
+        // Nobody sees a lock from there: time alone ends the claim.
+        let holders = FileHolders::in_directory(std::path::PathBuf::new());
+        let mut upstream = self.upstream(context, &holders, &clock);
+        let ask = self.request.ask(&self.action, &self.arguments);
+        let call = RemoteCall { ask: &ask, rule: &self.rule, class: self.request.class };
+        if dry_run {
+            return match runtime.block_on(gate.dry_run(call)) {
+                Ok(answer) => respond::dry_run(context, &self.rule, answer, &mut upstream),
+                Err(trouble) => finish_trouble(context, &self.rule, trouble),
+            };
+        }
+        let RemotePassed { passed, undelivered } = runtime.block_on(gate.pass(call, &mut upstream));
+        let (code, heard) = give(context, &passed, &mut upstream, parent);
+        if let Some(undelivered) = undelivered.filter(|_| heard)
+            && let Err(error) = runtime.block_on(gate.delivered(undelivered.effect))
+        {
+            context.output.say(format_args!("semel: the answer is not marked as delivered: {error}"));
+        }
+        code
+    }
+
     fn intent(&self, context: &Context, ledger: Ledger, clock: SystemClock) -> Result<(Gate, Intent), u8> {
         let ask = self.request.ask(&self.action, &self.arguments);
         let intent = Intent::of(&ask, &self.rule, ledger.secret())
@@ -186,7 +229,23 @@ fn deliver(
     upstream: &mut CommandUpstream<'_>,
     parent: Option<Pid>,
 ) -> u8 {
-    let (code, accepted) = respond(context, &passed, upstream);
+    let (code, heard) = give(context, &passed, upstream, parent);
+    if let Some(delivery) = passed.delivery.filter(|_| heard)
+        && let Err(error) = block_on(gate.delivered(&delivery))
+    {
+        context.output.say(format_args!("semel: the answer is not marked as delivered: {error}"));
+    }
+    code
+}
+
+/// Gives the answer to the caller. Returns the exit code, and whether the caller can have read it.
+fn give(
+    context: &Context,
+    passed: &Passed,
+    upstream: &mut CommandUpstream<'_>,
+    parent: Option<Pid>,
+) -> (u8, bool) {
+    let (code, accepted) = respond(context, passed, upstream);
     let reader_left = reader_is_gone(std::io::stdout().as_fd());
     if !accepted && !reader_left && !upstream.was_asked_to_end() {
         let id = passed.answer.effect_id.map_or_else(|| "EFFECT".to_owned(), |id| id.to_string());
@@ -200,12 +259,7 @@ fn deliver(
         && rustix::process::getppid() == parent
         && !upstream.was_asked_to_end()
         && !reader_is_gone(std::io::stdout().as_fd());
-    if let Some(delivery) = passed.delivery.filter(|_| heard)
-        && let Err(error) = block_on(gate.delivered(&delivery))
-    {
-        context.output.say(format_args!("semel: the answer is not marked as delivered: {error}"));
-    }
-    code
+    (code, heard)
 }
 
 /// This program, to read the output of background processes once nobody else does.

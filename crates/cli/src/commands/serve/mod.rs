@@ -12,7 +12,7 @@ use crate::ledger_address::LedgerAddress;
 use crate::output::Hinted;
 use crate::policy_files;
 use crate::probe_access;
-use crate::{mcp_servers, server_runtime, traces};
+use crate::{mcp_servers, server_access, server_runtime, traces};
 use anyhow::Context as _;
 use axum::Router;
 use axum::routing::get;
@@ -37,6 +37,7 @@ use std::sync::Arc;
 const THREADS_MORE: usize = 1;
 
 pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
+    server_access::refuse(context)?;
     let policy = context.policy()?;
     let address = address(args, &policy.serve)?;
     let tls = tls::of(&policy.serve)?;

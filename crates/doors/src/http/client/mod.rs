@@ -70,6 +70,11 @@ impl Client {
         Client::by(target, Arc::new(SystemNames))
     }
 
+    /// A server for which these roots alone vouch.
+    pub fn trusting_only(target: Target, roots: RootCertStore) -> Result<Client, ClientError> {
+        Client::trusting(target, Arc::new(SystemNames), roots)
+    }
+
     /// Found by these names.
     fn by(target: Target, names: Arc<dyn Names>) -> Result<Client, ClientError> {
         let roots = connect::roots(&target)?;

@@ -1,0 +1,98 @@
+//! The routes of such calls, asked by a client that does not keep to the rules.
+
+use super::Office;
+use crate::api::client::charge;
+use semel_testkit::http::ApiClient;
+use serde_json::{Value, json};
+
+fn call(key: &str) -> Value {
+    json!({
+        "action": "cli:pay", "arguments": {"argv": ["pay"], "cwd": "/"}, "rule": {"origin": null, "class": "act"},
+        "key": key, "nonce": format!("nonce-of-the-call-{key}"), "timeout_ms": 60_000, "wait_ms": 0,
+    })
+}
+
+fn client(office: &Office, name: &str) -> ApiClient {
+    ApiClient::new(&office.served.address, &office.token(name))
+}
+
+#[test]
+fn a_claim_is_settled_by_its_own_principal_at_its_own_route() {
+    let office = Office::open("");
+    let (ann, bob) = (client(&office, "ann"), client(&office, "bob"));
+    let begun = ann.post("/calls/begin", call("k")).json();
+    assert_eq!((&begun["outcome"], &begun["attempt"]), (&json!("run"), &json!(1)), "{begun}");
+    assert_eq!(ann.post("/calls/begin", call("k")).json()["claim"], begun["claim"], "the same nonce");
+    let settle = |client: &ApiClient, path: &str, more: Value| {
+        let mut form = json!({"claim": begun["claim"], "outcome": "applied"});
+        form.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        client.post(path, form).status
+    };
+    assert_eq!(settle(&bob, "/calls/settle", json!({})), 404);
+    assert_eq!(settle(&ann, "/settle", json!({"reply": 1})), 404, "its reply has another form");
+    for bad in [
+        json!({"evidence": "ruled"}),
+        json!({"evidence": "confirmed"}),
+        json!({"reply_base64": "?"}),
+        json!({"reply_base64": "bm9uc2Vuc2U="}),
+        json!({"why": "x".repeat(501)}),
+        json!({"outcome": "done"}),
+    ] {
+        assert_eq!(settle(&ann, "/calls/settle", bad.clone()), 400, "{bad}");
+    }
+    assert_eq!(office.recorded()[0]["state"], "in_flight");
+    assert_eq!(settle(&ann, "/calls/settle", json!({})), 200);
+    assert_eq!(settle(&ann, "/calls/settle", json!({})), 200, "brought again");
+    assert_eq!(settle(&ann, "/calls/settle", json!({"outcome": "refused"})), 409);
+    let delivered =
+        |client: &ApiClient| client.post("/calls/delivered", json!({"effect_id": begun["effect_id"]}));
+    assert_eq!(office.recorded()[0]["delivered_at"], Value::Null, "nobody said so");
+    assert_eq!(delivered(&bob).status, 404);
+    assert_eq!(delivered(&ann).json(), json!({"delivered": true}));
+    assert!(office.recorded()[0]["delivered_at"].is_string());
+    // A claim of code that calls tools itself is none of a door.
+    let claim = ann.claim(charge("ann"));
+    let settled = ann.post("/calls/settle", json!({"claim": claim["claim"], "outcome": "applied"}));
+    assert_eq!(settled.status, 404, "{settled:?}");
+}
+
+#[test]
+fn a_call_that_makes_no_sense_begins_nothing() {
+    let office = Office::open("");
+    let ann = client(&office, "ann");
+    for (member, value) in [
+        ("action", json!("fn:charge")),
+        ("action", json!("http:POST api.stripe.com/v1/charges")),
+        ("action", json!("cli:")),
+        ("action", json!(format!("cli:{}", "x".repeat(600)))),
+        ("arguments", json!([1])),
+        ("nonce", json!("short")),
+        ("timeout_ms", json!(0)),
+        ("timeout_ms", json!(86_400_001)),
+        ("wait_ms", json!(60_001)),
+        ("rule", json!({"origin": null, "class": "read"})),
+        ("rule", json!({"origin": "a:1", "class": "act", "key": ["["]})),
+        ("tenant", json!("other")),
+        ("key", json!("")),
+    ] {
+        let mut form = call("k");
+        form[member] = value.clone();
+        let refused = ann.post("/calls/begin", form);
+        assert_eq!(refused.status, 400, "{member} {value}: {refused:?}");
+    }
+    assert_eq!(office.recorded().len(), 0);
+    let whoami = ann.get("/whoami").json();
+    assert_eq!((&whoami["scope"], &whoami["tenant"]), (&json!("agent"), &json!("local")), "{whoami}");
+}
+
+#[test]
+fn an_operators_rule_makes_a_callers_failure_a_doubt() {
+    let office =
+        Office::open("[[rule]]\nmatch = \"cli:pay\"\nclass = \"consequential\"\nfailure = \"in_doubt\"\n");
+    let ann = client(&office, "ann");
+    let begun = ann.post("/calls/begin", call("k")).json();
+    assert_eq!(begun["class"], "consequential", "{begun}");
+    let settled =
+        ann.post("/calls/settle", json!({"claim": begun["claim"], "outcome": "refused", "why": "no"}));
+    assert_eq!((settled.status, &settled.json()["code"]), (423, &json!("in_doubt")), "{settled:?}");
+}

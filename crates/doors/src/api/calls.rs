@@ -1,0 +1,297 @@
+//! Calls of doors on other machines: `semel run` and `semel mcp` under `SEMEL_SERVER`. The server decides and records;
+//! the door sends, and knows what it saw.
+
+use super::claim;
+use super::client_upstream::ClientUpstream;
+use super::problem::{Problem, problem_of};
+use super::request::ApiRequest;
+use super::respond;
+use super::server::ApiServer;
+use super::settle::{known_claim, record};
+use crate::remote_gate::forms::{
+    CallClaim, CallForm, CallOutcome, DeliveredAnswer, DeliveredForm, FORM_BYTES_MAX, REPLY_BYTES_MAX,
+    RunWord, SettlementForm, WHY_CHARS_MAX, Whoami,
+};
+use crate::remote_gate::rule_form::RefusedRule;
+use crate::reply::CommandOutput;
+use axum::response::Response;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
+use semel_core::answer::EffectWord;
+use semel_core::class::Class;
+use semel_core::effect::{Evidence, NotAppliedWhy, Reply, State};
+use semel_core::ids::{EffectId, IdempotencyKey, OwnerId, Reason, Run};
+use semel_core::intent::{Ask, AskedBy, Intent};
+use semel_core::json;
+use semel_core::outcome::Outcome;
+use semel_core::policy::Rule;
+use semel_core::policy::rule::Failure;
+use semel_core::wording;
+use semel_gate::clock::Clock;
+use semel_gate::upstream::Sent;
+use semel_gate::{BeginAnswer, GivenReply, Passed, Settlement};
+use semel_ledger::Error;
+use serde_json::Value;
+use std::sync::Arc;
+use std::time::Duration;
+
+const ACTION_CHARS_MAX: usize = 504;
+const AUTHORITY_CHARS_MAX: usize = 1_024;
+const RESOURCE_CHARS_MAX: usize = 1_024;
+const CALL_ID_CHARS_MAX: usize = 255;
+const TIMEOUT_MS: std::ops::RangeInclusive<u64> = 1..=24 * 3_600_000;
+const WAIT_MS: std::ops::RangeInclusive<u64> = 0..=60_000;
+
+/// Keeps tools that are reached from elsewhere apart from those of the same name behind this server.
+const ELSEWHERE: &str = "elsewhere ";
+
+pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let (asking, bytes_max) = (request.who.clone(), request.bytes_max());
+    let _until_it_is_answered = api.turn(&asking, bytes_max).await?;
+    let (metadata, token) = (request.metadata.clone(), request.token.clone());
+    let dry_run = request.options.dry_run;
+    let (who, _, received_at, form) = request.json_of::<CallForm>(FORM_BYTES_MAX).await?;
+    let gate = api.gate()?;
+    check(&form)?;
+    let arguments =
+        json::parse(form.arguments.get()).map_err(|error| Problem::bad(format!("arguments: {error}")))?;
+    if arguments.as_object().is_none() {
+        return Err(Problem::bad("arguments must be an object"));
+    }
+    let bad = |what: &str, error: &dyn std::fmt::Display| Problem::bad(format!("{what}: {error}"));
+    let key = form.key.as_deref().map(IdempotencyKey::parse).transpose();
+    let key = key.map_err(|error| bad("key", &error))?;
+    let again = form.again.as_deref().map(Reason::parse).transpose().map_err(|error| bad("again", &error))?;
+    let run = match form.run_inferred {
+        true => form.run.as_deref().map(Run::inferred).transpose(),
+        false => form.run.as_deref().map(Run::named).transpose(),
+    };
+    let run = run.map_err(|error| bad("run", &error))?;
+    let subject = (form.action.as_str(), &arguments);
+    let rule = form.rule.into_rule(&api.services.policy, subject, form.class, key.is_some());
+    let mut rule = rule.map_err(|refused| match refused {
+        RefusedRule::Weak(_) => Problem::new(StatusCode::FORBIDDEN, refused.to_string()),
+        RefusedRule::Bad(_) => Problem::bad(refused.to_string()),
+    })?;
+    rule.timeout = Some(Duration::from_millis(form.timeout_ms));
+    rule.wait = Duration::from_millis(form.wait_ms);
+    let authority = match form.action.starts_with("mcp:") {
+        true => format!("{ELSEWHERE}{}", form.authority),
+        false => String::new(),
+    };
+    let ask = Ask {
+        tenant: &who.tenant,
+        principal: &who.principal,
+        authority: &authority,
+        action: &form.action,
+        arguments: &arguments,
+        run,
+        key,
+        again,
+        asked_by: AskedBy::Agent,
+        call_id: form.call_id.clone(),
+        live_connection: form.live_connection,
+        serialize_by: form.serialize_by.clone(),
+        replay_refusals: form.replay_refusals,
+    };
+    let mut intent = Intent::of(&ask, &rule, gate.ledger.secret())
+        .map_err(|missing| Problem::of_trouble(wording::key_required(&missing)))?;
+    intent.metadata = metadata;
+    let client = ClientUpstream::of(&api.services, &form.action, &arguments, &rule);
+    let mut client = client.showing(token.as_ref());
+    if form.dry_run || dry_run {
+        return respond::json(&gate.dry_run(&intent, &rule, &mut client).await?);
+    }
+    let nonce = who.nonce(&form.nonce, gate.ledger.secret());
+    match gate.begin(&intent, &rule, &mut client, nonce).await? {
+        BeginAnswer::Run(taken) => respond::json(&CallClaim {
+            outcome: RunWord::Run,
+            claim: Some(claim::write(&taken)),
+            effect_id: Some(taken.effect.to_string()),
+            attempt: Some(taken.attempt.0),
+            occurrence: taken.occurrence,
+            class: taken.class,
+            tier: taken.tier,
+            deadline: Some(taken.deadline.to_string()),
+            waited_ms: waited_ms(gate.clock.elapsed().saturating_sub(received_at)),
+            idempotency_key: Some(taken.idempotency_key.clone()),
+            possible_repeat: taken.possible_repeat,
+        }),
+        BeginAnswer::Unrecorded => respond::json(&CallClaim {
+            outcome: RunWord::Run,
+            claim: None,
+            effect_id: None,
+            attempt: None,
+            occurrence: 1,
+            class: rule.class,
+            tier: rule.tier(),
+            deadline: None,
+            waited_ms: 0,
+            idempotency_key: None,
+            possible_repeat: false,
+        }),
+        BeginAnswer::Answered(passed) => answered(*passed),
+    }
+}
+
+/// A wait that is told too short only makes its sender more careful.
+fn waited_ms(waited: Duration) -> u64 {
+    const COMMIT_TAKES_MAX: Duration = Duration::from_millis(500);
+    waited.saturating_sub(COMMIT_TAKES_MAX).as_millis() as u64
+}
+
+/// The reply goes out as the bytes that it is. The door says when its own caller has got it.
+fn answered(passed: Passed) -> Result<Response, Problem> {
+    let Passed { answer, reply, .. } = passed;
+    let reply = match &reply {
+        GivenReply::Recorded(bytes) => Some(STANDARD.encode(bytes)),
+        GivenReply::Live | GivenReply::None => None,
+    };
+    if !answer.ok && answer.trouble.is_some() {
+        let problem = problem_of(&answer);
+        return Err(match reply {
+            Some(reply) => problem.with("reply_base64", reply),
+            None => problem,
+        });
+    }
+    let mut whole = serde_json::to_value(&answer).unwrap_or_default();
+    if let Some(reply) = reply {
+        whole["reply_base64"] = Value::from(reply);
+    }
+    respond::json(&whole)
+}
+
+fn check(form: &CallForm) -> Result<(), Problem> {
+    let name = form.action.strip_prefix("cli:").or_else(|| form.action.strip_prefix("mcp:"));
+    let plain = |name: &str| !name.is_empty() && !name.chars().any(|c| c.is_ascii_control());
+    if !name.is_some_and(plain) || form.action.chars().count() > ACTION_CHARS_MAX {
+        return Err(Problem::bad(format!(
+            "action is cli:PROGRAM or mcp:SERVER/TOOL, of at most {ACTION_CHARS_MAX} characters"
+        )));
+    }
+    let short = |what: &str, text: Option<&String>, max: usize| match text {
+        Some(text) if text.is_empty() || text.chars().count() > max => {
+            Err(Problem::bad(format!("{what} has 1 to {max} characters")))
+        }
+        _ => Ok(()),
+    };
+    short("serialize_by", form.serialize_by.as_ref(), RESOURCE_CHARS_MAX)?;
+    short("call_id", form.call_id.as_ref(), CALL_ID_CHARS_MAX)?;
+    if form.authority.chars().count() > AUTHORITY_CHARS_MAX {
+        return Err(Problem::bad(format!("authority has at most {AUTHORITY_CHARS_MAX} characters")));
+    }
+    if !(16..=128).contains(&form.nonce.len()) || !form.nonce.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(Problem::bad("nonce has 16 to 128 visible characters, chosen at random"));
+    }
+    if !TIMEOUT_MS.contains(&form.timeout_ms) || !WAIT_MS.contains(&form.wait_ms) {
+        return Err(Problem::bad("timeout_ms is at most a day, and wait_ms a minute"));
+    }
+    if form.rule.class == Class::Read {
+        return Err(Problem::bad("a read is not asked for: it passes"));
+    }
+    Ok(())
+}
+
+pub async fn settle(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    // It is brought again until it is taken.
+    let (asking, bytes_max) = (request.who.clone(), request.bytes_max());
+    let _until_it_is_answered = api.turn(&asking, bytes_max).await?;
+    let (who, _, _, form) = request.json_of::<SettlementForm>(FORM_BYTES_MAX).await?;
+    let (known, effect, attempt, nonce) = known_claim(&api, &who, &form.claim).await?;
+    let facts = &known.effect.facts;
+    if !is_of_a_door(&facts.action) {
+        return Err(Problem::not_found("such claim"));
+    }
+    let rule = api.services.policy.rule_kept(&facts.action, &facts.rule);
+    let sent = sent_of(form, &facts.action, &rule)?;
+    let settlement = Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo: None };
+    answered(Passed { reply: GivenReply::None, ..*record(&api, settlement).await? })
+}
+
+/// An action whose door keeps replies in a form of its own, and says itself when they were delivered.
+fn is_of_a_door(action: &str) -> bool {
+    action.starts_with("cli:") || action.starts_with("mcp:")
+}
+
+fn sent_of(form: SettlementForm, action: &str, rule: &Rule) -> Result<Sent, Problem> {
+    let SettlementForm { outcome, effect, evidence, why, reply_base64, reply_bytes, .. } = form;
+    if why.chars().count() > WHY_CHARS_MAX {
+        return Err(Problem::bad(format!("why has at most {WHY_CHARS_MAX} characters")));
+    }
+    let bytes = reply_base64.map(|text| STANDARD.decode(text)).transpose();
+    let mut reply = bytes.map_err(|error| Problem::bad(format!("reply_base64: {error}")))?;
+    let is_kept_so = |bytes: &Vec<u8>| match action.starts_with("cli:") {
+        true => CommandOutput::decode(bytes).is_some(),
+        false => json::parse_bytes(bytes).is_ok(),
+    };
+    if !reply.as_ref().is_none_or(is_kept_so) {
+        return Err(Problem::bad("reply_base64 is no reply of such an action"));
+    }
+    let recorded = match (reply.as_ref().map(Vec::len), reply_bytes) {
+        (Some(bytes), _) if bytes > REPLY_BYTES_MAX => {
+            reply = None;
+            Reply::TooLarge(bytes as u64)
+        }
+        (Some(_), _) => Reply::Kept,
+        (None, Some(bytes)) => Reply::TooLarge(bytes),
+        (None, None) => Reply::Unknown,
+    };
+    let not_applied = |why| Outcome::NotApplied { why, reply: recorded };
+    // The claim is past its last moment for sending at its deadline, and nothing else proves that its sender is gone.
+    let in_doubt = |why| Outcome::InDoubt { why, sender_gone: false };
+    let outcome = match outcome {
+        CallOutcome::Applied => Outcome::Applied {
+            evidence: match evidence {
+                None | Some(Evidence::Reported) => Evidence::Reported,
+                Some(evidence @ (Evidence::Accepted | Evidence::Probed)) => evidence,
+                Some(Evidence::Ruled | Evidence::Confirmed) => {
+                    return Err(Problem::bad("evidence of a settlement is accepted, reported or probed"));
+                }
+            },
+            word: effect.unwrap_or(EffectWord::Updated),
+            reply: recorded,
+        },
+        // The operator's rule makes every failure a doubt, whoever read it.
+        CallOutcome::Refused | CallOutcome::Reported if rule.failure == Failure::InDoubt => in_doubt(why),
+        CallOutcome::Refused => not_applied(NotAppliedWhy::Refused(why)),
+        CallOutcome::Reported => not_applied(NotAppliedWhy::Reported(why)),
+        CallOutcome::NeverSent => not_applied(NotAppliedWhy::NeverSent(why)),
+        CallOutcome::AwaitingInput => not_applied(NotAppliedWhy::AwaitingInput),
+        CallOutcome::InDoubt => in_doubt(why),
+    };
+    let reply = reply.filter(|_| !matches!(outcome, Outcome::InDoubt { .. }));
+    Ok(Sent { reply, ..Sent::of(outcome) })
+}
+
+pub async fn delivered(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let (who, _, _, form) = request.json::<DeliveredForm>().await?;
+    let gate = api.gate()?;
+    let unknown = || Problem::not_found(&format!("effect {}", form.effect_id));
+    let id = EffectId::parse(&form.effect_id).ok_or_else(unknown)?;
+    let (key, known) = match gate.ledger.by_id(id).await {
+        Err(Error::NoSuchEffect(_)) => return Err(unknown()),
+        found => found?,
+    };
+    if !who.made(&known.effect) || !is_of_a_door(&known.effect.facts.action) {
+        return Err(unknown());
+    }
+    let newest = gate.ledger.find(key).await?;
+    let delivered =
+        newest.effect().is_some_and(|effect| effect.id == id && matches!(effect.state, State::Applied(_)));
+    if delivered {
+        gate.delivered(&newest).await?;
+    }
+    respond::json(&DeliveredAnswer { delivered })
+}
+
+pub async fn whoami(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
+    let who = request.who;
+    respond::json(&Whoami {
+        tenant: who.tenant,
+        principal: who.principal,
+        scope: who.scope.to_string(),
+        time: api.services.clock.now().to_string(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}

@@ -1,0 +1,104 @@
+//! One request to the API, and the server's answer to it.
+
+use super::access::ServerAccess;
+use super::forms::{BASE, FORM_BYTES_MAX};
+use crate::http::body;
+use crate::http::client::Payload;
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
+use http::{HeaderValue, Method, Request, StatusCode};
+use serde_json::Value;
+use std::time::Duration;
+
+/// A reply of the largest size in base 64, and the words around it.
+const ANSWER_BYTES_MAX: usize = FORM_BYTES_MAX;
+
+/// The server's answer.
+#[derive(Debug)]
+pub struct ApiReply {
+    pub status: StatusCode,
+    /// Null where it is no JSON.
+    pub body: Value,
+}
+
+/// There is no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unanswered {
+    /// Certainly nothing was sent.
+    NotReached(String),
+    /// The server may have got it.
+    Lost(String),
+}
+
+impl Unanswered {
+    pub fn why(&self) -> &str {
+        let (Unanswered::NotReached(why) | Unanswered::Lost(why)) = self;
+        why
+    }
+
+    /// Whose certificate nobody here vouches for is not there in a second either.
+    pub fn is_for_good(&self) -> bool {
+        matches!(self, Unanswered::NotReached(why) if why.contains("certificate"))
+    }
+}
+
+impl ApiReply {
+    /// The words of a refusal.
+    pub fn detail(&self) -> String {
+        let said = self.body["detail"].as_str().map(|said| said.trim_start_matches("semel: "));
+        said.map_or_else(|| format!("it answers {}", self.status), str::to_owned)
+    }
+
+    /// A proxy that has no server behind it, or a server that has no room: the same again may be answered.
+    pub fn is_for_now(&self) -> bool {
+        let codes = [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
+        self.body["code"].is_null() && (codes.contains(&self.status) || self.status.as_u16() == 429)
+    }
+}
+
+impl ServerAccess {
+    pub async fn post(&self, path: &str, body: Bytes, within: Duration) -> Result<ApiReply, Unanswered> {
+        self.ask(Method::POST, path, body, within).await
+    }
+
+    pub async fn get(&self, path: &str, within: Duration) -> Result<ApiReply, Unanswered> {
+        self.ask(Method::GET, path, Bytes::new(), within).await
+    }
+
+    /// Each on a connection of its own: one that has waited for a long command may be dead.
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Bytes,
+        within: Duration,
+    ) -> Result<ApiReply, Unanswered> {
+        let prepared =
+            self.client.connect().await.map_err(|error| Unanswered::NotReached(error.to_string()))?;
+        let target = self.client.target();
+        let place = format!("{}{BASE}{path}", target.uri().path().trim_end_matches('/'));
+        let mut request = Request::new(Payload::from(body));
+        *request.method_mut() = method;
+        *request.uri_mut() =
+            place.parse().map_err(|error| Unanswered::NotReached(format!("{place}: {error}")))?;
+        let headers = request.headers_mut();
+        if let Ok(host) = HeaderValue::from_str(target.authority()) {
+            headers.insert(HOST, host);
+        }
+        headers.insert(AUTHORIZATION, self.authorization.clone());
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let exchange = async {
+            let response = self.client.send(prepared, request).await.map_err(|error| error.to_string())?;
+            let (parts, answer) = response.into_parts();
+            let whole =
+                body::read(answer, ANSWER_BYTES_MAX, within).await.map_err(|error| error.to_string())?;
+            let body = serde_json::from_slice(&whole).unwrap_or_default();
+            Ok(ApiReply { status: parts.status, body })
+        };
+        let lost = |why: String| Unanswered::Lost(format!("{target} did not answer: {why}"));
+        match tokio::time::timeout(within, exchange).await {
+            Ok(answered) => answered.map_err(lost),
+            Err(_) => Err(lost(format!("not within {} seconds", within.as_secs()))),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! The forms in which a door on another machine asks the API. Both sides use these very types.
+
+use super::rule_form::RuleForm;
+use schemars::JsonSchema;
+use semel_core::answer::{Answer, EffectWord};
+use semel_core::class::{Class, Tier};
+use semel_core::effect::Evidence;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Every path of the API begins with this.
+pub const BASE: &str = "/api/v1";
+
+/// Of the outcome, as the ledger keeps it: a sentence or two.
+pub const WHY_CHARS_MAX: usize = 500;
+
+/// As large as the largest reply that any of these doors keeps.
+pub const REPLY_BYTES_MAX: usize = 16 << 20;
+
+/// A reply of that size in base 64, and the words around it.
+pub const FORM_BYTES_MAX: usize = REPLY_BYTES_MAX / 3 * 4 + (1 << 20);
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+#[schemars(rename = "Call")]
+pub struct CallForm {
+    /// `cli:PROGRAM` or `mcp:SERVER/TOOL`.
+    #[schemars(regex(pattern = r"^(cli|mcp):[^\x00-\x1f\x7f]{1,500}$"))]
+    pub action: String,
+    /// `argv`, `cwd` and `stdin` of a command; `args` of a tool.
+    #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
+    pub arguments: Box<RawValue>,
+    pub rule: RuleForm,
+    /// The server behind a tool's name.
+    #[serde(default)]
+    #[schemars(length(max = 1024))]
+    pub authority: String,
+    /// The class that this one call asks for.
+    #[serde(default)]
+    pub class: Option<Class>,
+    #[serde(default)]
+    #[schemars(regex(pattern = r"^[!-~]{1,255}$"))]
+    pub key: Option<String>,
+    #[serde(default)]
+    #[schemars(regex(pattern = r"^[!-~]{1,255}$"))]
+    pub run: Option<String>,
+    /// The run was not named for this purpose: it labels the effect and does not bound it.
+    #[serde(default)]
+    pub run_inferred: bool,
+    #[serde(default)]
+    #[schemars(regex(pattern = r"^[!-~]{1,255}$"))]
+    pub again: Option<String>,
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 255))]
+    pub call_id: Option<String>,
+    /// The caller's own connection has done it before.
+    #[serde(default)]
+    pub live_connection: bool,
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 1024))]
+    pub serialize_by: Option<String>,
+    /// A refusal under the key answers its repeats, as a success does.
+    #[serde(default)]
+    pub replay_refusals: bool,
+    /// A random name of this attempt. Asking again with it gets the same claim.
+    #[schemars(regex(pattern = r"^[!-~]{16,128}$"))]
+    pub nonce: String,
+    /// How long the caller may take, 24 hours at most.
+    #[schemars(range(min = 1, max = 86_400_000))]
+    pub timeout_ms: u64,
+    /// How long to wait for an equal call, a minute at most.
+    #[schemars(range(min = 0, max = 60_000))]
+    pub wait_ms: u64,
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// The right to make one attempt.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CallClaim {
+    pub outcome: RunWord,
+    /// Null in observe mode: nothing is recorded, and there is nothing to settle.
+    pub claim: Option<String>,
+    pub effect_id: Option<String>,
+    pub attempt: Option<u32>,
+    /// Which effect of its record it is, from 1.
+    pub occurrence: u32,
+    pub class: Class,
+    pub tier: Tier,
+    pub deadline: Option<String>,
+    /// How long the server waited for other calls before it claimed: that time does not count against the deadline.
+    pub waited_ms: u64,
+    pub idempotency_key: Option<String>,
+    pub possible_repeat: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum RunWord {
+    Run,
+}
+
+/// Either the right to run, or the answer.
+#[derive(Debug, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "CallAnswer")]
+#[allow(dead_code, reason = "it is only described")]
+pub enum BegunCallForm {
+    Run(Box<CallClaim>),
+    Answer(Box<AnsweredCallForm>),
+}
+
+#[derive(Debug, JsonSchema)]
+#[schemars(rename = "AnsweredCall")]
+#[allow(dead_code, reason = "it is only described")]
+pub struct AnsweredCallForm {
+    #[serde(flatten)]
+    answer: Answer,
+    /// The recorded reply, to the byte.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply_base64: Option<String>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+#[schemars(rename = "CallSettlement")]
+pub struct SettlementForm {
+    #[schemars(regex(pattern = r"^cl_[0-9A-HJKMNP-TV-Z]{26}_[0-9]{1,10}_[0-9a-f]{32}$"))]
+    pub claim: String,
+    pub outcome: CallOutcome,
+    /// Of a success.
+    #[serde(default)]
+    pub effect: Option<EffectWord>,
+    /// Of a success; `reported` unless given.
+    #[serde(default)]
+    pub evidence: Option<Evidence>,
+    #[serde(default)]
+    #[schemars(length(max = 500))]
+    pub why: String,
+    /// The reply as the door keeps it.
+    #[serde(default)]
+    pub reply_base64: Option<String>,
+    /// How long a reply was that is too large to be kept.
+    #[serde(default)]
+    pub reply_bytes: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum CallOutcome {
+    Applied,
+    /// Certainly not: it was refused.
+    Refused,
+    /// The tool says that it failed.
+    Reported,
+    NeverSent,
+    AwaitingInput,
+    InDoubt,
+}
+
+/// The answer has reached its caller.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+#[schemars(rename = "CallDelivered")]
+pub struct DeliveredForm {
+    #[schemars(regex(pattern = r"^ef_[0-9A-HJKMNP-TV-Z]{26}$"))]
+    pub effect_id: String,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "Delivered")]
+pub struct DeliveredAnswer {
+    /// False: it is no longer the newest of its record, or no success.
+    pub delivered: bool,
+}
+
+/// Who asks, and whom.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Whoami {
+    pub tenant: String,
+    pub principal: String,
+    pub scope: String,
+    /// The server's clock.
+    pub time: String,
+    /// The server's version of semel.
+    pub version: String,
+}

@@ -1,0 +1,225 @@
+//! A claim of the server's in our hands: it is sent once, and its outcome is brought back.
+
+use super::forms::{CallClaim, CallOutcome, SettlementForm, WHY_CHARS_MAX};
+use super::{
+    ANSWER_TAKES_MAX, PAUSE_FIRST, PAUSE_MAX, RemoteGate, RemotePassed, SETTLE_PATIENCE, answer, bytes_of,
+};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
+use semel_core::answer::{Answer, Code, OutcomeWord, Trouble};
+use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Occurrence, Reply, SEND_WITHIN, State};
+use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
+use semel_core::intent::Intent;
+use semel_core::lifecycle::NewAttempt;
+use semel_core::outcome::Outcome;
+use semel_core::policy::rule::Rule;
+use semel_core::time::At;
+use semel_core::wording;
+use semel_gate::clock::Clock;
+use semel_gate::upstream::{Recorded, Sending, Sent, Upstream};
+use semel_gate::{GivenReply, Passed};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A sender that was paused this close to its last moment does not send.
+const SEND_MARGIN: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub struct HeldAttempt {
+    claim: String,
+    effect: Effect,
+    attempt: AttemptNo,
+    idempotency_key: String,
+    /// When it lapses, by our own clock: a little early.
+    deadline: At,
+    timeout: Duration,
+}
+
+impl HeldAttempt {
+    /// `claimed_on`: no later than the server took the claim. `None`: the claim cannot be read.
+    pub fn of(
+        claim: &CallClaim,
+        intent: &Intent,
+        rule: &Rule,
+        claimed_on: At,
+        timeout: Duration,
+    ) -> Option<HeldAttempt> {
+        let id = EffectId::parse(claim.effect_id.as_deref()?)?;
+        let attempt = AttemptNo(claim.attempt?);
+        let occurrence = Occurrence {
+            number: claim.occurrence,
+            reason: None,
+            earlier: Vec::new(),
+            calls: Vec::new(),
+            before: None,
+            by_permission: false,
+        };
+        let deadline = claimed_on.plus(timeout);
+        let mut seed = intent.seed(id, occurrence, rule);
+        // The server's own rule may be the stricter one.
+        let facts = Arc::make_mut(&mut seed.facts);
+        (facts.class, facts.tier) = (claim.class, claim.tier);
+        let new = NewAttempt {
+            nonce: Nonce(0),
+            owner: OwnerId::AWAY,
+            at: claimed_on,
+            deadline,
+            last_send: LastSend::By(claimed_on.plus(SEND_WITHIN.min(timeout))),
+            call_id: intent.call_id.clone(),
+            run: intent.run.clone(),
+            epoch: 0,
+            facts: Arc::clone(&seed.facts),
+            marks: Arc::clone(&intent.marks),
+            trace: None,
+            uptime: None,
+        };
+        let mut effect = Effect::claimed(seed, &new);
+        effect.attempts.iter_mut().for_each(|first| first.number = attempt);
+        effect.state = State::InFlight { attempt };
+        Some(HeldAttempt {
+            claim: claim.claim.clone()?,
+            effect,
+            attempt,
+            idempotency_key: claim.idempotency_key.clone()?,
+            deadline,
+            timeout,
+        })
+    }
+
+    /// Sends it, unless its time is over. `claimed_at`: no later than the server took the claim, by the clock that
+    /// nobody can set.
+    pub async fn send(
+        &self,
+        clock: &dyn Clock,
+        claimed_at: Duration,
+        rule: &Rule,
+        upstream: &mut dyn Upstream,
+    ) -> Sent {
+        let never = |why: String| {
+            Sent::of(Outcome::NotApplied { why: NotAppliedWhy::NeverSent(why), reply: Reply::Unknown })
+        };
+        if let Err(not_started) = upstream.prepare().await {
+            return Sent { data: not_started.data, ..never(not_started.why) };
+        }
+        // Both clocks: one of them may have stood still while the machine slept.
+        let margin = SEND_MARGIN.min(self.timeout / 2);
+        let late = clock.now().plus(margin) > self.deadline
+            || clock.elapsed().saturating_sub(claimed_at) + margin > self.timeout;
+        if late {
+            return never("this process was paused past its last moment for sending".into());
+        }
+        let recorded =
+            Recorded { effect: &self.effect, attempt: self.attempt, idempotency_key: &self.idempotency_key };
+        upstream.send(Sending { recorded: Some(recorded), timeout: rule.timeout }).await
+    }
+
+    fn form(&self, sent: &Sent) -> SettlementForm {
+        let said = |why: &str| why.chars().take(WHY_CHARS_MAX).collect::<String>();
+        let plain = |outcome, why: String| SettlementForm {
+            claim: self.claim.clone(),
+            outcome,
+            effect: None,
+            evidence: None,
+            why,
+            reply_base64: sent.reply.as_deref().map(|reply| STANDARD.encode(reply)),
+            reply_bytes: None,
+        };
+        let too_large = |reply: &Reply| match reply {
+            Reply::TooLarge(bytes) => Some(*bytes),
+            _ => None,
+        };
+        match &sent.outcome {
+            Outcome::Applied { evidence, word, reply } => SettlementForm {
+                effect: Some(*word),
+                evidence: Some(*evidence),
+                reply_bytes: too_large(reply),
+                ..plain(CallOutcome::Applied, String::new())
+            },
+            Outcome::NotApplied { why, reply } => {
+                let (outcome, why) = match why {
+                    NotAppliedWhy::Refused(why) => (CallOutcome::Refused, said(why)),
+                    NotAppliedWhy::Reported(why) => (CallOutcome::Reported, said(why)),
+                    NotAppliedWhy::NeverSent(why) => (CallOutcome::NeverSent, said(why)),
+                    NotAppliedWhy::AwaitingInput => (CallOutcome::AwaitingInput, String::new()),
+                    // No sender says so.
+                    NotAppliedWhy::Cancelled
+                    | NotAppliedWhy::Probed
+                    | NotAppliedWhy::Ruled
+                    | NotAppliedWhy::Refuted(_) => (CallOutcome::InDoubt, String::new()),
+                };
+                SettlementForm { reply_bytes: too_large(reply), ..plain(outcome, why) }
+            }
+            Outcome::InDoubt { why, .. } => {
+                SettlementForm { reply_base64: None, ..plain(CallOutcome::InDoubt, said(why)) }
+            }
+        }
+    }
+
+    /// The server does not know the outcome, and nobody is told that it does.
+    fn unrecorded(&self, sent: Sent, why: &str) -> RemotePassed {
+        if matches!(sent.outcome, Outcome::NotApplied { why: NotAppliedWhy::NeverSent(_), .. }) {
+            let mut trouble = wording::ledger_unavailable(&format!(
+                "{why}; the server holds this call as in flight until its deadline"
+            ));
+            trouble.next_step = "Call it again later, unchanged.".into();
+            return self.refused(sent, trouble);
+        }
+        let mut trouble = wording::in_doubt(&self.effect);
+        trouble.what_happened = format!(
+            "It was sent and answered, but the answer could not be recorded: {why}. The ledger holds it in doubt."
+        );
+        self.refused(sent, trouble)
+    }
+
+    fn refused(&self, sent: Sent, trouble: Trouble) -> RemotePassed {
+        let answer = Answer {
+            effect_id: Some(self.effect.id),
+            attempt: Some(self.attempt),
+            data: sent.data,
+            ..Answer::of_trouble(self.effect.facts.tier, OutcomeWord::Ran, trouble)
+        };
+        RemotePassed::plain(Passed { answer, reply: GivenReply::None, delivery: None })
+    }
+}
+
+impl RemoteGate {
+    /// Brings the outcome, again and again until the server has it or patience ends.
+    pub(super) async fn settle(&self, held: &HeldAttempt, sent: Sent) -> RemotePassed {
+        let body = bytes_of(&held.form(&sent));
+        let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
+        let mut pause = PAUSE_FIRST;
+        loop {
+            let why = match self.access.post("/calls/settle", body.clone(), ANSWER_TAKES_MAX).await {
+                // The ledger behind it may be back in a moment.
+                Ok(reply) if reply.is_for_now() || reply.status == StatusCode::SERVICE_UNAVAILABLE => {
+                    reply.detail()
+                }
+                Ok(reply) => match answer::read(&reply.body) {
+                    Some(answer) => return settled(self.at_the_server(answer), sent),
+                    None => return held.unrecorded(sent, &reply.detail()),
+                },
+                Err(unanswered) => unanswered.why().to_owned(),
+            };
+            if self.clock.elapsed() > patience_ends {
+                return held.unrecorded(sent, &why);
+            }
+            self.clock.sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+}
+
+/// The server's answer, with what only the sender has.
+fn settled(answer: Answer, sent: Sent) -> RemotePassed {
+    let is_own = match (&sent.outcome, &answer.trouble) {
+        (Outcome::Applied { .. }, None) => true,
+        (Outcome::NotApplied { .. }, Some(trouble)) => {
+            matches!(trouble.code, Code::UpstreamRefused | Code::NotStarted)
+        }
+        _ => false,
+    };
+    let reply = if is_own { GivenReply::Live } else { GivenReply::None };
+    let answer = Answer { data: sent.data, ..answer };
+    RemotePassed::plain(Passed { answer, reply, delivery: None })
+}
