@@ -142,6 +142,7 @@ pub struct SettlementForm {
     pub reply_base64: Option<String>,
     /// How long a reply was that is too large to be kept.
     #[serde(default)]
+    #[schemars(range(min = 0, max = 9_007_199_254_740_991_u64))]
     pub reply_bytes: Option<u64>,
 }
 

@@ -52,6 +52,7 @@ pub struct RuleForm {
     #[serde(default)]
     pub window: Option<String>,
     #[serde(default)]
+    #[schemars(range(min = 0, max = 100))]
     pub budget: u32,
     /// Where the caller sends the idempotency key.
     #[serde(default)]
@@ -76,6 +77,7 @@ pub struct InjectForm {
     #[serde(default)]
     pub form: KeyForm,
     #[serde(default)]
+    #[schemars(range(min = 0, max = 65_535))]
     pub length: Option<usize>,
     #[serde(default)]
     pub valid_for: Option<String>,
