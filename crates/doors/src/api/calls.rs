@@ -72,7 +72,7 @@ pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
     let rule = form.rule.into_rule(&api.services.policy, subject, form.class, key.is_some());
     let mut rule = rule.map_err(|refused| match refused {
         RefusedRule::Weak(_) => Problem::new(StatusCode::FORBIDDEN, refused.to_string()),
-        RefusedRule::Bad(_) => Problem::bad(refused.to_string()),
+        RefusedRule::Bad(_) => unfit(refused.to_string()),
     })?;
     rule.timeout = Some(Duration::from_millis(form.timeout_ms));
     rule.wait = Duration::from_millis(form.wait_ms);
@@ -162,6 +162,11 @@ fn answered(passed: Passed) -> Result<Response, Problem> {
     respond::json(&whole)
 }
 
+/// Well-formed, and yet no call that can be.
+fn unfit(detail: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
+}
+
 fn check(form: &CallForm) -> Result<(), Problem> {
     let name = form.action.strip_prefix("cli:").or_else(|| form.action.strip_prefix("mcp:"));
     let plain = |name: &str| !name.is_empty() && !name.chars().any(|c| c.is_ascii_control());
@@ -188,7 +193,7 @@ fn check(form: &CallForm) -> Result<(), Problem> {
         return Err(Problem::bad("timeout_ms is at most a day, and wait_ms a minute"));
     }
     if form.rule.class == Class::Read {
-        return Err(Problem::bad("a read is not asked for: it passes"));
+        return Err(unfit("a read is not asked for: it passes"));
     }
     Ok(())
 }
@@ -220,13 +225,13 @@ fn sent_of(form: SettlementForm, action: &str, rule: &Rule) -> Result<Sent, Prob
         return Err(Problem::bad(format!("why has at most {WHY_CHARS_MAX} characters")));
     }
     let bytes = reply_base64.map(|text| STANDARD.decode(text)).transpose();
-    let mut reply = bytes.map_err(|error| Problem::bad(format!("reply_base64: {error}")))?;
+    let mut reply = bytes.map_err(|error| unfit(format!("reply_base64: {error}")))?;
     let is_kept_so = |bytes: &Vec<u8>| match action.starts_with("cli:") {
         true => CommandOutput::decode(bytes).is_some(),
         false => json::parse_bytes(bytes).is_ok(),
     };
     if !reply.as_ref().is_none_or(is_kept_so) {
-        return Err(Problem::bad("reply_base64 is no reply of such an action"));
+        return Err(unfit("reply_base64 is no reply of such an action"));
     }
     let recorded = match (reply.as_ref().map(Vec::len), reply_bytes) {
         (Some(bytes), _) if bytes > REPLY_BYTES_MAX => {
@@ -246,7 +251,7 @@ fn sent_of(form: SettlementForm, action: &str, rule: &Rule) -> Result<Sent, Prob
                 None | Some(Evidence::Reported) => Evidence::Reported,
                 Some(evidence @ (Evidence::Accepted | Evidence::Probed)) => evidence,
                 Some(Evidence::Ruled | Evidence::Confirmed) => {
-                    return Err(Problem::bad("evidence of a settlement is accepted, reported or probed"));
+                    return Err(unfit("evidence of a settlement is accepted, reported or probed"));
                 }
             },
             word: effect.unwrap_or(EffectWord::Updated),

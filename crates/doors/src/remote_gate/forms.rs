@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use semel_core::answer::{Answer, EffectWord};
 use semel_core::class::{Class, Tier};
 use semel_core::effect::Evidence;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 /// Every path of the API begins with this.
@@ -66,13 +67,32 @@ pub struct CallForm {
     #[schemars(regex(pattern = r"^[!-~]{16,128}$"))]
     pub nonce: String,
     /// How long the caller may take, 24 hours at most.
+    #[serde(deserialize_with = "whole")]
     #[schemars(range(min = 1, max = 86_400_000))]
     pub timeout_ms: u64,
     /// How long to wait for an equal call, a minute at most.
+    #[serde(deserialize_with = "whole")]
     #[schemars(range(min = 0, max = 60_000))]
     pub wait_ms: u64,
     #[serde(default)]
     pub dry_run: bool,
+}
+
+/// JSON has one kind of number: 5.0 is as whole as 5.
+pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    /// Up to here every whole number has a text of its own.
+    const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
+    let number = serde_json::Number::deserialize(deserializer)?;
+    let small =
+        |number: f64| (number.fract() == 0.0 && (0.0..=EXACT_MAX).contains(&number)).then_some(number as u64);
+    let whole = number.as_u64().or_else(|| number.as_f64().and_then(small));
+    whole.ok_or_else(|| D::Error::custom(format_args!("{number} is no whole number that can be")))
+}
+
+pub(super) fn whole_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    #[derive(Deserialize)]
+    struct Whole(#[serde(deserialize_with = "whole")] u64);
+    Ok(Option::<Whole>::deserialize(deserializer)?.map(|Whole(number)| number))
 }
 
 /// The right to make one attempt.
@@ -141,7 +161,8 @@ pub struct SettlementForm {
     #[serde(default)]
     pub reply_base64: Option<String>,
     /// How long a reply was that is too large to be kept.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole_if_any")]
+    #[schemars(range(min = 0, max = 9_007_199_254_740_991_u64))]
     pub reply_bytes: Option<u64>,
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Reading the outcome stays with the caller, and with it all that a rule says about that.
 
+use super::forms::{whole, whole_if_any};
 use schemars::JsonSchema;
 use semel_core::class::Class;
 use semel_core::identity::Sorting;
@@ -20,7 +21,10 @@ const PATHS_MAX: usize = 100;
 const ORIGIN_CHARS_MAX: usize = 300;
 
 /// No policy needs more; a server must not send again for ever because a caller said so.
-const BUDGET_MAX: u32 = 100;
+const BUDGET_MAX: u64 = 100;
+
+/// Longer than any key that is made.
+const LENGTH_MAX: u64 = 65_535;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
@@ -51,8 +55,9 @@ pub struct RuleForm {
     /// How long a delivered success answers repeats, as `24h`.
     #[serde(default)]
     pub window: Option<String>,
-    #[serde(default)]
-    pub budget: u32,
+    #[serde(default, deserialize_with = "whole")]
+    #[schemars(range(min = 0, max = 100))]
+    pub budget: u64,
     /// Where the caller sends the idempotency key.
     #[serde(default)]
     pub inject: Option<InjectForm>,
@@ -75,8 +80,9 @@ pub struct InjectForm {
     pub name: String,
     #[serde(default)]
     pub form: KeyForm,
-    #[serde(default)]
-    pub length: Option<usize>,
+    #[serde(default, deserialize_with = "whole_if_any")]
+    #[schemars(range(min = 0, max = 65_535))]
+    pub length: Option<u64>,
     #[serde(default)]
     pub valid_for: Option<String>,
 }
@@ -115,7 +121,7 @@ impl RuleForm {
             caller_key: rule.caller_key,
             again: rule.again,
             window: rule.window.map(duration::text),
-            budget: rule.budget,
+            budget: u64::from(rule.budget).min(BUDGET_MAX),
             inject: rule.inject.as_ref().and_then(InjectForm::of),
         }
     }
@@ -166,6 +172,9 @@ impl RuleForm {
             }
             texts.iter().map(|text| Path::parse(text).map_err(|error| bad(what, &error))).collect()
         };
+        if self.budget > BUDGET_MAX {
+            return Err(bad("budget", &format_args!("at most {BUDGET_MAX}")));
+        }
         let normalize = self.normalize.iter().take(PATHS_MAX).map(|NormalizeForm { path, by }| {
             let path = Path::parse(path).map_err(|error| bad("normalize", &error))?;
             let by: Result<Vec<Normaliser>, _> =
@@ -178,6 +187,10 @@ impl RuleForm {
         let inject = self.inject.map(|inject| {
             let InjectForm { into, name, form, length, valid_for } = inject;
             let valid_for = span("inject.valid_for", &valid_for)?;
+            if length.is_some_and(|length| length > LENGTH_MAX) {
+                return Err(bad("inject.length", &format_args!("at most {LENGTH_MAX}")));
+            }
+            let length = length.and_then(|length| usize::try_from(length).ok());
             let into = match into {
                 InjectPlace::Arg => InjectInto::Arg(name),
                 InjectPlace::Env => InjectInto::Env(name),
@@ -218,7 +231,7 @@ impl RuleForm {
             again: self.again,
             rulings: Rulings::default(),
             failure: Failure::default(),
-            budget: self.budget.min(BUDGET_MAX),
+            budget: u32::try_from(self.budget).unwrap_or_default(),
             window: span("window", &self.window)?,
             serialize_by: None,
             inject: inject.transpose()?,
@@ -244,7 +257,8 @@ impl InjectForm {
             }
         };
         let valid_for = inject.valid_for.map(duration::text);
-        Some(InjectForm { into, name: name.clone(), form: inject.form, length: inject.length, valid_for })
+        let length = inject.length.map(|length| (length as u64).min(LENGTH_MAX));
+        Some(InjectForm { into, name: name.clone(), form: inject.form, length, valid_for })
     }
 }
 

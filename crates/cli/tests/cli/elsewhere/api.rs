@@ -38,7 +38,8 @@ fn a_claim_is_settled_by_its_own_principal_at_its_own_route() {
         json!({"why": "x".repeat(501)}),
         json!({"outcome": "done"}),
     ] {
-        assert_eq!(settle(&ann, "/calls/settle", bad.clone()), 400, "{bad}");
+        let status = settle(&ann, "/calls/settle", bad.clone());
+        assert!(matches!(status, 400 | 422), "{status} {bad}");
     }
     assert_eq!(office.recorded()[0]["state"], "in_flight");
     assert_eq!(settle(&ann, "/calls/settle", json!({})), 200);
@@ -78,7 +79,7 @@ fn a_call_that_makes_no_sense_begins_nothing() {
         let mut form = call("k");
         form[member] = value.clone();
         let refused = ann.post("/calls/begin", form);
-        assert_eq!(refused.status, 400, "{member} {value}: {refused:?}");
+        assert!(matches!(refused.status, 400 | 422), "{member} {value}: {refused:?}");
     }
     assert_eq!(office.recorded().len(), 0);
     let whoami = ann.get("/whoami").json();
