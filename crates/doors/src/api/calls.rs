@@ -95,8 +95,10 @@ pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
         serialize_by: form.serialize_by.clone(),
         replay_refusals: form.replay_refusals,
     };
+    // The request itself is well-formed: rule and arguments do not fit.
+    let keyless = |missing| Problem::of_trouble(wording::key_required(&missing));
     let mut intent = Intent::of(&ask, &rule, gate.ledger.secret())
-        .map_err(|missing| Problem::of_trouble(wording::key_required(&missing)))?;
+        .map_err(|missing| keyless(missing).under(StatusCode::UNPROCESSABLE_ENTITY))?;
     intent.metadata = metadata;
     let client = ClientUpstream::of(&api.services, &form.action, &arguments, &rule);
     let mut client = client.showing(token.as_ref());

@@ -60,6 +60,12 @@ impl Problem {
         problem_of(&Answer::of_trouble(Tier::Opaque, OutcomeWord::Refused, trouble))
     }
 
+    /// Under another status than its code has elsewhere.
+    #[must_use]
+    pub fn under(self, status: StatusCode) -> Problem {
+        Problem { status, ..self }
+    }
+
     /// The ledger failed before anything was sent.
     pub fn of_ledger(error: &Error) -> Problem {
         Problem::of_trouble(semel_core::wording::ledger_unavailable(&error.to_string()))
