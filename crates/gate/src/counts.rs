@@ -202,9 +202,13 @@ impl Counts {
         self.settlements.add(settling.took);
         self.became(settling.effect);
         if settling.duplicate {
-            let facts = &settling.effect.facts;
-            self.add(&facts.tenant, DoorKind::of(&facts.action), Counter::Duplicates, 1);
+            self.happened_twice(settling.effect);
         }
+    }
+
+    fn happened_twice(&self, effect: &Effect) {
+        let facts = &effect.facts;
+        self.add(&facts.tenant, DoorKind::of(&facts.action), Counter::Duplicates, 1);
     }
 
     fn became(&self, effect: &Effect) {
@@ -284,6 +288,10 @@ impl Drop for UnwrittenCounts<'_> {
 impl DoubtObserver for Counts {
     fn observe_doubt(&self, effect: &Effect) {
         self.became(effect);
+    }
+
+    fn observe_duplicate(&self, effect: &Effect) {
+        self.happened_twice(effect);
     }
 }
 

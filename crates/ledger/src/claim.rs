@@ -211,7 +211,9 @@ impl Ledger {
             durability,
             ..Commit::of(nonce, puts)
         };
-        let turn = request.turn.map(|turn| (turn.key, turn.revision.next()));
+        // One that was taken over is left: somebody may know it as free at the revision that it began with.
+        let began = request.turn.filter(|turn| turn.revision == Revision::ABSENT);
+        let turn = began.map(|turn| (turn.key, turn.revision.next()));
         Ok(PreparedClaim { commit, claim: Claim { snapshot, attempt, turn, undo: None, about: None } })
     }
 
@@ -426,16 +428,26 @@ impl Ledger {
         key: Digest,
         now: At,
     ) -> Result<Result<FreeTurn, (Revision, Box<RecordSnapshot>)>, Error> {
-        let (revision, turn) = self.cell::<Turn>(key).await?;
-        let Some(holder) = turn else {
-            return Ok(Ok(FreeTurn { key, revision }));
-        };
-        let snapshot = self.observe(holder.key, now).await?;
-        let busy = snapshot.effect().is_some_and(|effect| {
-            effect.occurrence.number == holder.occurrence
-                && matches!(effect.state, State::InFlight { attempt } if attempt == holder.attempt)
-        });
-        Ok(if busy { Err((revision, Box::new(snapshot))) } else { Ok(FreeTurn { key, revision }) })
+        let mut ended = None;
+        for _ in 0..RACES_MAX {
+            let (revision, turn) = self.cell::<Turn>(key).await?;
+            // Read again once its holder is known to have ended: the holder may have deleted it meanwhile, and another
+            // begun it anew at the same revision.
+            if turn.is_none() || turn == ended {
+                return Ok(Ok(FreeTurn { key, revision }));
+            }
+            let Some(holder) = turn else { continue };
+            let snapshot = self.observe(holder.key, now).await?;
+            let busy = snapshot.effect().is_some_and(|effect| {
+                effect.occurrence.number == holder.occurrence
+                    && matches!(effect.state, State::InFlight { attempt } if attempt == holder.attempt)
+            });
+            if busy {
+                return Ok(Err((revision, Box::new(snapshot))));
+            }
+            ended = Some(holder);
+        }
+        Err(Error::NotRead { what: format!("turn {key} does not come to rest") })
     }
 
     /// Lets a caller's own key point to the effect that answers it, unless it has come to point elsewhere since it was

@@ -8,6 +8,9 @@ use std::fmt;
 pub trait DoubtObserver: Send + Sync + fmt::Debug {
     /// The effect as it is since its attempt has lapsed, or since a probe or somebody's word has ended its doubt.
     fn observe_doubt(&self, effect: &Effect);
+
+    /// An answer that was imported shows that this effect happened twice.
+    fn observe_duplicate(&self, effect: &Effect);
 }
 
 /// Whether an event begins or ends a doubt without an answer; `before` is the effect before it.

@@ -263,6 +263,12 @@ impl Ledger {
         Ok(self.liveness([attempt.owner].into_iter()).await?[0])
     }
 
+    pub(crate) fn observe_duplicate(&self, effect: &Effect) {
+        if let Some(observer) = &self.observer {
+            observer.observe_duplicate(effect);
+        }
+    }
+
     /// Applies an event to the effect of a snapshot, at the revision that was read.
     pub(crate) async fn write(
         &self,

@@ -1,4 +1,4 @@
-//! The three small things beside records: the turn on a resource, the fence of a run, the epoch of the store.
+//! The small things beside records: turns, callers' keys, fences and visits of runs, the epoch, retention's progress.
 
 use crate::checksum;
 use crate::command_key::CommandKey;

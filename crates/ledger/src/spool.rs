@@ -11,7 +11,7 @@ use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
 use semel_core::digest::Digest;
 use semel_core::ids::{AttemptNo, EffectId, OwnerId};
-use semel_core::lifecycle::{self, Event};
+use semel_core::lifecycle::{self, Alarm, Event};
 use semel_core::outcome::Outcome;
 use semel_core::time::At;
 use semel_core::undo::Undo;
@@ -28,6 +28,9 @@ const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
 /// A reply has a megabyte at most, and the rest of a record little beside it.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Names of files that are being written begin so.
+const PART: &str = "part-";
 
 /// An importer may remove the directory, which was empty, before a file is in it.
 const TRIES: usize = 8;
@@ -52,28 +55,26 @@ pub struct SpoolReport {
 #[derive(Debug, Encode, Decode)]
 struct Spooled {
     #[n(0)]
-    revision: u64,
-    #[n(1)]
     epoch: u64,
-    #[n(2)]
+    #[n(1)]
     attempt: AttemptNo,
     /// The row as it was claimed.
-    #[n(3)]
+    #[n(2)]
     ordinal: u32,
-    #[n(4)]
+    #[n(3)]
     index: SpooledIndex,
-    #[n(5)]
+    #[n(4)]
     fixed: ByteVec,
-    #[n(6)]
+    #[n(5)]
     state: ByteVec,
-    #[n(7)]
+    #[n(6)]
     outcome: Outcome,
-    #[n(8)]
+    #[n(7)]
     reply: Option<ByteVec>,
-    #[n(9)]
+    #[n(8)]
     undo: Option<Undo>,
     /// JSON.
-    #[n(10)]
+    #[n(9)]
     about: Option<String>,
 }
 
@@ -96,28 +97,30 @@ impl Spool {
         };
         let mut names = Vec::new();
         for entry in entries {
-            names.extend(entry?.file_name().into_string().ok().filter(|name| name.starts_with(key)));
+            let name = entry?.file_name().into_string().ok();
+            names.extend(name.filter(|name| name.starts_with(key) && !name.starts_with(PART)));
         }
         Ok(names)
     }
 
     fn write(&self, name: &str, sealed: &[u8]) -> io::Result<()> {
         self.check_room(sealed.len() as u64)?;
-        let path = self.directory.join(name);
-        let mut file = self.create(&path)?;
-        let written = file.write_all(sealed).and_then(|()| file.sync_all()).and_then(|()| self.sync());
+        // Beside an earlier file of the same attempt, which stays unless this one is whole.
+        let part = self.directory.join(format!("{PART}{name}"));
+        let mut file = self.create(&part)?;
+        let whole = file.write_all(sealed).and_then(|()| file.sync_all());
+        let written = whole.and_then(|()| fs::rename(&part, self.directory.join(name)));
         if written.is_err() {
-            // Half of one says nothing; if it cannot go, its checksum tells.
-            let _damaged = fs::remove_file(&path);
+            let _room = fs::remove_file(&part);
         }
-        written
+        written.and_then(|()| self.sync())
     }
 
     fn create(&self, path: &Path) -> io::Result<File> {
         for _ in 0..TRIES {
             create_private_directory(&self.directory)?;
             match create_private(path) {
-                // The same attempt again: its earlier file may be half of one.
+                // Of a process that died.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => fs::remove_file(path)?,
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 created => return created,
@@ -197,7 +200,6 @@ impl Ledger {
         let Index { effect, run, family, alike, open, owner, opened_at, changed_at } = stored.index.clone();
         let body = stored.body(claim.key());
         let spooled = Spooled {
-            revision: stored.revision.0,
             epoch: claim.snapshot.epoch.0,
             attempt: claim.attempt,
             ordinal: claim.effect().occurrence.number,
@@ -230,26 +232,29 @@ impl Ledger {
         Ok(imported)
     }
 
-    /// Settles everything that waits on this host. One that this ledger does not take holds up no other.
+    /// Settles everything that waits on this host. One that cannot be settled holds up no other; the first such error is
+    /// returned.
     pub async fn import_all(&self, now: At) -> Result<(), Error> {
         let Some(spool) = &self.spool else { return Ok(()) };
+        let mut result = Ok(());
         for name in names(spool, "")? {
-            match Box::pin(self.import_one(spool, &name, now)).await {
-                Ok(_) | Err(Error::Illegal(_) | Error::NewerRecord { .. }) => {}
-                Err(error) => return Err(error),
-            }
+            let imported = Box::pin(self.import_one(spool, &name, now)).await;
+            result = result.and(imported.map(drop));
         }
-        Ok(())
+        result
     }
 
-    /// The claim's nonce makes this idempotent: an answer that is on record already is only removed here.
+    /// An answer that is on record already is only removed here.
     async fn import_one(&self, spool: &Spool, name: &str, now: At) -> Result<bool, Error> {
         let not_read = |source: io::Error| Error::NotRead { what: trouble(spool, &source) };
         let Some(bytes) = spool.read(name).map_err(not_read)? else { return Ok(true) };
         // A damaged one tells nothing: its effect lapses into doubt.
         let Some((claim, outcome, reply)) = self.open_spooled(name, &bytes) else { return Ok(false) };
         let settled = self.settle(claim, &outcome, reply.as_deref(), now).await;
-        settled.map_err(|unsettled| unsettled.error)?;
+        let changed = settled.map_err(|unsettled| unsettled.error)?;
+        if let (Some(Alarm::DuplicateDetected), Some(effect)) = (changed.alarm, changed.snapshot.effect()) {
+            self.observe_duplicate(effect);
+        }
         spool.remove(name).map_err(|source| not_written(spool, &source))?;
         Ok(true)
     }
@@ -258,13 +263,15 @@ impl Ledger {
         let bytes = checksum::open(&[&self.place_of(name).0], sealed)?;
         let spooled: Spooled = minicbor::decode(bytes).ok()?;
         let key = Digest::parse(name.split_once('-')?.0)?;
-        let Spooled { revision, attempt, ordinal, undo, .. } = spooled;
+        let Spooled { attempt, ordinal, undo, .. } = spooled;
         let about = spooled.about.map(|about| serde_json::from_str(&about)).transpose().ok()?.map(Box::new);
         let (effect, run, family, alike, open, owner, opened_at, changed_at) = spooled.index;
         let index = Index { effect, run, family, alike, open, owner, opened_at, changed_at };
         let fixed = Vec::from(spooled.fixed).into();
         let body = Body { fixed, state: spooled.state.into(), delivery: Vec::new() };
-        let revision = Revision(revision);
+        // At no revision is it written, so settling reads the record first: much may have happened since, and the ledger
+        // may have moved to another engine.
+        let revision = Revision::ABSENT;
         let stored = decode(Row { key, ordinal, revision, index, body, reply: None });
         let (epoch, newest) = (Revision(spooled.epoch), Some(Arc::new(stored)));
         let snapshot = RecordSnapshot { key, revision, epoch, newest, reply: None };

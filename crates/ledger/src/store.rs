@@ -203,7 +203,7 @@ pub struct Commit {
     /// answer was lost can be sent again: one that has landed is [`Committed::Done`], and is not written twice. What it
     /// deletes cannot tell; a commit of deletions alone is a conflict the second time.
     pub nonce: Nonce,
-    /// At most three: a record, a turn and a second answer; or a day's counts and their total. A copy of a whole ledger
+    /// Few: a record with its turn, its caller's key and its run's visits; or a day's counts and their total. A copy of a whole ledger
     /// writes more at once, beside [`COPY_CELL`].
     pub puts: Vec<Put>,
     pub require: Require,
