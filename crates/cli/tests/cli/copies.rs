@@ -248,12 +248,16 @@ fn a_wrong_bit_in_a_copy_is_found_out_and_nobody_uses_it() {
     let home = filled();
     for (number, (sql, what)) in [
         (
-            "update effect set body = cast(substr(body, 1, length(body) - 1) || x'00' as blob) where id = 7",
+            "update effect set fixed = cast(substr(fixed, 1, length(fixed) - 1) || x'00' as blob) where id = 7",
             "effects",
         ),
         ("update effect set ordinal = 2 where id = 7", "effects"),
         ("delete from effect where id = 9", "effects"),
-        ("update reply set body = x'00' where id = (select max(id) from reply)", "replies"),
+        ("update delivery set mark = x'00' where id = (select max(id) from delivery)", "effects"),
+        (
+            "update outcome set reply = x'00' where id = (select max(id) from outcome where reply not null)",
+            "replies",
+        ),
         ("update journal set data = '{}' where id = 11", "lines of the journal"),
         ("delete from journal where id = (select max(id) from journal)", "lines of the journal"),
         ("update cell set body = x'0000' where key = (select max(key) from cell where key < x'ff')", "cells"),

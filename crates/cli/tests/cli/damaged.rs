@@ -14,7 +14,7 @@ fn damaged(home: &Home) -> String {
     let id = home.json(["ledger", "list", "--run", "a"])["items"][0]["effect_id"].clone();
     let file = home.state().join("ledger.db").to_string_lossy().into_owned();
     let meddle = "import sqlite3,sys; c=sqlite3.connect(sys.argv[1])\n\
-                  c.execute(\"update effect set body=x'ff00ff' where id=1\"); c.commit()";
+                  c.execute(\"update effect set fixed=x'ff00ff' where id=1\"); c.commit()";
     let meddled = home.program(&["python3", "-c", meddle, &file].map(str::to_owned)).status();
     assert!(meddled.expect("python starts").success());
     id.as_str().expect("an id").to_owned()

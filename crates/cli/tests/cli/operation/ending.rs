@@ -33,7 +33,7 @@ fn a_server_that_is_told_to_stop_leaves_nothing_claimed() {
     let mut served = serve(&home, &upstream, "1s");
     let asked = begin(&home, &served, &upstream);
     assert!(served.stop().success(), "it exits 0");
-    assert_eq!(home.query("select count(*) from effect where open and owner is not null"), "0");
+    assert_eq!(home.query("select count(*) from whole where open and owner is not null"), "0");
     assert_eq!(home.query("select count(*) from journal where kind = 'lapsed'"), CALLS.to_string());
     let doubts = home.json(["ledger", "list", "--state", "in_doubt", "--limit", "500"]);
     assert_eq!(doubts["items"].as_array().map(Vec::len), Some(CALLS as usize));
