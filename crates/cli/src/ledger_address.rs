@@ -66,10 +66,22 @@ impl LedgerAddress {
             });
         }
         if let Some(ledger) = &environment.ledger {
-            return parse("SEMEL_LEDGER", Path::new(ledger), environment);
+            let address = parse_from("SEMEL_LEDGER", Path::new(ledger), environment, Path::new(""))?;
+            if let LedgerAddress::File(file) = &address
+                && file.is_relative()
+            {
+                return Err(Hinted::error(
+                    format!("SEMEL_LEDGER is the relative path {}, another file in each directory", file.display()),
+                    "write the whole path, the same one from every directory",
+                ));
+            }
+            return Ok(address);
         }
         match policy_files::ledger(environment, context.global.policy.as_deref())? {
-            Some(ledger) => parse("`ledger` in the policy", Path::new(&ledger), environment),
+            Some((policy, ledger)) => {
+                let beside = environment.cwd.join(policy).parent().map(Path::to_owned).unwrap_or_default();
+                parse_from("`ledger` in the policy", Path::new(&ledger), environment, &beside)
+            }
             None => Ok(LedgerAddress::File(environment.state_directory()?.join("ledger.db"))),
         }
     }
@@ -193,6 +205,16 @@ fn refuse_password(
 }
 
 fn parse(from: &str, given: &Path, environment: &Environment) -> anyhow::Result<LedgerAddress> {
+    parse_from(from, given, environment, &environment.cwd)
+}
+
+/// A relative path begins at `base`.
+fn parse_from(
+    from: &str,
+    given: &Path,
+    environment: &Environment,
+    base: &Path,
+) -> anyhow::Result<LedgerAddress> {
     let text = given.to_str().unwrap_or_default();
     if let Some(server) = ServerAddress::parse(text)? {
         return Ok(LedgerAddress::Server { server, here: environment.state_directory()?.join("shared") });
@@ -211,7 +233,7 @@ fn parse(from: &str, given: &Path, environment: &Environment) -> anyhow::Result<
         }
         _ => given,
     };
-    Ok(LedgerAddress::File(environment.cwd.join(path)))
+    Ok(LedgerAddress::File(base.join(path)))
 }
 
 /// Whether it is the address of some server, perhaps a mistyped one, and no path with a colon in it.

@@ -29,12 +29,12 @@ pub fn load(environment: &Environment, flag: Option<&Path>) -> Result<Policy, Un
 
 /// The ledger that the files name. The rest of them may be wrong, and is not looked at: the ledger must be found all the
 /// same.
-pub fn ledger(environment: &Environment, flag: Option<&Path>) -> anyhow::Result<Option<String>> {
+pub fn ledger(environment: &Environment, flag: Option<&Path>) -> anyhow::Result<Option<(PathBuf, String)>> {
     for PolicyFile { path, text } in read(environment, flag)? {
         let file: toml_edit::DocumentMut =
             text.parse().with_context(|| format!("the policy {} is no TOML", path.display()))?;
         match file.get("ledger").map(|ledger| ledger.as_str()) {
-            Some(Some(ledger)) => return Ok(Some(ledger.to_owned())),
+            Some(Some(ledger)) => return Ok(Some((path, ledger.to_owned()))),
             Some(None) => anyhow::bail!("`ledger` in the policy {} must be a text", path.display()),
             None => {}
         }

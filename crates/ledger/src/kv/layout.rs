@@ -6,6 +6,7 @@
 use super::engine::{Span, Template};
 use crate::store::{By, Cursor, Index, Latest, Row};
 use semel_core::digest::Digest;
+use semel_core::ids::OwnerId;
 
 /// Founds the ledger: its format and its secret.
 pub(super) fn ledger() -> Vec<u8> {
@@ -34,6 +35,11 @@ pub(super) fn cell(key: Digest) -> Vec<u8> {
 
 pub(super) fn cell_key(name: &[u8]) -> Option<Digest> {
     name.strip_prefix(&[CELL])?.try_into().ok().map(Digest)
+}
+
+/// The mark of a process that holds attempts: when its host wrote it.
+pub(super) fn holder(owner: OwnerId) -> Vec<u8> {
+    [b"h", &owner.0.to_be_bytes()[..]].concat()
 }
 
 /// The open rows of a family. Gone while there are none.

@@ -9,6 +9,7 @@ mod codec;
 mod engine;
 pub mod etcd;
 mod group;
+mod heartbeat;
 mod layout;
 mod memory;
 mod prefetch;
@@ -27,7 +28,7 @@ use crate::engine_facts::EngineFacts;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::server_io::{IoThread, Queued, submit};
 use crate::store::{
-    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
+    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, OwnerId, Page, Revision, Row, Store, Versioned,
 };
 use async_trait::async_trait;
 use semel_core::digest::{Digest, Secret};
@@ -45,6 +46,9 @@ pub type Clock = Arc<dyn Fn() -> At + Send + Sync>;
 
 /// After the way to the server has broken, messages are missing for so long.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
+
+/// A process that ends does not wait longer for a server that does not answer.
+const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// One batch is on its way while the next is gathered.
 const WRITERS: usize = 2;
@@ -94,6 +98,7 @@ impl<K: Kv> KvStore<K> {
             io.spawn(Writer { shared: Arc::clone(&shared), queue: Arc::clone(&receiver) }.run());
         }
         io.spawn(listen(Arc::clone(&shared)));
+        io.spawn(Arc::clone(&shared).beat());
         Ok((KvStore { shared, queue, times: Histogram::default(), io }, secret))
     }
 
@@ -130,6 +135,9 @@ impl<K: Kv> Store for KvStore<K> {
     async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, Error> {
         if self.shared.is_newer {
             return Err(Error::NotWritten { what: "a newer semel has written it; update semel".to_owned() });
+        }
+        if commit.require.room {
+            self.on_io(|shared| async move { shared.mark_holders().await }).await?;
         }
         submit(&self.queue, &self.times, commit).await
     }
@@ -180,6 +188,15 @@ impl<K: Kv> Store for KvStore<K> {
         self.shared.is_newer
     }
 
+    fn announce(&self, owner: OwnerId) {
+        self.shared.heartbeat.announce(owner);
+    }
+
+    async fn silent(&self, owners: &[OwnerId]) -> Result<Vec<OwnerId>, Error> {
+        let owners = owners.to_vec();
+        self.on_io(|shared| async move { shared.silent(&owners).await }).await
+    }
+
     fn commit_times(&self) -> HistogramSnapshot {
         self.times.counted()
     }
@@ -194,6 +211,18 @@ impl<K: Kv> Store for KvStore<K> {
 
     async fn describe(&self, now: At) -> Result<EngineFacts, Error> {
         self.on_io(move |shared| async move { shared.kv.describe(now).await }).await
+    }
+}
+
+impl<K: Kv> Drop for KvStore<K> {
+    fn drop(&mut self) {
+        let shared = Arc::clone(&self.shared);
+        let (done, wait) = std::sync::mpsc::channel();
+        self.io.spawn(async move {
+            shared.take_marks_away().await;
+            let _nobody_waits = done.send(());
+        });
+        let _gone_or_late = wait.recv_timeout(LEAVE_WITHIN);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::engine::{Applied, Batch, Group, Kv, Template, Version, Write};
 use super::group::GroupBuilder;
+use super::heartbeat::Heartbeat;
 use super::layout;
 use super::prefetch::{Look, Prefetched};
 use super::{Clock, codec};
@@ -24,7 +25,8 @@ const RACES_MAX: usize = 20;
 pub(super) struct Shared<K> {
     pub(super) kv: K,
     pub(super) waiters: Arc<Waiters>,
-    clock: Clock,
+    pub(super) clock: Clock,
+    pub(super) heartbeat: Heartbeat,
     /// Of the value that founds the ledger: another one means that this is another ledger.
     founded: Version,
     /// A newer semel has written it: it is read, and nothing is written.
@@ -41,7 +43,7 @@ impl<K: Kv> Shared<K> {
     ) -> Result<(Shared<K>, Secret), Error> {
         let (founded, is_newer, secret) = found(&kv, fresh_secret).await?;
         let lineage = RwLock::new(Arc::from(""));
-        let shared = Shared { kv, waiters: Arc::default(), clock, founded, is_newer, lineage };
+        let shared = Shared { kv, waiters: Arc::default(), clock, heartbeat: Heartbeat::default(), founded, is_newer, lineage };
         if !is_newer {
             shared.renew_lineage().await?;
         }

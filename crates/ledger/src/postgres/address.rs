@@ -10,6 +10,8 @@ use tokio_postgres::config::{Host, SslMode};
 /// A server that does not answer for so long is not there.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+const DEFAULT_SCHEMA: &str = "semel";
+
 /// A name of PostgreSQL has 63 bytes at most; the channel for news has six more than this.
 const SCHEMA_MAX: usize = 50;
 
@@ -29,7 +31,7 @@ pub struct PostgresAddress {
 impl PostgresAddress {
     pub fn parse(url: &str) -> Result<PostgresAddress, Error> {
         let refused = |what: String| Error::Engine { ledger: "postgres://…".into(), what };
-        let mut schema = "semel";
+        let mut schema = DEFAULT_SCHEMA;
         let mut authority = None;
         let mut theirs = Vec::new();
         // Options hold no question mark, and a password may.
@@ -93,7 +95,9 @@ impl fmt::Display for PostgresAddress {
         if let Some(port) = self.config.get_ports().first() {
             write!(f, ":{port}")?;
         }
-        write!(f, "/{}", self.config.get_dbname().unwrap_or_default())
+        write!(f, "/{}", self.config.get_dbname().unwrap_or_default())?;
+        // Two schemas of one database are two ledgers.
+        if self.schema == DEFAULT_SCHEMA { Ok(()) } else { write!(f, "?schema={}", self.schema) }
     }
 }
 

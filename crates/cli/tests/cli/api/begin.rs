@@ -113,12 +113,18 @@ fn a_settlement_that_cannot_be_recorded_is_to_be_brought_again() {
     let claim = client.claim(charge("ann"));
     let (file, away) = (home.state().join("ledger.db"), home.state().join("away.db"));
     std::fs::rename(&file, &away).expect("it is there");
+    // Nor can it wait on the host's disk.
+    let spool = home.state().join("ledger.spool");
+    std::fs::write(&spool, "in the way").expect("writable");
     let lost = client.settle(&claim, "applied", json!({"id": "ch_1"}));
     assert_eq!((lost.status, &lost.json()["code"]), (503, &Value::Null), "{lost:?}");
     assert!(
         lost.body.contains("send it again, unchanged") && !lost.body.contains("Nothing was sent"),
         "{lost:?}"
     );
+    std::fs::remove_file(&spool).expect("it is there");
+    let kept = client.settle(&claim, "applied", json!({"id": "ch_1"}));
+    assert!(kept.status == 200 && kept.body.contains("recorded on this host"), "{kept:?}");
     std::fs::rename(&away, &file).expect("it is there");
     assert_eq!(client.settle(&claim, "applied", json!({"id": "ch_1"})).status, 200);
 }
