@@ -1,0 +1,107 @@
+//! Marks of the processes that hold attempts. A mark is there before its process claims, and is renewed while it lives; a
+//! process that ends takes its mark away. So one without a fresh mark is not there any more, or cannot reach the server.
+
+use super::engine::{Applied, Batch, Group, Kv, Template, Write};
+use super::layout;
+use super::shared::Shared;
+use crate::Error;
+use semel_core::ids::OwnerId;
+use semel_core::time::At;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+const BEAT_EVERY: Duration = Duration::from_secs(10);
+
+/// Marks have the time of the host that wrote them, and hosts' clocks differ by some seconds.
+const SILENT_AFTER: Duration = Duration::from_secs(60);
+
+#[derive(Debug, Default)]
+pub(super) struct Heartbeat {
+    owners: Mutex<Announced>,
+}
+
+#[derive(Debug, Default)]
+struct Announced {
+    all: BTreeSet<OwnerId>,
+    unmarked: BTreeSet<OwnerId>,
+}
+
+impl Heartbeat {
+    pub(super) fn announce(&self, owner: OwnerId) {
+        let mut owners = self.lock();
+        if owners.all.insert(owner) {
+            owners.unmarked.insert(owner);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Announced> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<K: Kv> Shared<K> {
+    /// Before a claim, so that nobody takes its holder for one that has ended.
+    pub(super) async fn mark_holders(&self) -> Result<(), Error> {
+        let unmarked = self.heartbeat.lock().unmarked.clone();
+        if unmarked.is_empty() {
+            return Ok(());
+        }
+        self.write_marks(&unmarked).await?;
+        self.heartbeat.lock().unmarked.retain(|owner| !unmarked.contains(owner));
+        Ok(())
+    }
+
+    pub(super) async fn beat(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(BEAT_EVERY).await;
+            let owners = self.heartbeat.lock().all.clone();
+            // A mark that does not get through grows old: that is what the others then see.
+            let _lost = self.write_marks(&owners).await;
+        }
+    }
+
+    pub(super) async fn take_marks_away(&self) {
+        let owners = std::mem::take(&mut self.heartbeat.lock().all);
+        let delete = |owner: &OwnerId| Write::Delete { name: layout::holder(*owner) };
+        // What stays is old in a minute.
+        let _left = self.write(owners.iter().map(delete).collect()).await;
+    }
+
+    pub(super) async fn silent(&self, owners: &[OwnerId]) -> Result<Vec<OwnerId>, Error> {
+        let names = owners.iter().map(|owner| layout::holder(*owner)).collect();
+        let marks = self.kv.read(names, Vec::new()).await?.values;
+        let now = (self.clock)();
+        let is_fresh = |bytes: &[u8]| {
+            let at = bytes.try_into().map(u64::from_be_bytes).map(At);
+            at.is_ok_and(|at| now < at.plus(SILENT_AFTER))
+        };
+        let silent = owners.iter().zip(marks).filter(|(_, mark)| !mark.as_ref().is_some_and(|m| is_fresh(&m.bytes)));
+        Ok(silent.map(|(owner, _)| *owner).collect())
+    }
+
+    async fn write_marks(&self, owners: &BTreeSet<OwnerId>) -> Result<(), Error> {
+        let now = (self.clock)().0.to_be_bytes();
+        let put = |owner: &OwnerId| Write::Put {
+            name: layout::holder(*owner),
+            value: Template::plain(now.to_vec()),
+        };
+        self.write(owners.iter().map(put).collect()).await
+    }
+
+    async fn write(&self, writes: Vec<Write>) -> Result<(), Error> {
+        if writes.is_empty() {
+            return Ok(());
+        }
+        let lineage = self.lineage();
+        let groups = [Group { writes, ..Group::default() }];
+        let batch = Batch { lineage: &lineage, groups: &groups, durable: false, moved: &[] };
+        match self.kv.apply(batch).await {
+            Applied::Each(_) => Ok(()),
+            Applied::OtherLineage => self.renew_lineage().await,
+            Applied::Again(what) | Applied::Refused(what) | Applied::Unknown(what) => {
+                Err(Error::NotWritten { what })
+            }
+        }
+    }
+}
