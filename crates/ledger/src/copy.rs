@@ -440,7 +440,14 @@ pub async fn copy(
         }
         Some(mark) => match mark.stage {
             CopyStage::Copying(position) => (mark, position),
-            CopyStage::Complete { .. } => {
+            CopyStage::Complete { at } => {
+                if from.newest_line().await?.is_some_and(|(_, line)| line.at > at) {
+                    return refused(format!(
+                        "{} went on after it was copied, and the copy does not know of it. Empty the place and copy \
+                         again, or use the copy alone",
+                        plan.from
+                    ));
+                }
                 let inventory = Inventory::default();
                 return Ok(CopyReport { is_new: false, resumed: false, inventory });
             }

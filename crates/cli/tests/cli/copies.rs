@@ -244,6 +244,19 @@ fn a_copy_to_a_server_that_is_killed_goes_on() {
 }
 
 #[test]
+fn a_copy_of_a_ledger_that_went_on_is_not_called_complete() {
+    let home = Home::new();
+    let (from, to) = (home.ledger(), home.place("to"));
+    assert_eq!(home.charge(&from, "k0").code, Some(0));
+    for _ in 0..2 {
+        assert_eq!(home.semel(["ledger", "copy", &from, &to]).code, Some(0));
+    }
+    assert_eq!(home.charge(&from, "k1").code, Some(0));
+    let refused = home.semel(["ledger", "copy", &from, &to]);
+    assert!(refused.code == Some(2) && refused.stderr.contains("went on after it was copied"), "{refused:?}");
+}
+
+#[test]
 fn a_wrong_bit_in_a_copy_is_found_out_and_nobody_uses_it() {
     let home = filled();
     for (number, (sql, what)) in [
@@ -253,6 +266,7 @@ fn a_wrong_bit_in_a_copy_is_found_out_and_nobody_uses_it() {
         ),
         ("update effect set ordinal = 2 where id = 7", "effects"),
         ("delete from effect where id = 9", "effects"),
+        ("update reply set body = x'00' where id = (select max(id) from reply)", "replies"),
         ("update delivery set mark = x'00' where id = (select max(id) from delivery)", "effects"),
         (
             "update outcome set reply = x'00' where id = (select max(id) from outcome where reply not null)",

@@ -326,3 +326,21 @@ fn an_effect_takes_as_much_room_as_the_page_says() {
     let size = |_: &Home| server.sql(tables).parse().expect("a number");
     is_as_documented("PostgreSQL", bytes_per_effect(&server.url("semel"), size));
 }
+
+#[test]
+fn a_relative_path_is_the_same_ledger_in_every_directory() {
+    let home = Home::new();
+    let policy = "version = 1\nledger = \"here.db\"\n";
+    std::fs::write(home.work().join("semel.toml"), policy).expect("writable");
+    let below = home.work().join("below");
+    std::fs::create_dir(&below).expect("a directory");
+    for directory in [home.work(), below.clone(), below] {
+        let mut run = home.command(["run", "--key", "k", "--", "sh", "-c"]);
+        let world = home.work().join("world");
+        run.arg(format!("echo once >> {}", world.display())).current_dir(directory);
+        assert_eq!(Ran::of(run.output().expect("semel starts")).code, Some(0));
+    }
+    assert_eq!(std::fs::read_to_string(home.work().join("world")).expect("it is there"), "once\n");
+    let refused = Ran::of(home.command(["doctor"]).env("SEMEL_LEDGER", "here.db").output().expect("it starts"));
+    assert!(refused.stdout.contains("is the relative path here.db"), "{refused:?}");
+}

@@ -3,7 +3,7 @@
 use semel_core::time::At;
 use semel_ledger::Error;
 use semel_ledger::kv::{Applied, Batch, FORMAT, Group, Kv, KvFault, KvStore, MemoryKv, Template, Write};
-use semel_ledger::store::{By, Commit, Committed, Conflict, ReplyChange, Revision, Store};
+use semel_ledger::store::{By, Commit, Committed, Conflict, OwnerId, ReplyChange, Revision, Store};
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record, with_reply};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -187,4 +187,20 @@ fn a_ledger_of_a_newer_format_is_read_and_left_as_it_is() {
     let found = block_on(store.read(named("k"))).expect("readable");
     assert_eq!((found.revision, found.epoch), (Revision(1), Revision::ABSENT));
     assert_eq!(server.values(), values);
+}
+
+#[test]
+fn a_process_that_claims_is_heard_of_until_it_ends_or_falls_silent() {
+    let server = MemoryKv::default();
+    let (one, other) = (on(&server), on(&server));
+    let silent = |owner| block_on(other.silent(&[owner])).expect("readable");
+    let (here, gone) = (OwnerId(7), OwnerId(8));
+    one.announce(here);
+    assert_eq!(silent(here), [here], "its mark comes with its first claim");
+    let mut claim = claim(named("k"), index(1, true));
+    claim.require.room = true;
+    assert_eq!(commit(&one, claim).expect("answered"), Committed::Done);
+    assert_eq!((silent(here), silent(gone)), (vec![], vec![gone]));
+    drop(one);
+    assert_eq!(silent(here), [here], "it has ended");
 }
