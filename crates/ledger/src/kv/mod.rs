@@ -56,7 +56,7 @@ const WRITERS: usize = 2;
 /// More commits than this wait for a server that does not keep up; a claim is refused then.
 const QUEUE_MAX: usize = 1_024;
 
-pub struct KvStore<K> {
+pub struct KvStore<K: Kv> {
     shared: Arc<Shared<K>>,
     queue: mpsc::Sender<Queued>,
     times: Histogram,
