@@ -139,8 +139,13 @@ fn found(place: Place, options: &OpenOptions) -> Result<OpenedStore, Error> {
     };
     let epoch = lost.then(|| cell_bytes(EPOCH_CELL, Revision(1), &epoch));
     schema::found(&connection, epoch.as_deref()).map_err(failed)?;
+    // It had commits, and its log has lost them with the tie to its secret.
+    let was_tied = before.is_some() && had_tables && watermark::read(&place) > 0;
+    if was_tied {
+        epoch::after_loss(&connection, options.now).map_err(failed)?;
+    }
     // A mark that stays would only cost a false alarm.
-    let _stays = watermark::write(&turn, 0);
+    let _stays = watermark::write(&turn, schema::last_line(&connection).map_err(failed)?);
     failpoint::hit("found.after_tables").map_err(cut_short)?;
     if let (None, Some(secret)) = (&before, &options.copy_of) {
         place.publish_secret(secret).map_err(|source| place.cannot_open(source))?;
@@ -149,7 +154,7 @@ fn found(place: Place, options: &OpenOptions) -> Result<OpenedStore, Error> {
     failpoint::hit("found.after_secret").map_err(cut_short)?;
     schema::tie(&connection, secret.check_value()).map_err(failed)?;
     place.sync_directory().map_err(|source| place.cannot_open(source))?;
-    let past = if lost { LedgerPast::MayBeLost } else { LedgerPast::New };
+    let past = if lost || was_tied { LedgerPast::MayBeLost } else { LedgerPast::New };
     writing(place, connection, secret, past, options)
 }
 

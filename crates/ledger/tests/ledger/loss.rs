@@ -99,3 +99,21 @@ fn what_others_commit_in_turn_is_no_loss() {
     }
     assert_eq!(epoch(&stores[0]), None);
 }
+
+/// A log that is cut or damaged can lose the very commit that tied the ledger to its secret.
+#[test]
+fn a_ledger_that_lost_the_tie_to_its_secret_does_not_pass_for_a_new_one() {
+    let directory = scene::directory();
+    let place = scene::place(&directory);
+    let store = scene::open_blocking(&place).expect("it opens").store;
+    assert_eq!(commit(&store, claim_in(Revision::ABSENT, "1", 1)), Committed::Done);
+    drop(store);
+    let connection = rusqlite::Connection::open(place.database()).expect("it opens");
+    let cut = "DELETE FROM effect; DELETE FROM open; DELETE FROM journal; UPDATE meta SET secret_check = x''";
+    connection.execute_batch(cut).expect("written");
+    drop(connection);
+    let opened = scene::open_blocking(&place).expect("it opens");
+    assert_eq!(opened.past, LedgerPast::MayBeLost);
+    let again = commit(&opened.store, claim_in(Revision::ABSENT, "1", 2));
+    assert_eq!(again, Committed::Conflict(Conflict::Cell(EPOCH_CELL)));
+}
