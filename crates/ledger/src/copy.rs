@@ -471,6 +471,14 @@ pub async fn copy(
                  have ended, and copy again"
             ));
         }
+        let waiting = from.spooled()?.waiting.len();
+        if waiting > 0 {
+            let answers = if waiting == 1 { "answer waits" } else { "answers wait" };
+            return refused(format!(
+                "{waiting} {answers} on this host for the ledger and would stay behind. The next semel run or semel \
+                 serve with it brings them in; then stop it, and copy again"
+            ));
+        }
     }
     if from.store.holds_lines_back().await? {
         return refused(
@@ -560,7 +568,7 @@ impl Copier<'_> {
                 let count = rows_together(&rows[done..]);
                 let puts = self.rows(&rows[done..done + count]).await?;
                 // A large reply counts with its row, so that a few rows can be too much for one commit.
-                for puts in in_parts(puts, put_bytes) {
+                for puts in in_parts(puts) {
                     done += puts.len();
                     self.write(puts, Vec::new(), Position::Effects { after, done }).await?;
                 }
@@ -627,7 +635,7 @@ impl Copier<'_> {
                 continue;
             }
             let put = value.put(key, Revision::ABSENT);
-            let bytes: usize = puts.iter().chain([&put]).map(put_bytes).sum();
+            let bytes: usize = puts.iter().chain([&put]).map(Put::bytes).sum();
             if puts.len() == ITEMS_AT_ONCE || bytes > BYTES_AT_ONCE && !puts.is_empty() {
                 self.write(std::mem::take(&mut puts), Vec::new(), Position::Cells { after: last }).await?;
                 self.tell(CopyPhase::Cells, number as u64, Some(number as f64 / total as f64));
@@ -701,25 +709,14 @@ fn rows_together(rows: &[Row]) -> usize {
     (1..rows.len()).find(again).unwrap_or(rows.len())
 }
 
-fn put_bytes(put: &Put) -> usize {
-    match put {
-        Put::Record { body, reply, .. } => {
-            let reply = if let ReplyChange::Set(reply) = reply { reply.len() } else { 0 };
-            body.fixed.len() + body.state.len() + reply
-        }
-        Put::Cell { body, .. } => body.len(),
-        Put::Forget { .. } | Put::DropReply { .. } | Put::ForgetCell { .. } => 0,
-    }
-}
-
-fn in_parts(puts: Vec<Put>, bytes: impl Fn(&Put) -> usize) -> Vec<Vec<Put>> {
+fn in_parts(puts: Vec<Put>) -> Vec<Vec<Put>> {
     let (mut parts, mut size): (Vec<Vec<Put>>, usize) = (Vec::new(), 0);
     for put in puts {
-        size += bytes(&put);
+        size += put.bytes();
         match parts.last_mut() {
             Some(part) if size <= BYTES_AT_ONCE => part.push(put),
             _ => {
-                size = bytes(&put);
+                size = put.bytes();
                 parts.push(vec![put]);
             }
         }

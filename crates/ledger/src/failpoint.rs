@@ -27,6 +27,8 @@ pub const NAMES: &[&str] = &[
     "copy.before_commit",
     "copy.after_commit",
     "copy.before_finish",
+    "restore.after_aside",
+    "restore.after_secret",
     "sqlite.before_begin",
     "sqlite.after_begin",
     "sqlite.before_commit",

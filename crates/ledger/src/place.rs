@@ -85,22 +85,37 @@ impl Place {
         Ok(Secret::new(bytes))
     }
 
-    /// Writes a secret aside and links it into place: the name appears with its whole content or not at
-    /// all, and a link never replaces the secret of a faster process.
+    /// Links a secret into place: the name appears with its whole content or not at all, and a link never replaces the
+    /// secret of a faster process.
     pub(crate) fn publish_secret(&self, secret: &Secret) -> io::Result<()> {
-        let mut suffix = [0u8; 16];
-        getrandom::fill(&mut suffix).map_err(|error| io::Error::other(error.to_string()))?;
-        let mut aside = OsString::from(self.secret_file());
-        aside.push(format!(".{:032x}", u128::from_be_bytes(suffix)));
-        let mut file = create_private(Path::new(&aside))?;
-        let linked = writeln!(file, "{}", Digest(*secret.expose()))
-            .and_then(|()| file.sync_all())
-            .and_then(|()| fs::hard_link(&aside, self.secret_file()));
+        let aside = self.write_secret_aside(secret)?;
+        let linked = fs::hard_link(&aside, self.secret_file());
         fs::remove_file(&aside)?;
         match linked {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error),
             _ => self.sync_directory(),
         }
+    }
+
+    /// Puts a secret in the place of another one. At every moment there is one of them.
+    pub(crate) fn replace_secret(&self, secret: &Secret) -> io::Result<()> {
+        fs::rename(self.write_secret_aside(secret)?, self.secret_file())?;
+        self.sync_directory()
+    }
+
+    fn write_secret_aside(&self, secret: &Secret) -> io::Result<PathBuf> {
+        let mut suffix = [0u8; 16];
+        getrandom::fill(&mut suffix).map_err(|error| io::Error::other(error.to_string()))?;
+        let mut aside = OsString::from(self.secret_file());
+        aside.push(format!(".{:032x}", u128::from_be_bytes(suffix)));
+        let aside = PathBuf::from(aside);
+        let mut file = create_private(&aside)?;
+        let written = writeln!(file, "{}", Digest(*secret.expose())).and_then(|()| file.sync_all());
+        if let Err(error) = written {
+            let _left = fs::remove_file(&aside);
+            return Err(error);
+        }
+        Ok(aside)
     }
 
     pub fn directory(&self) -> &Path {

@@ -238,7 +238,7 @@ pub fn run_digest(secret: &Secret, effect: &Effect) -> Option<semel_core::digest
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use minicbor::{Decoder, Encoder};
     use semel_core::answer::EffectWord;
@@ -258,7 +258,7 @@ mod tests {
     use semel_core::undo::{Undo, UndoBody, UndoCall, Undoes, Undone};
     use std::sync::Arc;
 
-    fn row() -> (Effect, Row) {
+    pub(crate) fn row() -> (Effect, Row) {
         let rule = Policy::default().rule_for(&ActionFacts::new("fn:charge", &Json::Null));
         let ask = Ask {
             tenant: "t",

@@ -216,6 +216,18 @@ impl Put {
     pub(crate) fn cell(key: Digest, expected: Revision, value: &impl Serialize) -> Put {
         Put::Cell { key, expected, body: cell_bytes(key, expected.next(), value) }
     }
+
+    /// The bytes that the caller has given it, about.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Put::Record { body: Body { fixed, state, delivery }, reply, .. } => {
+                let reply = if let ReplyChange::Set(reply) = reply { reply.len() } else { 0 };
+                fixed.len() + state.len() + delivery.len() + reply
+            }
+            Put::Cell { body, .. } => body.len(),
+            Put::Forget { .. } | Put::DropReply { .. } | Put::ForgetCell { .. } => 0,
+        }
+    }
 }
 
 impl Commit {

@@ -54,8 +54,7 @@ impl Ledger {
         }
     }
 
-    /// Writes both links of every undo. To be called once the secret is another one: undos cannot be found by their keys
-    /// any more.
+    /// Writes both links of every undo: under another secret, undos cannot be found by their keys.
     pub async fn link_undos(&self) -> Result<(), Error> {
         let mut after = None;
         loop {
@@ -63,7 +62,11 @@ impl Ledger {
             for (_, undo) in &page.items {
                 let Some(undoes) = &undo.effect.facts.undoes else { continue };
                 let Some(undone) = taken_back(&undo.effect, undoes.effect) else { continue };
-                let Ok((key, stored)) = self.by_id(undoes.effect).await else { continue };
+                let (key, stored) = match self.by_id(undoes.effect).await {
+                    // Retention has dropped it.
+                    Err(Error::NoSuchEffect(_)) => continue,
+                    found => found?,
+                };
                 self.mark_undone(key, &stored.effect, undone).await?;
             }
             match page.next {
@@ -140,5 +143,89 @@ fn taken_back(undo: &Effect, id: EffectId) -> Option<Undone> {
     match &undo.state {
         State::Applied(applied) if of_it => Some(Undone { by: undo.id, at: applied.at }),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entropy::OsEntropy;
+    use crate::holders::FileHolders;
+    use crate::memory::{InjectedFault, MemoryStore, Sleeper};
+    use crate::record::tests::row;
+    use crate::store::{Against, Commit, Committed, Index, Nonce, Part, Put, ReplyChange, Revision, Store};
+    use semel_core::answer::EffectWord;
+    use semel_core::digest::Secret;
+    use semel_core::effect::{Applied, Evidence, Facts, Reply};
+    use semel_core::ids::Reason;
+    use semel_core::undo::{Undo, UndoCall, Undoes};
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
+
+    struct NoTime;
+
+    impl Sleeper for NoTime {
+        fn sleep(&self, _span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(async {})
+        }
+    }
+
+    fn now<F: Future>(future: F) -> F::Output {
+        match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => output,
+            Poll::Pending => panic!("memory keeps nobody waiting"),
+        }
+    }
+
+    fn put(store: &MemoryStore, id: u8, change: impl FnOnce(&mut Effect)) {
+        let (mut effect, row) = row();
+        effect.id = EffectId(id.into());
+        effect.state = State::Applied(Applied {
+            at: At(2),
+            evidence: Evidence::Reported,
+            by: None,
+            word: EffectWord::Created,
+            reply: Reply::Unknown,
+            ruling: None,
+        });
+        change(&mut effect);
+        let (key, index) =
+            (Digest([id; 32]), Index { effect: id.into(), open: false, owner: None, ..row.index });
+        let stored = StoredEffect::first(key, index.clone(), effect);
+        let (body, reply, against) = (stored.body(key), ReplyChange::Drop, Against::Newest);
+        let (expected, changed, index) = (Revision::ABSENT, Part::Fixed, Box::new(index));
+        let put = Put::Record { key, ordinal: 1, expected, against, index, body, changed, reply };
+        let commit = Commit::of(Nonce(id.into()), vec![put]);
+        assert_eq!(now(store.commit(Arc::new(commit))).expect("it is written"), Committed::Done);
+    }
+
+    /// Effects 1 and 2, which effects 11 and 12 took back. Effect 13 took back one that retention has dropped.
+    #[test]
+    fn a_link_that_cannot_be_written_is_an_error_and_the_next_try_writes_it() {
+        let store = Arc::new(MemoryStore::new(Arc::new(NoTime)));
+        for id in [1, 2] {
+            let call = UndoCall::Command { argv: vec!["refund".into()], cwd: "/w".into() };
+            put(&store, id, |effect| effect.undo = Some(Undo::By(call)));
+        }
+        for id in 11..=13 {
+            put(&store, id, |effect| {
+                let reason = Reason::parse("wrong order").expect("a reason");
+                let undoes = Undoes { effect: EffectId(u128::from(id - 10)), by: "ann".into(), reason };
+                effect.facts = Arc::new(Facts { undoes: Some(undoes), ..Facts::clone(&effect.facts) });
+            });
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let holders = FileHolders::in_directory(directory.path().join("owners"));
+        let shared: Arc<dyn Store> = Arc::clone(&store) as Arc<dyn Store>;
+        let ledger = Ledger::new(shared, Arc::new(holders), OsEntropy, Secret::new([7; 32]));
+        let linked = |id| now(ledger.by_id(EffectId(id))).expect("readable").1.effect.undone.map(|u| u.by);
+        // The commit of the first link uses up the first fault, and the second effect cannot be read then.
+        store.inject(InjectedFault::LandsUnanswered);
+        store.inject(InjectedFault::NotRead);
+        assert!(matches!(now(ledger.link_undos()), Err(Error::NotRead { .. })));
+        assert_eq!((linked(1), linked(2)), (Some(EffectId(11)), None));
+        now(ledger.link_undos()).expect("it can be read again");
+        assert_eq!((linked(1), linked(2)), (Some(EffectId(11)), Some(EffectId(12))));
     }
 }

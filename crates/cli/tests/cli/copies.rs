@@ -381,9 +381,8 @@ fn a_restored_backup_holds_what_came_after_it_and_lists_what_to_look_at() {
     let killed =
         Ran::of(killed.env("SEMEL_FAILPOINTS", "copy.after_commit=abort@3").output().expect("it starts"));
     assert_eq!(killed.code, None, "{killed:?}");
-    assert_eq!(home.charge(&home.ledger(), "after").code, Some(125), "half of it is not used");
+    assert_eq!(home.charge(&home.ledger(), "after").stdout, "did after\n", "the old one is still there");
     let restored = home.json(restore);
-    assert_eq!(restored["resumed"], true, "{restored}");
     assert_eq!((&restored["in_doubt"]["count"], &restored["was_in_flight"]["count"]), (&1.into(), &1.into()));
     assert_eq!(restored["effect"], "created", "{restored}");
     assert!(restored["quarantined_until"].is_string() && restored["backup_from"].is_string(), "{restored}");
@@ -405,6 +404,80 @@ fn a_restored_backup_holds_what_came_after_it_and_lists_what_to_look_at() {
 }
 
 #[test]
+fn a_restore_that_is_killed_leaves_the_old_ledger_or_one_that_knows_of_its_loss() {
+    let points = [
+        ("found.after_tables", true),
+        ("copy.before_commit", true),
+        ("copy.after_commit", true),
+        ("copy.before_finish", false),
+        ("restore.after_aside", true),
+        ("restore.after_aside", false),
+        ("restore.after_secret", true),
+        ("restore.after_secret", false),
+    ];
+    // A ledger whose secret was changed since has another one than its backup.
+    for (point, rotated, is_used) in
+        points.into_iter().flat_map(|(point, is_used)| [(point, false, is_used), (point, true, is_used)])
+    {
+        let (home, case) = (Home::new(), format!("{point}, rotated: {rotated}, used: {is_used}"));
+        let (ledger, backup) = (home.ledger(), home.path().join("monday.db"));
+        let name = backup.to_str().expect("a name");
+        assert_eq!(home.charge(&ledger, "before").code, Some(0));
+        home.json(["ledger", "backup", name]);
+        if rotated {
+            home.json(["ledger", "rotate-secret", "--replace", "--reason", "leaked"]);
+            home.json(["ledger", "end-quarantine"]);
+        }
+        assert_eq!(home.charge(&ledger, "after").code, Some(0));
+        let restore = ["ledger", "restore", name, "--replace"];
+        let mut command = home.command(restore);
+        let killed = command.env("SEMEL_FAILPOINTS", format!("{point}=abort")).output().expect("it starts");
+        assert_eq!(killed.status.code(), None, "{case}: {killed:?}");
+        if is_used {
+            let again = home.charge(&ledger, "after");
+            let expected = if point.starts_with("restore") { 121 } else { 0 };
+            assert_eq!((again.code, home.charged()), (Some(expected), 2), "{case}: {again:?}");
+        }
+        home.json(restore);
+        assert_eq!(home.charge(&ledger, "before").stdout, "did before\n", "{case}");
+        assert_eq!((home.charge(&ledger, "after").code, home.charged()), (Some(121), 2), "{case}");
+        let left = home.state_files().into_iter().find(|file| file.to_string_lossy().contains("restoring"));
+        assert_eq!(left, None, "{case}");
+    }
+}
+
+#[test]
+fn a_ledger_that_is_used_while_another_is_restored_stays() {
+    let home = Home::new();
+    let (ledger, backup) = (home.ledger(), home.path().join("monday.db"));
+    assert_eq!(home.charge(&ledger, "before").code, Some(0));
+    home.json(["ledger", "backup", backup.to_str().expect("a name")]);
+    let mut restore = home.command(["ledger", "restore", backup.to_str().expect("a name"), "--replace"]);
+    restore.env("SEMEL_FAILPOINTS", "copy.before_finish=pause(3000)").stderr(Stdio::piped());
+    let restoring = restore.spawn().expect("semel starts");
+    home.wait_until("it is built", || home.state().join("ledger.db.restoring").exists());
+    assert_eq!(home.charge(&ledger, "meanwhile").code, Some(0));
+    let refused = Ran::of(restoring.wait_with_output().expect("it ends"));
+    assert!(refused.stderr.contains("the ledger was used meanwhile"), "{refused:?}");
+    assert_eq!(home.charge(&ledger, "meanwhile").stdout, "did meanwhile\n");
+    assert_eq!(home.charged(), 2);
+}
+
+#[test]
+fn a_ledger_whose_answers_wait_is_not_copied() {
+    let home = Home::new();
+    home.spool("k");
+    let (from, to) = (home.ledger(), home.place("to"));
+    let refused = home.semel(["ledger", "copy", &from, &to]);
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    assert!(refused.stderr.contains("1 answer waits on this host"), "{refused:?}");
+    assert_eq!(home.charge(&from, "other").code, Some(0), "which brings it in");
+    home.json(["ledger", "copy", &from, &to]);
+    assert_eq!(home.charge(&to, "k").stdout, "did k\n");
+    assert_eq!(home.charged(), 2);
+}
+
+#[test]
 fn a_ledger_on_a_server_is_backed_up_and_restored_in_an_empty_place() {
     let postgres = PostgresServer::start(&[]);
     let home = filled();
@@ -417,6 +490,9 @@ fn a_ledger_on_a_server_is_backed_up_and_restored_in_an_empty_place() {
     assert_eq!(home.charge(&old, "after").code, Some(0));
     let full = home.on(&old, &["ledger", "restore", name, "--replace"]);
     assert!(full.stderr.contains("schema=NAME"), "{full:?}");
+    let would = home.on_json(&new, &["ledger", "restore", name, "--dry-run"]);
+    let founded = postgres.sql("select count(*) from pg_namespace where nspname = 'new'");
+    assert_eq!((&would["effect"], founded.trim()), (&"would_create".into(), "0"), "nothing is founded");
     let text = home.on(&new, &["ledger", "restore", name]);
     assert_eq!(text.code, Some(0), "{text:?}");
     assert!(text.stdout.contains("1 effect in doubt when the backup was made"), "{text:?}");

@@ -55,3 +55,22 @@ fn a_secret_that_is_there_is_replaced_only_on_demand_and_set_aside() {
     assert_eq!(aside.map(|path| std::fs::read(path).unwrap()).collect::<Vec<_>>(), [before]);
     assert_eq!(home.semel(["ledger"]).code, Some(0));
 }
+
+#[test]
+fn answers_that_wait_come_in_before_the_secret_changes() {
+    let home = Home::new();
+    let answer = home.spool("k");
+    let secret = || std::fs::read(home.state().join("ledger.secret")).expect("it is there");
+    let (before, whole) = (secret(), std::fs::read(&answer).expect("readable"));
+    std::fs::write(&answer, &whole[1..]).expect("written");
+    let rotate = ["ledger", "rotate-secret", "--reason", "leaked", "--replace"];
+    let refused = home.semel(rotate);
+    assert_eq!((refused.code, secret()), (Some(2), before.clone()), "{refused:?}");
+    assert!(refused.stderr.contains("1 answer that waits"), "{refused:?}");
+    std::fs::write(&answer, &whole).expect("written");
+    assert_eq!(home.semel(rotate).code, Some(0));
+    assert_ne!(secret(), before);
+    assert!(!answer.exists());
+    let listed = home.json(["ledger", "list"]);
+    assert_eq!(listed["items"][0]["state"], "applied", "{listed}");
+}

@@ -143,6 +143,17 @@ impl Home {
         ran.json()["effect_id"].as_str().expect("a doubt has an effect").to_owned()
     }
 
+    /// A call under this key, which leaves a line in the world. Its answer waits on this host for the ledger.
+    pub fn spool(&self, key: &str) -> PathBuf {
+        let script = format!("echo {key} >> world; echo did {key}");
+        let mut command = self.command(["run", "--key", key, "--", "sh", "-c", &script]);
+        command.env("SEMEL_FAILPOINTS", "gate.before_settle=error;sqlite.before_commit=abort@2");
+        let killed = Ran::of(command.output().expect("semel starts"));
+        assert_eq!(killed.code, None, "{killed:?}");
+        let is_one = |path: &PathBuf| path.starts_with(self.state().join("ledger.spool")) && path.is_file();
+        self.state_files().into_iter().find(is_one).expect("its answer waits")
+    }
+
     /// Names of all files below the state directory.
     pub fn state_files(&self) -> Vec<PathBuf> {
         fn below(directory: &Path, files: &mut Vec<PathBuf>) {

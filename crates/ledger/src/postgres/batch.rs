@@ -8,7 +8,7 @@ use super::transaction::{Answer, Failure, transact};
 use super::wake::News;
 use crate::Error;
 use crate::server_io::Queued;
-use crate::store::{Commit, Committed, Put, ReplyChange};
+use crate::store::{Commit, Committed, Put};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::sync::{Mutex, mpsc};
@@ -136,14 +136,6 @@ impl Batcher {
 
 /// The bytes that the caller has given it, about.
 fn size(commit: &Commit) -> usize {
-    let of_put = |put: &Put| match put {
-        Put::Record { body, reply, .. } => {
-            let reply = if let ReplyChange::Set(reply) = reply { reply.len() } else { 0 };
-            body.fixed.len() + body.state.len() + reply
-        }
-        Put::Cell { body, .. } => body.len(),
-        Put::Forget { .. } | Put::DropReply { .. } | Put::ForgetCell { .. } => 0,
-    };
-    commit.puts.iter().map(of_put).sum::<usize>()
+    commit.puts.iter().map(Put::bytes).sum::<usize>()
         + commit.journal.iter().map(|line| line.data.len()).sum::<usize>()
 }

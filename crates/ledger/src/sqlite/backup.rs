@@ -3,8 +3,10 @@
 use super::connection;
 use super::fault::SqliteFault;
 use super::open::{founding_lock, has_content};
+use super::watermark;
 use crate::Error;
 use crate::copy::CopyMark;
+use crate::failpoint::{self, InjectedError};
 use crate::place::{Place, create_private};
 use crate::small_records::cell_bytes;
 use crate::store::{COPY_CELL, Revision};
@@ -36,28 +38,76 @@ pub fn back_up(place: &Place, to: &Place, mark: &CopyMark) -> Result<(), Error> 
     File::open(to.database()).and_then(|file| file.sync_all()).map_err(cannot)
 }
 
-/// Moves a ledger away, to a name under which it can still be opened. Returns its new place. The WAL goes first: without
-/// it a database only lacks its newest commits, which is noticed, while a new one would take it for its own.
-pub fn set_aside(place: &Place, name: &str) -> Result<Place, Error> {
-    let cannot = |source: io::Error| place.cannot_open(source);
-    let _turn = founding_lock(place).map_err(cannot)?;
-    let mut database = place.database().as_os_str().to_owned();
-    database.push(format!(".{name}"));
-    let aside = Place::at(database);
-    let files = [
-        (place.wal(), aside.wal()),
-        (place.shm(), aside.shm()),
-        (place.database().to_owned(), aside.database().to_owned()),
-        (place.secret_file(), aside.secret_file()),
-    ];
-    for (from, to) in files {
-        match fs::rename(from, to) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(cannot(error)),
-            _ => {}
-        }
+/// A ledger that is built beside a place, and takes it once it is whole. Meanwhile nobody founds another one there.
+#[derive(Debug)]
+pub struct Replacement {
+    place: Place,
+    partial: Place,
+    turn: File,
+}
+
+impl Replacement {
+    pub fn begin(place: &Place, allow_network_fs: bool) -> Result<Replacement, Error> {
+        place.prepare(allow_network_fs)?;
+        let place = place.resolved()?;
+        let turn = founding_lock(&place).map_err(|source| place.cannot_open(source))?;
+        let partial = Place::at(place.database().with_added_extension("restoring"));
+        // Of one that was killed.
+        partial.remove();
+        Ok(Replacement { place, partial, turn })
     }
-    place.sync_directory().map_err(cannot)?;
-    Ok(aside)
+
+    /// Where it is built.
+    pub fn partial(&self) -> &Place {
+        &self.partial
+    }
+
+    /// Gives it its place. A ledger that is there moves away, to a name under which it can still be opened; returns
+    /// where that is. At every moment the place has a whole ledger, or a secret without a database, which is noticed.
+    pub fn finish(self, name: &str) -> Result<Option<Place>, Error> {
+        let Replacement { place, partial, turn } = &self;
+        let cannot = |source: io::Error| place.cannot_open(source);
+        let cut_short = |injected: InjectedError| Error::NotWritten { what: injected.to_string() };
+        let secret =
+            partial.secret()?.ok_or_else(|| Error::SecretMissing { path: partial.database().to_owned() })?;
+        if fs::metadata(partial.wal()).is_ok_and(|wal| wal.len() > 0) {
+            let what = "the log of the new database was not folded into it; nothing was replaced".to_owned();
+            return Err(Error::NotWritten { what });
+        }
+        File::open(partial.database()).and_then(|file| file.sync_all()).map_err(cannot)?;
+        let aside = set_aside(place, name).map_err(cannot)?;
+        failpoint::hit("restore.after_aside").map_err(cut_short)?;
+        // The mark was that of the other ledger.
+        watermark::write(turn, 0).map_err(cannot)?;
+        place.replace_secret(&secret).map_err(cannot)?;
+        failpoint::hit("restore.after_secret").map_err(cut_short)?;
+        partial.move_to(place)?;
+        Ok(aside)
+    }
+}
+
+impl Drop for Replacement {
+    fn drop(&mut self) {
+        self.partial.remove();
+    }
+}
+
+/// Moves a ledger away; its secret also stays. The WAL goes first: without it a database only lacks its newest commits,
+/// which is noticed, while a new one would take it for its own.
+fn set_aside(place: &Place, name: &str) -> io::Result<Option<Place>> {
+    let unless_missing = |done: io::Result<()>| match done {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        done => Ok(done.is_ok()),
+    };
+    let aside = Place::at(place.database().with_added_extension(name));
+    if place.database().symlink_metadata().is_ok() {
+        unless_missing(fs::hard_link(place.secret_file(), aside.secret_file()))?;
+    }
+    unless_missing(fs::rename(place.wal(), aside.wal()))?;
+    unless_missing(fs::rename(place.shm(), aside.shm()))?;
+    let moved = unless_missing(fs::rename(place.database(), aside.database()))?;
+    place.sync_directory()?;
+    Ok(moved.then_some(aside))
 }
 
 impl Place {

@@ -31,7 +31,7 @@ mod witness;
 mod writer;
 mod writer_turn;
 
-pub use backup::{back_up, set_aside};
+pub use backup::{Replacement, back_up};
 pub use older::export_older;
 pub use open::{LedgerPast, OpenOptions, OpenedStore};
 pub use renew::{SecretRenewal, renew_secret};

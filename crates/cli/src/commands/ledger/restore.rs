@@ -17,11 +17,12 @@ use semel_core::effect::{Effect, State};
 use semel_core::ids::Reason;
 use semel_core::time::{At, in_words};
 use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::Ledger;
 use semel_ledger::command_key::CommandKey;
-use semel_ledger::copy::{CopyMark, CopyPlan, CopyPurpose, CopyStage};
+use semel_ledger::copy::{CopyMark, CopyPlan, CopyPurpose, CopyReport, CopyStage};
 use semel_ledger::place::Place;
-use semel_ledger::store::{By, PAGE_ROWS_MAX};
-use semel_ledger::{Ledger, sqlite};
+use semel_ledger::sqlite::Replacement;
+use semel_ledger::store::{By, Cursor, JournalLine, PAGE_ROWS_MAX};
 use serde_json::{Value, json};
 
 /// More are counted, and `semel ledger list` has them.
@@ -43,7 +44,11 @@ pub fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<Change> {
     let name = backup.to_string();
     let key = args.change.key(&[b"restore", name.as_bytes(), reason.as_str().as_bytes()]);
     let mut document = json!({"backup": name, "ledger": to.to_string()});
-    let stands = Standing::of(context, &to, &from, &name, key, &clock)?;
+    let stands = match &to {
+        // A server is not asked: the first connection founds a ledger there.
+        LedgerAddress::Server { .. } if args.change.dry_run => Standing::Free,
+        _ => Standing::of(context, &to, &from, &name, key, &clock)?,
+    };
     if stands == Standing::Restored {
         return Ok(Change::noop(document, format!("{to} was restored from {backup} before.")));
     }
@@ -56,11 +61,24 @@ pub fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<Change> {
     if args.change.dry_run {
         return Ok(Change::would(EffectWord::Created, document));
     }
-    if stands == Standing::Other {
-        document["set_aside"] = json!(set_aside(context, &to, &clock)?.database());
-    }
     let purpose = CopyPurpose::Restore { reason: reason.as_str().to_owned(), command: key };
-    let report = copy::into(context, &from, &to, &CopyPlan { from: name, purpose, now }, &clock)?;
+    let plan = CopyPlan { from: name, purpose, now };
+    let report = match &to {
+        LedgerAddress::File(file) => {
+            let (report, aside) = replace(context, &from, &to, &Place::at(file), &plan, &clock)?;
+            if let Some(aside) = aside {
+                document["set_aside"] = json!(aside.database());
+            }
+            report
+        }
+        LedgerAddress::Server { .. } if stands == Standing::Other => {
+            return Err(Hinted::error(
+                format!("nothing was restored: {to} is on a server, where a ledger is not set aside"),
+                "name an empty place there: another schema=NAME or ledger=NAME",
+            ));
+        }
+        LedgerAddress::Server { .. } => copy::into(context, &from, &to, &plan, &clock)?,
+    };
     copy::add_counts(&mut document, &report);
     let ledger = to.open(environment, &clock, Purpose::Command)?;
     let text = look_at(&ledger, &from, &mut document, now)?;
@@ -135,23 +153,42 @@ impl Standing {
     }
 }
 
-fn set_aside(context: &Context, to: &LedgerAddress, clock: &SystemClock) -> anyhow::Result<Place> {
-    let LedgerAddress::File(file) = to else {
-        return Err(Hinted::error(
-            format!("nothing was restored: {to} is on a server, where a ledger is not set aside"),
-            "name an empty place there: another schema=NAME or ledger=NAME",
-        ));
-    };
-    if let Ok(ledger) = to.open_for_copy(&context.environment, clock, Purpose::Reading, None) {
-        let busy = block_on(ledger.in_flight(clock.now()))?;
-        if let Some(first) = busy.first() {
-            let calls = counted(busy.len(), "call is", "calls are");
-            bail!(
-                "nothing was restored: {calls} in flight, effect {first} first; stop all that use the ledger"
-            );
-        }
+/// Builds the whole ledger beside its place before that changes.
+fn replace(
+    context: &Context,
+    from: &Ledger,
+    to: &LedgerAddress,
+    place: &Place,
+    plan: &CopyPlan,
+    clock: &SystemClock,
+) -> anyhow::Result<(CopyReport, Option<Place>)> {
+    let newest = newest_unless_busy(context, to, clock)?;
+    let replacement = Replacement::begin(place, context.environment.allow_network_fs)?;
+    let partial = LedgerAddress::File(replacement.partial().database().to_owned());
+    let report = copy::into(context, from, &partial, plan, clock)?;
+    // The new epoch began before these calls, and would not hold them.
+    if newest_unless_busy(context, to, clock)? != newest {
+        bail!("nothing was restored: the ledger was used meanwhile; stop all that use it, and restore again");
     }
-    Ok(sqlite::set_aside(&Place::at(file), &format!("replaced-{}", clock.now().0))?)
+    let aside = replacement.finish(&format!("replaced-{}", clock.now().0))?;
+    Ok((report, aside))
+}
+
+/// The newest line of the ledger that is to be replaced. `None`: it has none, or cannot be read.
+fn newest_unless_busy(
+    context: &Context,
+    to: &LedgerAddress,
+    clock: &SystemClock,
+) -> anyhow::Result<Option<(Cursor, JournalLine)>> {
+    let Ok(ledger) = to.open_for_copy(&context.environment, clock, Purpose::Reading, None) else {
+        return Ok(None);
+    };
+    let busy = block_on(ledger.in_flight(clock.now()))?;
+    if let Some(first) = busy.first() {
+        let calls = counted(busy.len(), "call is", "calls are");
+        bail!("nothing was restored: {calls} in flight, effect {first} first; stop all that use the ledger");
+    }
+    Ok(block_on(ledger.newest_line()).unwrap_or_default())
 }
 
 /// Says what a person should look at.

@@ -71,6 +71,19 @@ fn a_link_that_was_not_written_is_found_by_whoever_reads_first() {
 }
 
 #[test]
+fn a_link_that_was_not_written_is_written_before_the_secret_changes() {
+    let till = Till::new();
+    let charge = till.charged("7");
+    undo_dying_at(&till, &charge, "undo.before_link");
+    till.home.json(["ledger", "rotate-secret", "--reason", "leaked", "--replace"]);
+    let shown = till.show(&charge);
+    assert!(shown["undone"]["by"].is_string(), "{shown}");
+    let journal: Vec<_> =
+        shown["journal"].as_array().expect("lines").iter().map(|line| line["kind"].clone()).collect();
+    assert!(journal.contains(&"undone".into()), "{journal:?}");
+}
+
+#[test]
 fn an_undo_in_doubt_is_cleared_by_the_probe_of_its_own_rule_or_by_a_person() {
     let probe = "[rule.undo]\ncmd = [\"./refund.sh\", \"{reply.id}\"]\n\
                  [[rule]]\nmatch = \"cli:refund.sh *\"\n[rule.probe]\n\
