@@ -49,6 +49,18 @@ fn a_probe_that_finds_it_answers_for_the_lost_reply() {
 }
 
 #[test]
+fn a_probe_gets_no_token_of_semels() {
+    let home = Home::new();
+    let names = ["SEMEL_OPERATOR_TOKEN", "SEMEL_SERVE_TOKEN", "SEMEL_TOKEN", "SEMEL_TOKEN_FILE"];
+    let probe = "sh -c 'env > probed; test -e world'";
+    let mut command = home.command(["run", "--key", "k", "--probe", probe, "--", "sh", "-c", LOSES]);
+    let ran = Ran::of(command.envs(names.map(|name| (name, "t"))).output().expect("semel starts"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let seen = std::fs::read_to_string(home.work().join("probed")).expect("it was asked");
+    assert!(seen.contains("PATH=") && !names.iter().any(|name| seen.contains(name)), "{seen}");
+}
+
+#[test]
 fn an_answer_that_was_seen_before_the_doubt_is_not_given_twice() {
     let home = Home::new();
     let flags = ["--key", "k", "--probe", "cat world"];
