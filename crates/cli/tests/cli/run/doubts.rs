@@ -1,5 +1,5 @@
 use super::{TOUCH, answer};
-use crate::home::Home;
+use crate::home::{Home, Ran};
 use std::process::Stdio;
 
 /// Changes the world, then loses its answer.
