@@ -1,7 +1,7 @@
 //! The environment, read once. Flag over environment over project file over user file.
 
 use anyhow::{Context, bail};
-use semel_doors::caller::{CLIENT_TOKEN, OPERATOR_TOKEN, SERVE_TOKEN};
+use semel_core::own_tokens::{CLIENT_TOKEN, CLIENT_TOKEN_FILE, OPERATOR_TOKEN, SERVE_TOKEN};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -81,7 +81,7 @@ impl Environment {
             server: text("SEMEL_SERVER")?,
             server_ca: path("SEMEL_SERVER_CA"),
             client_token: text(CLIENT_TOKEN)?,
-            client_token_file: path("SEMEL_TOKEN_FILE"),
+            client_token_file: path(CLIENT_TOKEN_FILE),
             policy: path("SEMEL_POLICY"),
             config: path("SEMEL_CONFIG"),
             run_id: text("SEMEL_RUN_ID")?,

@@ -3,7 +3,7 @@
 use crate::context::Context;
 use crate::output::Hinted;
 use anyhow::{Context as _, bail};
-use semel_doors::caller::CLIENT_TOKEN;
+use semel_core::own_tokens::{CLIENT_TOKEN, CLIENT_TOKEN_FILE};
 use semel_doors::remote_gate::{BadAccess, ServerAccess};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -29,14 +29,14 @@ pub fn of(context: &Context) -> anyhow::Result<Option<ServerAccess>> {
     }
     let token = match (&environment.client_token, &environment.client_token_file) {
         (Some(_), Some(_)) => {
-            bail!("{CLIENT_TOKEN} and {CLIENT_TOKEN}_FILE are both set; one of them is enough")
+            bail!("{CLIENT_TOKEN} and {CLIENT_TOKEN_FILE} are both set; one of them is enough")
         }
         (Some(token), None) => token.clone(),
         (None, Some(file)) => token_of(file)?,
         (None, None) => {
             return Err(Hinted::error(
                 format!(
-                    "SEMEL_SERVER is set, and there is no token for it in {CLIENT_TOKEN} or {CLIENT_TOKEN}_FILE"
+                    "SEMEL_SERVER is set, and there is no token for it in {CLIENT_TOKEN} or {CLIENT_TOKEN_FILE}"
                 ),
                 "on the server: semel token create --scope agent --name NAME",
             ));
@@ -62,16 +62,16 @@ pub fn refuse(context: &Context) -> anyhow::Result<()> {
 }
 
 fn token_of(file: &Path) -> anyhow::Result<String> {
-    let what = || format!("{CLIENT_TOKEN}_FILE: {} cannot be read", file.display());
+    let what = || format!("{CLIENT_TOKEN_FILE}: {} cannot be read", file.display());
     let found = file.metadata().with_context(what)?;
     if found.mode() & 0o004 != 0 {
         return Err(Hinted::error(
-            format!("{CLIENT_TOKEN}_FILE: other users can read {}", file.display()),
+            format!("{CLIENT_TOKEN_FILE}: other users can read {}", file.display()),
             format!("chmod o= {}", file.display()),
         ));
     }
     if found.len() > TOKEN_BYTES_MAX {
-        bail!("{CLIENT_TOKEN}_FILE: {} is no token", file.display());
+        bail!("{CLIENT_TOKEN_FILE}: {} is no token", file.display());
     }
     Ok(std::fs::read_to_string(file).with_context(what)?.trim().to_owned())
 }

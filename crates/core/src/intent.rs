@@ -14,6 +14,7 @@ use crate::redact;
 use crate::subject::subject;
 use crate::time::At;
 use crate::undo::Undoes;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -136,12 +137,22 @@ pub enum NamedBy {
     Arguments,
 }
 
-/// A rule wanted key fields that the call does not have.
+/// A rule wanted a key, and the call has neither one nor the fields for it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the rule identifies this action by {}, and the call does not have {}", .wanted.join(", "), .missing.join(", "))]
 pub struct KeyMissing {
+    /// Empty: the rule names no fields, so only the caller can give a key.
     pub wanted: Vec<String>,
     pub missing: Vec<String>,
+}
+
+impl fmt::Display for KeyMissing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.wanted.is_empty() {
+            return f.write_str("the rule requires a key, and the call has none");
+        }
+        let (wanted, missing) = (self.wanted.join(", "), self.missing.join(", "));
+        write!(f, "the rule identifies this action by {wanted}, and the call does not have {missing}")
+    }
 }
 
 impl Intent {

@@ -20,6 +20,7 @@ pub mod judgement;
 pub mod lifecycle;
 pub mod normalise;
 pub mod outcome;
+pub mod own_tokens;
 pub mod policy;
 pub mod redact;
 pub mod retry_origin;

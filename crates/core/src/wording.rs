@@ -532,10 +532,14 @@ pub fn not_started(why: &str) -> Trouble {
 }
 
 pub fn key_required(missing: &crate::intent::KeyMissing) -> Trouble {
+    let next_step = match missing.missing.as_slice() {
+        [] => "Call it with a key: one name for this effect, the same at every retry.".to_owned(),
+        fields => format!("Call it with {} filled in, from the task at hand.", fields.join(", ")),
+    };
     trouble(
         Code::KeyRequired,
         format!("Not run: {missing}."),
-        format!("Call it with {} filled in, from the task at hand.", missing.missing.join(", ")),
+        next_step,
         "Give it a key of its own, or set key_required = false in the rule.",
     )
 }

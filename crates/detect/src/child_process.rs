@@ -1,6 +1,7 @@
 //! Child processes that may hang, ask or never end.
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use semel_core::own_tokens::OWN_TOKENS;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -9,8 +10,6 @@ use std::time::Duration;
 
 /// More output than this is not read.
 const OUTPUT_BYTES_MAX: u64 = 1024 * 1024;
-/// The right to rule, and to ask `semel serve`, is not for programs under trial.
-const SEMELS_TOKENS: [&str; 3] = ["SEMEL_OPERATOR_TOKEN", "SEMEL_SERVE_TOKEN", "SEMEL_TOKEN"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
@@ -25,7 +24,7 @@ pub struct Ran {
 pub fn command(words: &[String]) -> Command {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).process_group(0);
-    for name in SEMELS_TOKENS {
+    for name in OWN_TOKENS {
         command.env_remove(name);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped());

@@ -2,16 +2,13 @@
 
 use crate::http::server::Revocable;
 use semel_core::ids::Run;
+use semel_core::own_tokens::OWN_TOKENS;
+use std::process::Command;
 
-/// Holds the token of whoever rules without a terminal. Nothing that semel starts gets to see it.
-pub const OPERATOR_TOKEN: &str = "SEMEL_OPERATOR_TOKEN";
-
-/// Holds the token that `semel serve` is asked with. Nothing that semel starts gets to see it either.
-pub const SERVE_TOKEN: &str = "SEMEL_SERVE_TOKEN";
-
-/// Holds the token that `semel run` and `semel mcp` show to the server of `SEMEL_SERVER`. Commands get to see it, because
-/// they may call semel themselves; servers do not.
-pub const CLIENT_TOKEN: &str = "SEMEL_TOKEN";
+/// A server or a question gets no token of semel's own.
+pub fn without_own_tokens(command: &mut Command) -> &mut Command {
+    OWN_TOKENS.iter().fold(command, |command, name| command.env_remove(name))
+}
 
 /// From the credential and the surroundings; never from what a message says.
 #[derive(Debug, Clone)]

@@ -281,7 +281,7 @@ fn an_mcp_server_is_checked_by_its_listing() {
 
 /// An MCP server with two pages of tools and a request of its own; it writes down the tokens that it sees.
 const SERVER: &str = r#"
-env | grep -E 'SEMEL_(OPERATOR|SERVE)_TOKEN' > tokens
+env | grep -E 'SEMEL_(OPERATOR_|SERVE_|)TOKEN' > tokens
 say() { printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$1" "$2"; }
 read -r hello; say 1 '"result":{"capabilities":{}}'
 read -r initialized; read -r list
@@ -299,6 +299,7 @@ fn a_listing_of_tools_is_read_whole_and_its_server_gets_no_token_of_semels() {
     let check = |more: &[&str]| {
         let mut command = home.command([&["--json", "check", "mcp", "--", "sh", "server.sh"], more].concat());
         command.env("SEMEL_OPERATOR_TOKEN", "op").env("SEMEL_SERVE_TOKEN", "sv");
+        command.env("SEMEL_TOKEN", "cl").env("SEMEL_TOKEN_FILE", "token");
         Ran::of(command.output().expect("semel starts"))
     };
     let ran = check(&[]);

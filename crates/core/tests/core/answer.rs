@@ -135,6 +135,7 @@ fn every_trouble() -> Vec<Trouble> {
         wording::upstream_refused(&probed),
         wording::not_started("no such program"),
         wording::key_required(&missing),
+        wording::key_required(&KeyMissing { wanted: Vec::new(), missing: Vec::new() }),
         wording::ledger_unavailable("disk full"),
         wording::undo_by_hand(&done),
         wording::undo_needs_ruling(&doubt),
@@ -149,6 +150,14 @@ fn every_trouble_answers_all_three_questions() {
         assert!(!trouble.human_next_step.is_empty(), "{:?}", trouble.code);
         assert_eq!(trouble.is_it_safe_to_retry, trouble.code.retry());
     }
+}
+
+#[test]
+fn a_rule_that_requires_a_key_and_names_no_fields_asks_for_a_key() {
+    let trouble = wording::key_required(&KeyMissing { wanted: Vec::new(), missing: Vec::new() });
+    assert_eq!(trouble.what_happened, "Not run: the rule requires a key, and the call has none.");
+    let next = "Call it with a key: one name for this effect, the same at every retry.";
+    assert_eq!(trouble.next_step, next);
 }
 
 #[test]

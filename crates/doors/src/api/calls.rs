@@ -7,13 +7,14 @@ use super::problem::{Problem, problem_of};
 use super::request::ApiRequest;
 use super::respond;
 use super::server::ApiServer;
-use super::settle::{known_claim, record};
+use super::settle::{known_claim, record, redact_why};
+use crate::redact::{MayHoldSecret, SecretParts, Secrets};
 use crate::remote_gate::forms::{
     CallClaim, CallForm, CallOutcome, DeliveredAnswer, DeliveredForm, FORM_BYTES_MAX, REPLY_BYTES_MAX,
     RunWord, SettlementForm, WHY_CHARS_MAX, Whoami,
 };
 use crate::remote_gate::rule_form::RefusedRule;
-use crate::reply::CommandOutput;
+use crate::reply::{CommandOutput, tool};
 use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -23,10 +24,10 @@ use semel_core::class::Class;
 use semel_core::effect::{Evidence, NotAppliedWhy, Reply, State};
 use semel_core::ids::{EffectId, IdempotencyKey, OwnerId, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
-use semel_core::json;
+use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
-use semel_core::policy::Rule;
 use semel_core::policy::rule::Failure;
+use semel_core::policy::{ActionFacts, Rule};
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::upstream::Sent;
@@ -116,7 +117,11 @@ pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
             class: taken.class,
             tier: taken.tier,
             deadline: Some(taken.deadline.to_string()),
-            waited_ms: waited_ms(gate.clock.elapsed().saturating_sub(received_at)),
+            waited_ms: {
+                let here = gate.clock.elapsed().saturating_sub(received_at);
+                let timeout = Duration::from_millis(form.timeout_ms);
+                waited_ms(here, taken.deadline.since(gate.clock.now()), timeout)
+            },
             idempotency_key: Some(taken.idempotency_key.clone()),
             possible_repeat: taken.possible_repeat,
         }),
@@ -137,10 +142,13 @@ pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
     }
 }
 
-/// A wait that is told too short only makes its sender more careful.
-fn waited_ms(waited: Duration) -> u64 {
-    const COMMIT_TAKES_MAX: Duration = Duration::from_millis(500);
-    waited.saturating_sub(COMMIT_TAKES_MAX).as_millis() as u64
+/// How long a request that has been `here` for so long was there before its claim, which has so much time `left` of its
+/// timeout. Zero for a claim that is older than the request: its sender counts from the first one.
+///
+/// `here` was measured before `left`, so a pause in between makes this too short, which makes the sender more careful.
+fn waited_ms(here: Duration, left: Duration, timeout: Duration) -> u64 {
+    let age = timeout.saturating_sub(left);
+    here.saturating_sub(age).as_millis() as u64
 }
 
 /// The reply goes out as the bytes that it is. The door says when its own caller has got it.
@@ -210,7 +218,11 @@ pub async fn settle(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response
     if !is_of_a_door(&facts.action) {
         return Err(Problem::not_found("such claim"));
     }
-    let rule = api.services.policy.rule_kept(&facts.action, &facts.rule);
+    let policy = &api.services.policy;
+    let mut rule = Arc::unwrap_or_clone(policy.rule_kept(&facts.action, &facts.rule));
+    // A rule of the caller's file may bear the name of another one here.
+    let own = policy.rule_for(&ActionFacts::new(&facts.action, &Json::Null));
+    rule.sorting.secret.extend_from_slice(&own.sorting.secret);
     let sent = sent_of(form, &facts.action, &rule)?;
     let settlement = Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo: None };
     answered(Passed { reply: GivenReply::None, ..*record(&api, settlement).await? })
@@ -227,23 +239,19 @@ fn sent_of(form: SettlementForm, action: &str, rule: &Rule) -> Result<Sent, Prob
         return Err(Problem::bad(format!("why has at most {WHY_CHARS_MAX} characters")));
     }
     let bytes = reply_base64.map(|text| STANDARD.decode(text)).transpose();
-    let mut reply = bytes.map_err(|error| unfit(format!("reply_base64: {error}")))?;
-    let is_kept_so = |bytes: &Vec<u8>| match action.starts_with("cli:") {
-        true => CommandOutput::decode(bytes).is_some(),
-        false => json::parse_bytes(bytes).is_ok(),
+    let brought = bytes.map_err(|error| unfit(format!("reply_base64: {error}")))?;
+    let brought_bytes = brought.as_ref().map(|bytes| bytes.len() as u64);
+    let reply = match brought.as_deref().map(|bytes| without_secrets(bytes, action, rule)) {
+        Some(Ok(None)) => return Err(unfit("reply_base64 is no reply of such an action")),
+        Some(Ok(kept)) => kept.filter(|kept| kept.len() <= REPLY_BYTES_MAX),
+        Some(Err(MayHoldSecret)) | None => None,
     };
-    if !reply.as_ref().is_none_or(is_kept_so) {
-        return Err(unfit("reply_base64 is no reply of such an action"));
-    }
-    let recorded = match (reply.as_ref().map(Vec::len), reply_bytes) {
-        (Some(bytes), _) if bytes > REPLY_BYTES_MAX => {
-            reply = None;
-            Reply::TooLarge(bytes as u64)
-        }
+    let recorded = match (&reply, brought_bytes.or(reply_bytes)) {
         (Some(_), _) => Reply::Kept,
         (None, Some(bytes)) => Reply::TooLarge(bytes),
         (None, None) => Reply::Unknown,
     };
+    let why = redact_why(why, rule);
     let not_applied = |why| Outcome::NotApplied { why, reply: recorded };
     // The claim is past its last moment for sending at its deadline, and nothing else proves that its sender is gone.
     let in_doubt = |why| Outcome::InDoubt { why, sender_gone: false };
@@ -269,6 +277,18 @@ fn sent_of(form: SettlementForm, action: &str, rule: &Rule) -> Result<Sent, Prob
     };
     let reply = reply.filter(|_| !matches!(outcome, Outcome::InDoubt { .. }));
     Ok(Sent { reply, ..Sent::of(outcome) })
+}
+
+/// A reply as it may be kept: its caller need not have the rule of this side. `None`: it is no reply of such an action.
+fn without_secrets(reply: &[u8], action: &str, rule: &Rule) -> Result<Option<Vec<u8>>, MayHoldSecret> {
+    if action.starts_with("cli:") {
+        let Some(output) = CommandOutput::decode(reply) else { return Ok(None) };
+        return Ok(Some(output.scrubbed(&[], &SecretParts::of(rule))?.encode()));
+    }
+    let Ok(text) = std::str::from_utf8(reply) else { return Ok(None) };
+    // The arguments are not at hand any more.
+    let kept = tool::scrubbed(text, &Secrets::of(&Json::Null, rule))?;
+    Ok(kept.map(String::into_bytes))
 }
 
 pub async fn delivered(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
@@ -301,4 +321,34 @@ pub async fn whoami(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response
         time: api.services.clock.now().to_string(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_senders_last_moment_is_never_after_the_servers_deadline() {
+        let seconds = Duration::from_secs;
+        let timeout = seconds(60);
+        let mut lost_to_care = Vec::new();
+        // Seconds after the first request left its sender: when the last one came, was claimed, and was answered.
+        for came in [0, 1, 7] {
+            for (claimed, answered) in
+                [(came, came), (came + 20, came + 20), (came + 20, came + 25), (0, came + 3)]
+            {
+                let deadline = seconds(claimed) + timeout;
+                let waited = waited_ms(seconds(answered - came), deadline - seconds(answered), timeout);
+                let last_moment = Duration::from_millis(waited) + timeout;
+                assert!(last_moment <= deadline, "came {came}, claimed {claimed}, answered {answered}");
+                lost_to_care.push(deadline - last_moment);
+            }
+        }
+        assert!(
+            lost_to_care.iter().all(|lost| *lost <= seconds(7)),
+            "the way there at most: {lost_to_care:?}"
+        );
+        // A clock that was set back by nine seconds ends the claim nine seconds later.
+        assert_eq!(waited_ms(seconds(2), timeout + seconds(9), timeout), 2_000);
+    }
 }

@@ -162,10 +162,7 @@ impl Settle {
         if why.chars().count() > WHY_CHARS_MAX {
             return Err(Problem::bad(format!("why has at most {WHY_CHARS_MAX} characters")));
         }
-        // Errors like to repeat what came back.
-        let mut why = Json::String(why);
-        SecretParts::of(rule).hide_in(&mut why);
-        let why = why.as_str().unwrap_or(REDACTED).to_owned();
+        let why = redact_why(why, rule);
         let mut reply = self
             .reply
             .as_deref()
@@ -196,6 +193,13 @@ impl Settle {
         };
         Ok(Sent { reply, ..Sent::of(outcome) })
     }
+}
+
+/// Errors like to repeat what came back.
+pub fn redact_why(why: String, rule: &Rule) -> String {
+    let mut why = Json::String(why);
+    SecretParts::of(rule).hide_in(&mut why);
+    why.as_str().unwrap_or(REDACTED).to_owned()
 }
 
 /// The call was made, so nothing may be said that sounds as if it was not.

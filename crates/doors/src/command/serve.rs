@@ -3,7 +3,6 @@
 use super::classify::{self, CommandExit, ExitMeaning, ExitReading};
 use super::intent::CommandLine;
 use super::render;
-use crate::caller::{OPERATOR_TOKEN, SERVE_TOKEN};
 use crate::process::child::{self, ChildPlan, FinishedChild, Signals};
 use crate::process::program;
 use crate::process::stream::{FinishedStream, Sink};
@@ -19,6 +18,7 @@ use semel_core::ids::AttemptNo;
 use semel_core::json::Json;
 use semel_core::judgement::evidence;
 use semel_core::outcome::Outcome;
+use semel_core::own_tokens::{OPERATOR_TOKEN, SERVE_TOKEN};
 use semel_core::policy::Policy;
 use semel_core::policy::rule::{EffectWording, InjectInto, Probe, Rule};
 use semel_core::redact::secret_values;

@@ -206,7 +206,7 @@ async fn pass_once(
 
 /// The same where the ledger is behind a server elsewhere.
 async fn pass_elsewhere(
-    services: &Services,
+    services: &Arc<Services>,
     guarded: &GuardedCall,
     remote: &RemoteGate,
     handle: oneshot::Sender<Message>,
@@ -225,7 +225,15 @@ async fn pass_elsewhere(
             Err(trouble) => CallResult::trouble(rule, trouble),
         };
     }
-    let RemotePassed { passed, undelivered } = remote.pass(asking, &mut upstream).await;
+    let RemotePassed { passed, undelivered, unsettled } = remote.pass(asking, &mut upstream).await;
+    if let Some(unsettled) = unsettled {
+        let services = Arc::clone(services);
+        tokio::spawn(async move {
+            if let Some(remote) = &services.remote {
+                remote.settle_late(unsettled).await;
+            }
+        });
+    }
     let ToolUpstream { live, task, .. } = upstream;
     if let Some(task) = &task {
         let _nothing_to_mark = server.tasks().record_end(task, None);

@@ -3,7 +3,7 @@
 use super::backends::Shell;
 use super::pages::next_page;
 use super::response::{ANSWER_BYTES_MAX, QueryResponse, ResponseKind, TAKES_MAX};
-use crate::caller::{CLIENT_TOKEN, OPERATOR_TOKEN, SERVE_TOKEN};
+use crate::caller::without_own_tokens;
 use crate::process::child::{self, ChildPlan, Signals};
 use crate::process::program;
 use crate::process::stream::Sink;
@@ -40,7 +40,7 @@ fn run(words: &[String], shell: &Shell, signals: &Signals) -> Result<QueryRespon
     let program = program::find(first, &shell.search, &shell.cwd).map_err(|not_started| not_started.why)?;
     let mut command = Command::new(program);
     command.args(&words[1..]).current_dir(&shell.cwd).stdin(Stdio::null()).env_remove("SEMEL_FAILPOINTS");
-    command.env_remove(OPERATOR_TOKEN).env_remove(SERVE_TOKEN).env_remove(CLIENT_TOKEN);
+    without_own_tokens(&mut command);
     let plan = ChildPlan {
         command,
         input: None,

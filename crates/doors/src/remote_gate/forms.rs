@@ -108,7 +108,8 @@ pub struct CallClaim {
     pub class: Class,
     pub tier: Tier,
     pub deadline: Option<String>,
-    /// How long the server waited for other calls before it claimed: that time does not count against the deadline.
+    /// How long the request was at the server before the claim: that time does not count against the deadline. Zero for
+    /// a claim that an earlier request took.
     pub waited_ms: u64,
     pub idempotency_key: Option<String>,
     pub possible_repeat: bool,

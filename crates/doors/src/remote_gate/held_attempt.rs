@@ -2,10 +2,12 @@
 
 use super::forms::{CallClaim, CallOutcome, SettlementForm, WHY_CHARS_MAX};
 use super::{
-    ANSWER_TAKES_MAX, PAUSE_FIRST, PAUSE_MAX, RemoteGate, RemotePassed, SETTLE_PATIENCE, answer, bytes_of,
+    ANSWER_TAKES_MAX, LATE_PATIENCE, LATE_PAUSE_MAX, PAUSE_FIRST, PAUSE_MAX, RemoteGate, RemotePassed,
+    SETTLE_PATIENCE, Unsettled, answer, bytes_of,
 };
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use http::StatusCode;
 use semel_core::answer::{Answer, Code, OutcomeWord, Trouble};
 use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Occurrence, Reply, SEND_WITHIN, State};
@@ -167,7 +169,8 @@ impl HeldAttempt {
         }
         let mut trouble = wording::in_doubt(&self.effect);
         trouble.what_happened = format!(
-            "It was sent and answered, but the answer could not be recorded: {why}. The ledger holds it in doubt."
+            "It was sent and answered, but the answer could not be recorded: {why}. The server holds it as in flight \
+             until its deadline, and then in doubt."
         );
         self.refused(sent, trouble)
     }
@@ -186,28 +189,54 @@ impl HeldAttempt {
 impl RemoteGate {
     /// Brings the outcome, again and again until the server has it or patience ends.
     pub(super) async fn settle(&self, held: &HeldAttempt, sent: Sent) -> RemotePassed {
-        let body = bytes_of(&held.form(&sent));
-        let patience_ends = self.clock.elapsed() + SETTLE_PATIENCE;
+        let form = bytes_of(&held.form(&sent));
+        match self.bring(&form, SETTLE_PATIENCE, PAUSE_MAX).await {
+            Brought::Answer(answer) => settled(self.at_the_server(*answer), sent),
+            Brought::Refused(why) => held.unrecorded(sent, &why),
+            Brought::NotNow(why) => {
+                RemotePassed { unsettled: Some(Unsettled { form }), ..held.unrecorded(sent, &why) }
+            }
+        }
+    }
+
+    /// Goes on bringing an outcome whose caller has its answer. It counts however late it comes.
+    pub async fn settle_late(&self, unsettled: Unsettled) {
+        let Ok(_permit) = self.late_outcomes.try_acquire() else { return };
+        let _brought_or_in_doubt = self.bring(&unsettled.form, LATE_PATIENCE, LATE_PAUSE_MAX).await;
+    }
+
+    async fn bring(&self, form: &Bytes, patience: Duration, pause_max: Duration) -> Brought {
+        let patience_ends = self.clock.elapsed() + patience;
         let mut pause = PAUSE_FIRST;
         loop {
-            let why = match self.access.post("/calls/settle", body.clone(), ANSWER_TAKES_MAX).await {
+            let why = match self.access.post("/calls/settle", form.clone(), ANSWER_TAKES_MAX).await {
                 // The ledger behind it may be back in a moment.
                 Ok(reply) if reply.is_for_now() || reply.status == StatusCode::SERVICE_UNAVAILABLE => {
                     reply.detail()
                 }
-                Ok(reply) => match answer::read(&reply.body) {
-                    Some(answer) => return settled(self.at_the_server(answer), sent),
-                    None => return held.unrecorded(sent, &reply.detail()),
-                },
+                Ok(reply) => {
+                    return match answer::read(&reply.body) {
+                        Some(answer) => Brought::Answer(Box::new(answer)),
+                        None => Brought::Refused(reply.detail()),
+                    };
+                }
                 Err(unanswered) => unanswered.why().to_owned(),
             };
             if self.clock.elapsed() > patience_ends {
-                return held.unrecorded(sent, &why);
+                return Brought::NotNow(why);
             }
             self.clock.sleep(pause).await;
-            pause = (pause * 2).min(PAUSE_MAX);
+            pause = (pause * 2).min(pause_max);
         }
     }
+}
+
+/// What the server says to an outcome.
+enum Brought {
+    Answer(Box<Answer>),
+    /// It will say the same again.
+    Refused(String),
+    NotNow(String),
 }
 
 /// The server's answer, with what only the sender has.

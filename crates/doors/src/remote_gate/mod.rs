@@ -39,13 +39,24 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
-/// How long a server that cannot be reached is asked again before the call is given up. Longer would only hide the
-/// trouble from the caller; a server that is restarted is back within it, mostly.
+/// How long after its first failure a call is asked for again before it is given up. A try that is under way is not cut
+/// short: one that is never answered takes the wait and [`ANSWER_TAKES_MAX`]. Longer would only hide the trouble from the
+/// caller; a server that is restarted is back within it, mostly.
 const BEGIN_PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long an outcome is brought again and again: losing it costs a doubt.
+/// How long a caller waits while its outcome is brought again and again: losing it costs a doubt. The last try may take
+/// [`ANSWER_TAKES_MAX`] beyond it.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a process that lives on brings an outcome whose caller has its answer. By then its claim has ended, mostly.
+const LATE_PATIENCE: Duration = Duration::from_secs(3600);
+
+/// Each may hold a reply of the largest size.
+const LATE_OUTCOMES_MAX: usize = 8;
+
+const LATE_PAUSE_MAX: Duration = Duration::from_secs(30);
 
 const PAUSE_FIRST: Duration = Duration::from_millis(50);
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -68,6 +79,7 @@ pub struct RemoteGate {
     pub mode: Mode,
     /// Answers of this process on their way out.
     pub pending: PendingDeliveries,
+    late_outcomes: Semaphore,
 }
 
 /// A call, as its door understood it.
@@ -86,6 +98,14 @@ pub struct RemotePassed {
     pub passed: Passed,
     /// The success to mark once its answer has reached the caller.
     pub undelivered: Option<Undelivered>,
+    /// The outcome that the server has not taken.
+    pub unsettled: Option<Unsettled>,
+}
+
+/// An outcome to be brought by [`RemoteGate::settle_late`].
+#[derive(Debug)]
+pub struct Unsettled {
+    form: Bytes,
 }
 
 /// A success on record at the server whose caller has not read it yet.
@@ -104,7 +124,8 @@ enum Begun {
 
 impl RemoteGate {
     pub fn new(access: ServerAccess, clock: Arc<dyn Clock>, mode: Mode) -> RemoteGate {
-        RemoteGate { access, clock, mode, pending: PendingDeliveries::default() }
+        let (pending, late_outcomes) = (PendingDeliveries::default(), Semaphore::new(LATE_OUTCOMES_MAX));
+        RemoteGate { access, clock, mode, pending, late_outcomes }
     }
 
     /// Passes one call: the server joins, replays, holds or refuses it, or it is sent from here and settled there.
@@ -258,7 +279,7 @@ pub enum ServerTrouble {
 
 impl RemotePassed {
     fn plain(passed: Passed) -> RemotePassed {
-        RemotePassed { passed, undelivered: None }
+        RemotePassed { passed, undelivered: None, unsettled: None }
     }
 
     /// An answer that its caller should be known to have read.

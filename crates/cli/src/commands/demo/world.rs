@@ -5,7 +5,7 @@ use crate::config::Environment;
 use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::open::TENANT;
 use anyhow::Context as _;
-use semel_doors::caller::OPERATOR_TOKEN;
+use semel_core::own_tokens::OPERATOR_TOKEN;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::tokens::{AccessScope, TokenRequest};
 use serde_json::Value;

@@ -179,7 +179,8 @@ impl PreparedRun {
                 Err(trouble) => finish_trouble(context, &self.rule, trouble),
             };
         }
-        let RemotePassed { passed, undelivered } = runtime.block_on(gate.pass(call, &mut upstream));
+        let RemotePassed { passed, undelivered, unsettled: _ } =
+            runtime.block_on(gate.pass(call, &mut upstream));
         let (code, heard) = give(context, &passed, &mut upstream, parent);
         if let Some(undelivered) = undelivered.filter(|_| heard)
             && let Err(error) = runtime.block_on(gate.delivered(undelivered.effect))

@@ -2,8 +2,12 @@
 
 use super::Office;
 use crate::api::client::charge;
+use crate::home::Home;
+use crate::serve::served::Served;
+use semel_core::time::At;
 use semel_testkit::http::ApiClient;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 fn call(key: &str) -> Value {
     json!({
@@ -84,6 +88,48 @@ fn a_call_that_makes_no_sense_begins_nothing() {
     assert_eq!(office.recorded().len(), 0);
     let whoami = ann.get("/whoami").json();
     assert_eq!((&whoami["scope"], &whoami["tenant"]), (&json!("agent"), &json!("local")), "{whoami}");
+}
+
+#[test]
+fn a_reason_is_kept_without_an_operators_secrets() {
+    let rule = "[[rule]]\nmatch = \"cli:pay\"\nclass = \"act\"\nsecret = [\"reply.card.pin\"]\n";
+    let office = Office::open(rule);
+    let ann = client(&office, "ann");
+    for outcome in ["refused", "reported", "in_doubt"] {
+        // A caller without a rule, and one whose own rule hides nothing.
+        for origin in [Value::Null, json!("semel.toml:1")] {
+            for why in [r#"{"card":{"pin":"4711"}}"#, "the pin was 4711"] {
+                let mut form = call(&format!("{outcome}-{}-{}", origin.is_null(), why.len()));
+                form["rule"]["origin"] = origin.clone();
+                let claim = ann.post("/calls/begin", form).json()["claim"].take();
+                let settlement = json!({"claim": claim, "outcome": outcome, "why": why});
+                let answer = ann.post("/calls/settle", settlement);
+                assert!(matches!(answer.status, 422 | 423), "{answer:?}");
+                assert!(answer.body.contains("[redacted]") && !answer.body.contains("4711"), "{answer:?}");
+            }
+        }
+    }
+    assert!(!json!(office.recorded()).to_string().contains("4711"));
+}
+
+#[test]
+fn a_claim_that_took_long_is_not_sent_after_its_deadline() {
+    let home = Home::new();
+    let pause = [("SEMEL_FAILPOINTS", "gate.before_claim=pause(1500)")];
+    let served = Served::start_with(&home, "", &pause);
+    let office = Office { home, served };
+    let ann = client(&office, "ann");
+    let at = |value: &Value| At::parse(value.as_str().expect("a time")).expect("a time");
+    let asked_on = at(&ann.get("/whoami").json()["time"]);
+    let begun = ann.post("/calls/begin", call("k")).json();
+    let again = ann.post("/calls/begin", call("k")).json();
+    assert_eq!(begun["claim"], again["claim"]);
+    for claim in [begun, again] {
+        let waited = Duration::from_millis(claim["waited_ms"].as_u64().expect("a number"));
+        let last_moment = asked_on.plus(waited + Duration::from_secs(60));
+        // Both times are cut to a millisecond.
+        assert!(last_moment <= at(&claim["deadline"]).plus(Duration::from_millis(1)), "{claim}");
+    }
 }
 
 #[test]

@@ -78,7 +78,9 @@ fn an_outcome_that_nobody_takes_is_never_told_as_recorded() {
     let answer = ended.json();
     assert_eq!((ended.code, &answer["code"], &answer["ok"]), (Some(121), &json!("in_doubt"), &json!(false)));
     assert_eq!(answer["data"]["stdout"], "done\n", "its caller sees what it printed: {answer}");
-    assert!(answer["what_happened"].as_str().expect("words").contains("could not be recorded"), "{answer}");
+    let what_happened = answer["what_happened"].as_str().expect("words");
+    assert!(what_happened.contains("could not be recorded"), "{answer}");
+    assert!(what_happened.contains("in flight until its deadline"), "{answer}");
     // Nobody else runs it.
     office.served = Served::again(&office.home);
     cutter.lead_to(&office.served.address);

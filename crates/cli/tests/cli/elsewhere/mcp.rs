@@ -4,9 +4,10 @@ use super::{Cutter, Laptop, Office};
 use crate::mcp::door::stage::{Stage, greeted};
 use crate::mcp::line::Line;
 use crate::mcp::{assert_in_doubt, assert_replayed, receipt};
-use crate::serve::served::{SESSION, calling};
+use crate::serve::served::{SESSION, Served, calling};
 use semel_testkit::http::FakeMcpServer;
 use serde_json::json;
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 use std::time::Duration;
 
@@ -125,6 +126,59 @@ fn a_late_answer_counts_after_its_caller_was_told_of_the_doubt() {
     let replayed = line.call("charge", json!({"customer": "ada"}));
     assert_eq!(receipt(&replayed)["outcome"], "replayed", "{replayed}");
     assert_eq!(office.effects(), 1);
+}
+
+#[test]
+fn an_outcome_that_nobody_took_is_brought_once_the_server_is_back() {
+    let mut office = Office::open("");
+    let cutter = Cutter::before(&office.served.address);
+    let laptop = office.laptop_at("ci", &cutter.url());
+    let stage = waiting("60s");
+    let mut line = open(&stage, &laptop);
+    let asked = line.ask("tools/call", json!({"name": "charge", "arguments": {"customer": "ada"}}));
+    stage.wait_until("it is sent", || office.effects() == 1);
+    office.served.kill();
+    stage.file("go", "");
+    let (doubt, _) = line.read_answer().expect("it is answered");
+    assert_eq!(doubt["id"], asked);
+    assert_in_doubt(&doubt["result"]);
+    office.served = Served::again(&office.home);
+    cutter.lead_to(&office.served.address);
+    stage.wait_until("its outcome is on record", || office.recorded()[0]["state"] == "applied");
+    let replayed = line.call("charge", json!({"customer": "ada"}));
+    assert_eq!(receipt(&replayed)["outcome"], "replayed", "{replayed}");
+    assert_eq!(office.effects(), 1);
+}
+
+#[test]
+fn an_operators_secrets_are_kept_of_no_callers_result() {
+    let rule = "[[rule]]\nmatch = \"mcp:billing/charge\"\nclass = \"consequential\"\n";
+    let office = Office::open(&format!("{rule}secret = [\"reply.card.pin\"]\n"));
+    let said = r#"{"content":[],"structuredContent":{"card":{"pin":4711},"id":7}}"#;
+    let stage = Stage::with_calls(&["charge"], json!({"charge": {"raw": said}}));
+    let (stage, laptop) = (stage.rule("charge", "class = \"consequential\""), office.laptop("ci"));
+    let charge = || open(&stage, &laptop).call("charge", json!({"customer": "ada"}));
+    assert_eq!(charge()["structuredContent"]["card"]["pin"], 4711);
+    let replayed = charge();
+    assert_eq!(receipt(&replayed)["outcome"], "replayed", "{replayed}");
+    assert_eq!(replayed["structuredContent"], json!({"card": {"pin": "[redacted]"}, "id": 7}));
+    assert_eq!(office.effects(), 1);
+}
+
+#[test]
+fn a_server_gets_neither_the_token_nor_the_name_of_its_file() {
+    let office = Office::open("");
+    let (stage, laptop) = (Stage::telling(json!({})), office.laptop("ci"));
+    let file = laptop.home.file("token", &laptop.token);
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("it is ours");
+    let mut command = asking(stage.guarded(&[]), &laptop);
+    command.env_remove("SEMEL_TOKEN").env("SEMEL_TOKEN_FILE", &file);
+    let seen = Line::to(&mut command).request("told/surroundings", json!({}))["result"].take();
+    let environment = seen["environment"].as_object().expect("variables");
+    assert!(
+        environment.contains_key("SEMEL_SERVER") && !environment.contains_key("SEMEL_TOKEN_FILE"),
+        "{seen}"
+    );
 }
 
 #[test]

@@ -141,6 +141,26 @@ fn a_callers_policy_names_the_intent_and_the_servers_holds_it_back() {
 }
 
 #[test]
+fn an_operators_secrets_are_kept_of_no_callers_output() {
+    let rule = "version = 1\n[[rule]]\nmatch = \"cli:sh\"\nclass = \"act\"\n";
+    let office = Office::open(&format!("{rule}secret = [\"reply.card.pin\"]\n"));
+    let with_rule = office.laptop("ann");
+    with_rule.home.file("semel.toml", rule);
+    for laptop in [with_rule, office.laptop("bob")] {
+        for (key, unread, kept) in
+            [("read", "", "{\"card\":{\"pin\":\"[redacted]\"},\"id\":7}\n"), ("not", "}", "")]
+        {
+            let said = format!("echo x >> \"$WORLD\"; echo '{unread}{{\"card\":{{\"pin\":4711}},\"id\":7}}'");
+            let before = office.effects();
+            let first = laptop.run(&["--key", key], &said);
+            assert!(first.code == Some(0) && first.stdout.contains("4711"), "{first:?}");
+            let replayed = laptop.run(&["--key", key], &said);
+            assert_eq!((replayed.stdout.as_str(), office.effects()), (kept, before + 1), "{replayed:?}");
+        }
+    }
+}
+
+#[test]
 fn the_token_is_in_no_output_and_in_no_process_list() {
     let office = Office::open("");
     let cutter = Cutter::before(&office.served.address);

@@ -1,5 +1,5 @@
 use super::{TOUCH, answer};
-use crate::home::Home;
+use crate::home::{Home, Ran};
 use std::process::Stdio;
 
 /// Changes the world, then loses its answer.
@@ -46,6 +46,18 @@ fn a_probe_that_finds_it_answers_for_the_lost_reply() {
     assert_eq!(answer(&second)["outcome"], "replayed");
     assert_eq!(answer(&second)["data"]["stdout"], "found it\n");
     assert_eq!(home.effects(), 1);
+}
+
+#[test]
+fn a_probe_gets_no_token_of_semels() {
+    let home = Home::new();
+    let names = ["SEMEL_OPERATOR_TOKEN", "SEMEL_SERVE_TOKEN", "SEMEL_TOKEN", "SEMEL_TOKEN_FILE"];
+    let probe = "sh -c 'env > probed; test -e world'";
+    let mut command = home.command(["run", "--key", "k", "--probe", probe, "--", "sh", "-c", LOSES]);
+    let ran = Ran::of(command.envs(names.map(|name| (name, "t"))).output().expect("semel starts"));
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let seen = std::fs::read_to_string(home.work().join("probed")).expect("it was asked");
+    assert!(seen.contains("PATH=") && !names.iter().any(|name| seen.contains(name)), "{seen}");
 }
 
 #[test]

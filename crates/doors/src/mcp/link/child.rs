@@ -2,7 +2,7 @@
 //! never sent again to another.
 
 use super::request::{Exchange, LinkRequest, Listener};
-use crate::caller::{CLIENT_TOKEN, OPERATOR_TOKEN, SERVE_TOKEN};
+use crate::caller::without_own_tokens;
 use crate::mcp::frame::Frame;
 use crate::mcp::frame_writer::{FrameWriter, QueuedFrame, WriteResult};
 use crate::mcp::id::Id;
@@ -33,8 +33,7 @@ impl ChildLink {
     /// Starts the server in a process group of its own, with semel's environment, directory and standard error.
     pub fn start(command: &mut Command, clock: RuntimeClock) -> io::Result<(ChildLink, ChildOutput)> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).process_group(0);
-        let own = [OPERATOR_TOKEN, SERVE_TOKEN, CLIENT_TOKEN];
-        let mut child = own.iter().fold(command, |command, name| command.env_remove(name)).spawn()?;
+        let mut child = without_own_tokens(command).spawn()?;
         let input = child.stdin.take().expect("it was asked to be a pipe");
         let output = child.stdout.take().expect("it was asked to be a pipe");
         let group = Pid::from_child(&child);

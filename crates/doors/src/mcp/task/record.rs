@@ -3,11 +3,9 @@
 use crate::mcp::call::ToolCall;
 use crate::mcp::classify::{TaskEra, TaskHandle, handle_in};
 use crate::mcp::render::REPLY_BYTES_MAX;
+use crate::reply::tool::END;
 use crate::wire::members::Members;
 use semel_gate::GivenReply;
-
-/// The member for the end, beside the handle's `result`: a response of its own.
-const END: &str = "end";
 
 /// The handle with the end beside it, as far as both are small enough to be kept.
 pub fn with_end(handle: Vec<u8>, end: &[u8]) -> Vec<u8> {
