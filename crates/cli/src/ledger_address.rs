@@ -231,6 +231,12 @@ fn parse_from(
                 "correct the address; then: semel doctor",
             ));
         }
+        _ if text.split_whitespace().any(|word| word.starts_with("host=") || word.starts_with("password=")) => {
+            return Err(Hinted::error(
+                format!("{from} is no address of a ledger: options of libpq are not read; nothing was sent"),
+                "write postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+            ));
+        }
         _ => given,
     };
     Ok(LedgerAddress::File(base.join(path)))
