@@ -247,9 +247,8 @@ impl Store for SqliteStore {
     }
 
     async fn describe(&self, _now: At) -> Result<EngineFacts, Error> {
-        let mode: String = self.with_reader(|connection| {
-            Ok(connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?)
-        })?;
+        let mode: String =
+            self.with_reader(|connection| connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)))?;
         Ok(EngineFacts {
             server: format!("SQLite {}", version()),
             persistence: format!("journal_mode {mode}, synchronous full for claims"),
