@@ -71,7 +71,10 @@ impl LedgerAddress {
                 && file.is_relative()
             {
                 return Err(Hinted::error(
-                    format!("SEMEL_LEDGER is the relative path {}, another file in each directory", file.display()),
+                    format!(
+                        "SEMEL_LEDGER is the relative path {}, another file in each directory",
+                        file.display()
+                    ),
                     "write the whole path, the same one from every directory",
                 ));
             }
@@ -231,7 +234,10 @@ fn parse_from(
                 "correct the address; then: semel doctor",
             ));
         }
-        _ if text.split_whitespace().any(|word| word.starts_with("host=") || word.starts_with("password=")) => {
+        _ if text
+            .split_whitespace()
+            .any(|word| word.starts_with("host=") || word.starts_with("password=")) =>
+        {
             return Err(Hinted::error(
                 format!("{from} is no address of a ledger: options of libpq are not read; nothing was sent"),
                 "write postgres://USER:PASSWORD@HOST:PORT/DATABASE",

@@ -341,6 +341,7 @@ fn a_relative_path_is_the_same_ledger_in_every_directory() {
         assert_eq!(Ran::of(run.output().expect("semel starts")).code, Some(0));
     }
     assert_eq!(std::fs::read_to_string(home.work().join("world")).expect("it is there"), "once\n");
-    let refused = Ran::of(home.command(["doctor"]).env("SEMEL_LEDGER", "here.db").output().expect("it starts"));
+    let refused =
+        Ran::of(home.command(["doctor"]).env("SEMEL_LEDGER", "here.db").output().expect("it starts"));
     assert!(refused.stdout.contains("is the relative path here.db"), "{refused:?}");
 }

@@ -76,7 +76,8 @@ impl<K: Kv> Shared<K> {
             let at = bytes.try_into().map(u64::from_be_bytes).map(At);
             at.is_ok_and(|at| now < at.plus(SILENT_AFTER))
         };
-        let silent = owners.iter().zip(marks).filter(|(_, mark)| !mark.as_ref().is_some_and(|m| is_fresh(&m.bytes)));
+        let silent =
+            owners.iter().zip(marks).filter(|(_, mark)| !mark.as_ref().is_some_and(|m| is_fresh(&m.bytes)));
         Ok(silent.map(|(owner, _)| *owner).collect())
     }
 

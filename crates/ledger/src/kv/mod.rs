@@ -28,7 +28,8 @@ use crate::engine_facts::EngineFacts;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::server_io::{IoThread, Queued, submit};
 use crate::store::{
-    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, OwnerId, Page, Revision, Row, Store, Versioned,
+    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, OwnerId, Page, Revision, Row, Store,
+    Versioned,
 };
 use async_trait::async_trait;
 use semel_core::digest::{Digest, Secret};

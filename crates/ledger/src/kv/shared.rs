@@ -43,7 +43,15 @@ impl<K: Kv> Shared<K> {
     ) -> Result<(Shared<K>, Secret), Error> {
         let (founded, is_newer, secret) = found(&kv, fresh_secret).await?;
         let lineage = RwLock::new(Arc::from(""));
-        let shared = Shared { kv, waiters: Arc::default(), clock, heartbeat: Heartbeat::default(), founded, is_newer, lineage };
+        let shared = Shared {
+            kv,
+            waiters: Arc::default(),
+            clock,
+            heartbeat: Heartbeat::default(),
+            founded,
+            is_newer,
+            lineage,
+        };
         if !is_newer {
             shared.renew_lineage().await?;
         }
