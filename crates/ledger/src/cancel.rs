@@ -87,6 +87,7 @@ impl Ledger {
         let mut may_send = visits.more;
         for id in visits.effects {
             match self.by_id(id).await {
+                Ok((_, stored)) if stored.effect.is_damaged() => answer.damaged.push(id),
                 Ok((key, stored)) => may_send |= answer.add(self, key, stored, now).await?,
                 // Retention has dropped it.
                 Err(Error::NoSuchEffect(_)) => {}

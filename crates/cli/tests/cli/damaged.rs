@@ -2,6 +2,7 @@
 
 use crate::home::Home;
 use crate::serve::served::{Served, TOKEN};
+use serde_json::Value;
 use std::fs;
 
 /// A ledger of three effects, one of them unreadable, and its id.
@@ -36,9 +37,12 @@ fn lists_go_on_past_it_and_say_so() {
     assert_eq!(home.semel(["ledger", "prune"]).code, Some(0));
     let unsure = home.semel(["ledger", "reply", "--key", "unknown"]);
     assert_eq!(unsure.code, Some(2), "what is asked for may be the one: {unsure:?}");
-    let cancelled = home.json(["cancel", "b"]);
-    assert_eq!(cancelled["applied"].as_array().map(Vec::len), Some(1));
-    assert_eq!((&cancelled["damaged"], &cancelled["drained"]), (&1.into(), &false.into()));
+    let other = home.json(["cancel", "b"]);
+    assert_eq!(other["applied"].as_array().map(Vec::len), Some(1));
+    assert_eq!((&other["damaged"], &other["drained"]), (&Value::Null, &true.into()));
+    let own = home.json(["cancel", "a"]);
+    assert_eq!((&own["damaged"], &own["drained"]), (&1.into(), &false.into()));
+    home.json(["cancel", "a", "--lift"]);
     let report = home.semel(["doctor", "--full"]);
     assert_eq!(report.code, Some(1));
     let named = report.stdout.lines().find(|line| line.contains("FAIL")).expect("it fails");

@@ -312,7 +312,6 @@ fn documented(engine: &str) -> u64 {
 /// Engines lay out pages, so a small number of effects says no more than this.
 fn is_as_documented(engine: &str, measured: u64) {
     let said = documented(engine);
-    println!("{engine}: {measured} bytes an effect; the page says {said}");
     assert!((said / 2..=said * 3 / 2).contains(&measured), "{engine}: {measured} bytes, documented {said}");
 }
 

@@ -1,5 +1,5 @@
-//! Marks of the processes that hold attempts. A mark is there before its process claims, and is renewed while it lives; a
-//! process that ends takes its mark away. So one without a fresh mark is not there any more, or cannot reach the server.
+//! Marks of the processes that hold attempts. A mark comes with the first claim of its process, and is renewed while it
+//! lives; a process that ends takes its mark away. So one without a fresh mark is not there any more, or cannot reach the server.
 
 use super::engine::{Applied, Batch, Group, Kv, Template, Write};
 use super::layout;
@@ -35,21 +35,25 @@ impl Heartbeat {
         }
     }
 
+    /// A claim has landed, and the missing marks with it.
+    pub(super) fn marked(&self) {
+        self.lock().unmarked.clear();
+    }
+
     fn lock(&self) -> MutexGuard<'_, Announced> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+fn mark(owner: OwnerId, now: At) -> (Vec<u8>, Template) {
+    (layout::holder(owner), Template::plain(now.0.to_be_bytes().to_vec()))
+}
+
 impl<K: Kv> Shared<K> {
-    /// Before a claim, so that nobody takes its holder for one that has ended.
-    pub(super) async fn mark_holders(&self) -> Result<(), Error> {
-        let unmarked = self.heartbeat.lock().unmarked.clone();
-        if unmarked.is_empty() {
-            return Ok(());
-        }
-        self.write_marks(&unmarked).await?;
-        self.heartbeat.lock().unmarked.retain(|owner| !unmarked.contains(owner));
-        Ok(())
+    /// The marks that are to come with a claim, so that nobody takes its holder for one that has ended.
+    pub(super) fn missing_marks(&self) -> Vec<(Vec<u8>, Template)> {
+        let now = (self.clock)();
+        self.heartbeat.lock().unmarked.iter().map(|owner| mark(*owner, now)).collect()
     }
 
     pub(super) async fn beat(self: Arc<Self>) {
@@ -82,10 +86,10 @@ impl<K: Kv> Shared<K> {
     }
 
     async fn write_marks(&self, owners: &BTreeSet<OwnerId>) -> Result<(), Error> {
-        let now = (self.clock)().0.to_be_bytes();
-        let put = |owner: &OwnerId| Write::Put {
-            name: layout::holder(*owner),
-            value: Template::plain(now.to_vec()),
+        let now = (self.clock)();
+        let put = |owner: &OwnerId| {
+            let (name, value) = mark(*owner, now);
+            Write::Put { name, value }
         };
         self.write(owners.iter().map(put).collect()).await
     }

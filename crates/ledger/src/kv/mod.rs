@@ -137,9 +137,6 @@ impl<K: Kv> Store for KvStore<K> {
         if self.shared.is_newer {
             return Err(Error::NotWritten { what: "a newer semel has written it; update semel".to_owned() });
         }
-        if commit.require.room {
-            self.on_io(|shared| async move { shared.mark_holders().await }).await?;
-        }
         submit(&self.queue, &self.times, commit).await
     }
 

@@ -124,7 +124,7 @@ impl<K: Kv> Writer<K> {
         }
         let (mut left, mut ready, mut groups) = (Vec::new(), Vec::new(), Vec::new());
         for mut job in jobs {
-            match prepare(&state, &job) {
+            match prepare(&self.shared, &state, &job) {
                 Ok(Prepared::Group(group)) => {
                     ready.push(job);
                     groups.push(group);
@@ -153,6 +153,9 @@ impl<K: Kv> Writer<K> {
                 let mut left = Vec::new();
                 for (job, landed) in jobs.into_iter().zip(landed) {
                     if landed {
+                        if job.queued.commit.require.room {
+                            self.shared.heartbeat.marked();
+                        }
                         answer(job.queued, Ok(Committed::Done));
                     } else {
                         left.extend(race_again(job));
@@ -206,7 +209,7 @@ enum Prepared {
     Answer(Result<Committed, Error>),
 }
 
-fn prepare(state: &Prefetched, job: &Job) -> Result<Prepared, Gap> {
+fn prepare<K: Kv>(shared: &Shared<K>, state: &Prefetched, job: &Job) -> Result<Prepared, Gap> {
     let commit = &job.queued.commit;
     let mut look = Look::at(state);
     look.value(layout::ledger())?;
@@ -214,6 +217,9 @@ fn prepare(state: &Prefetched, job: &Job) -> Result<Prepared, Gap> {
         Finding::Clear(heads) => {
             let mut builder = GroupBuilder::new(look);
             builder.add(commit, heads, &job.large)?;
+            if commit.require.room {
+                shared.missing_marks().into_iter().for_each(|(name, mark)| builder.put(name, mark));
+            }
             Prepared::Group(builder.build())
         }
         Finding::Landed => Prepared::Answer(Ok(Committed::Done)),
