@@ -62,7 +62,10 @@ fn hits(point: &str) -> &'static [u64] {
 fn every_crash_point_leaves_at_most_one_change_and_no_hidden_one() {
     let (mut struck, mut doubts, mut changes) = (0, 0, 0);
     // An undo is another command; its own tests pass its points.
-    for point in failpoint::NAMES.iter().filter(|point| !point.starts_with("undo.")) {
+    // The others are not on the way of a call, and have tests of their own.
+    let on_the_way =
+        |point: &&&str| ["found.", "gate.", "sqlite."].iter().any(|part| point.starts_with(part));
+    for point in failpoint::NAMES.iter().filter(on_the_way) {
         for action in [Action::Abort, Action::Error] {
             for hit in hits(point).iter().copied().filter(|hit| *hit != 0 || action == Action::Error) {
                 for tier in [Tier::Opaque, Tier::Probed] {

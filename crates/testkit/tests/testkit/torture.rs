@@ -381,7 +381,7 @@ impl Torture {
     /// One crash point of the gate or the store, at one of its first hits.
     fn failpoints(&self, random: &mut Random) -> String {
         let on_file = self.scene.process.server.is_none();
-        let fits = |name: &&&str| !name.starts_with("found.") && (on_file || name.starts_with("gate."));
+        let fits = |name: &&&str| name.starts_with("gate.") || on_file && name.starts_with("sqlite.");
         let points: Vec<_> = failpoint::NAMES.iter().filter(fits).collect();
         let point = points[random.below(points.len() as u64) as usize];
         let action = ["abort", "error", "pause(20)"][random.below(3) as usize];
