@@ -85,7 +85,7 @@ impl Gate {
     /// Tries once to record each answer that is kept, on this host's disk or in memory. One that the ledger does not
     /// take holds up no other.
     pub async fn settle_pending(&self) {
-        // What is spooled stays so if this fails.
+        // If this fails, the spooled answers stay where they are.
         let _again_later = self.ledger.import_all(self.clock.now()).await;
         for _ in 0..self.pending_settlements.count() {
             let Some(pending) = self.pending_settlements.take_oldest() else { return };

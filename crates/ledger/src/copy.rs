@@ -28,7 +28,7 @@ use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::task::Poll;
 
-/// What a ledger says of itself that came from another one.
+/// The mark of a ledger that is a copy of another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyMark {
     /// The check value of the secret, so the same ledger.
@@ -322,7 +322,7 @@ impl Ledger {
     }
 }
 
-/// What a cell holds, apart from its revision.
+/// The content of a cell without its revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum CellValue {
     Sound(Vec<u8>),

@@ -43,7 +43,7 @@ pub(crate) struct Spool {
     directory: PathBuf,
 }
 
-/// What waits on this host for the ledger, for people.
+/// The answers that wait on this host for the ledger, for people.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct SpoolReport {
     pub waiting: Vec<EffectId>,

@@ -231,7 +231,7 @@ impl RemoteGate {
     }
 }
 
-/// What the server says to an outcome.
+/// The answer of the server to an outcome.
 enum Brought {
     Answer(Box<Answer>),
     /// It will say the same again.

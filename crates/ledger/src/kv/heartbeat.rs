@@ -68,7 +68,7 @@ impl<K: Kv> Shared<K> {
     pub(super) async fn take_marks_away(&self) {
         let owners = std::mem::take(&mut self.heartbeat.lock().all);
         let delete = |owner: &OwnerId| Write::Delete { name: layout::holder(*owner) };
-        // What stays is old in a minute.
+        // A mark that stays is old in a minute.
         let _left = self.write(owners.iter().map(delete).collect()).await;
     }
 
