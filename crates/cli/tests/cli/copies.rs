@@ -1,6 +1,7 @@
 //! A ledger that is copied, backed up and restored: every call happens once, in all of its places together.
 
 use crate::home::{Home, Ran};
+use rustix::process::{Pid, Signal, kill_process};
 use semel_testkit::etcd_cluster::EtcdCluster;
 use semel_testkit::postgres_server::PostgresServer;
 use semel_testkit::redis_server::RedisServer;
@@ -456,7 +457,12 @@ fn a_ledger_that_is_used_while_another_is_restored_stays() {
     restore.env("SEMEL_FAILPOINTS", "copy.before_finish=pause(3000)").stderr(Stdio::piped());
     let restoring = restore.spawn().expect("semel starts");
     home.wait_until("it is built", || home.state().join("ledger.db.restoring").exists());
-    assert_eq!(home.charge(&ledger, "meanwhile").code, Some(0));
+    // It waits however long the call takes.
+    let id = Pid::from_child(&restoring);
+    kill_process(id, Signal::STOP).expect("it runs");
+    let meanwhile = home.charge(&ledger, "meanwhile");
+    assert_eq!(meanwhile.code, Some(0), "{meanwhile:?}");
+    kill_process(id, Signal::CONT).expect("it is there");
     let refused = Ran::of(restoring.wait_with_output().expect("it ends"));
     assert!(refused.stderr.contains("the ledger was used meanwhile"), "{refused:?}");
     assert_eq!(home.charge(&ledger, "meanwhile").stdout, "did meanwhile\n");

@@ -59,3 +59,141 @@ CREATE TABLE journal (
   kind   text   NOT NULL,
   data   text   NOT NULL
 );
+
+-- What every claim and settlement asks. As functions, because the server keeps the plan of a function's statement for
+-- as long as a connection lives, behind a pooler too, where a prepared statement would be mixed up with another's. A kept
+-- plan was made while the ledger may have been empty: so it always goes by the indexes.
+--
+-- Nothing is decided here: what was read is examined by the caller, and what is written was examined before.
+
+-- A row without its bytes.
+CREATE VIEW head AS
+  SELECT id, key, ordinal, revision, nonce, effect, run, family, alike, open, owner, opened_at, changed_at FROM effect;
+
+CREATE FUNCTION cell_revision(wanted bytea) RETURNS bigint LANGUAGE plpgsql STABLE
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN (SELECT c.revision FROM cell c WHERE c.key = wanted);
+END $$;
+
+-- Rows of one record, the newest.
+CREATE FUNCTION newest(wanted bytea) RETURNS SETOF effect LANGUAGE plpgsql STABLE
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY SELECT e.* FROM effect e WHERE e.key = wanted ORDER BY e.ordinal DESC LIMIT 1;
+END $$;
+
+CREATE FUNCTION latest_alike(wanted bytea, before bigint, most bigint) RETURNS SETOF effect LANGUAGE plpgsql STABLE
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY SELECT e.* FROM effect e WHERE e.alike = wanted AND e.id < before ORDER BY e.id DESC LIMIT most;
+END $$;
+
+CREATE FUNCTION heads(keys bytea[]) RETURNS SETOF head LANGUAGE plpgsql STABLE
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY SELECT e.* FROM unnest(keys) wanted CROSS JOIN LATERAL
+    (SELECT h.* FROM head h WHERE h.key = wanted ORDER BY h.ordinal DESC LIMIT 1) e;
+END $$;
+
+CREATE FUNCTION rows_at(keys bytea[], ordinals int[]) RETURNS SETOF head LANGUAGE plpgsql STABLE
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY SELECT h.* FROM unnest(keys, ordinals) wanted(key, ordinal)
+    JOIN head h ON h.key = wanted.key AND h.ordinal = wanted.ordinal;
+END $$;
+
+CREATE FUNCTION cells(keys bytea[]) RETURNS TABLE (key bytea, revision bigint, nonce bytea) LANGUAGE plpgsql STABLE
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY SELECT c.key, c.revision, c.nonce FROM cell c WHERE c.key = ANY (keys);
+END $$;
+
+-- For each family, an open record of it that is not the caller's own.
+CREATE FUNCTION open_relatives(families bytea[], own bytea[]) RETURNS TABLE (family bytea, key bytea) LANGUAGE plpgsql STABLE
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY SELECT wanted.family, r.key FROM unnest(families, own) wanted(family, own) CROSS JOIN LATERAL
+    (SELECT e.key FROM effect e WHERE e.open AND e.family = wanted.family AND e.key IS DISTINCT FROM wanted.own LIMIT 1) r;
+END $$;
+
+-- What tells whether the effects of an outline are still those that a caller has seen.
+CREATE FUNCTION seen_alike(outlines bytea[], most bigint, most_open bigint)
+  RETURNS TABLE (outline bytea, newest bigint, revisions bigint, open_ids text) LANGUAGE plpgsql STABLE
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY SELECT wanted, n.id, n.revisions, o.ids FROM unnest(outlines) wanted
+    CROSS JOIN LATERAL (SELECT max(e.id) AS id, coalesce(sum(e.revision), 0)::bigint AS revisions FROM
+      (SELECT a.id, a.revision FROM effect a WHERE a.alike = wanted ORDER BY a.id DESC LIMIT most) e) n
+    CROSS JOIN LATERAL (SELECT coalesce(sum(e.id), 0)::text AS ids FROM
+      (SELECT a.id FROM effect a WHERE a.alike = wanted AND a.open ORDER BY a.id DESC LIMIT most_open) e) o;
+END $$;
+
+-- A write that touches another number of rows than it was examined for ends its transaction.
+CREATE FUNCTION must_be(written bigint, examined int) RETURNS void LANGUAGE plpgsql IMMUTABLE AS $$
+BEGIN
+  IF written <> examined THEN
+    RAISE EXCEPTION '% rows were examined and % written', examined, written;
+  END IF;
+END $$;
+
+CREATE FUNCTION add_rows(key bytea[], ordinal int[], id bigint[], revision bigint[], nonce bytea[], effect bytea[],
+    run bytea[], family bytea[], alike bytea[], open bool[], owner bytea[], opened_at bigint[], changed_at bigint[],
+    fixed bytea[], state bytea[], delivery bytea[], reply bytea[]) RETURNS void LANGUAGE plpgsql
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+  INSERT INTO effect (key, ordinal, id, revision, nonce, effect, run, family, alike, open, owner, opened_at, changed_at,
+      fixed, state, delivery, reply)
+    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17);
+END $$;
+
+CREATE FUNCTION overwrite_rows(id bigint[], revision bigint[], nonce bytea[], effect bytea[], run bytea[], family bytea[],
+    alike bytea[], open bool[], owner bytea[], opened_at bigint[], changed_at bigint[], fixed bytea[], state bytea[],
+    delivery bytea[], reply bytea[], keeps_reply bool[]) RETURNS void LANGUAGE plpgsql
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  written bigint;
+BEGIN
+  UPDATE effect e SET revision = n.revision, nonce = n.nonce, effect = n.effect, run = n.run, family = n.family,
+      alike = n.alike, open = n.open, owner = n.owner, opened_at = n.opened_at, changed_at = n.changed_at,
+      fixed = n.fixed, state = n.state, delivery = n.delivery,
+      reply = CASE WHEN n.keeps_reply THEN e.reply ELSE n.reply END
+    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) n(id, revision, nonce, effect, run,
+      family, alike, open, owner, opened_at, changed_at, fixed, state, delivery, reply, keeps_reply)
+    WHERE e.id = n.id AND e.revision = n.revision - 1;
+  GET DIAGNOSTICS written = ROW_COUNT;
+  PERFORM must_be(written, cardinality($1));
+END $$;
+
+CREATE FUNCTION put_cells(key bytea[], revision bigint[], nonce bytea[], body bytea[]) RETURNS void LANGUAGE plpgsql
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+DECLARE
+  written bigint;
+BEGIN
+  INSERT INTO cell AS old (key, revision, nonce, body) SELECT * FROM unnest($1, $2, $3, $4)
+    ON CONFLICT (key) DO UPDATE SET revision = excluded.revision, nonce = excluded.nonce, body = excluded.body
+    WHERE old.revision = excluded.revision - 1;
+  GET DIAGNOSTICS written = ROW_COUNT;
+  PERFORM must_be(written, cardinality($1));
+END $$;
+
+CREATE FUNCTION forget_cells(keys bytea[]) RETURNS void LANGUAGE plpgsql
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  written bigint;
+BEGIN
+  DELETE FROM cell c WHERE c.key = ANY (keys);
+  GET DIAGNOSTICS written = ROW_COUNT;
+  PERFORM must_be(written, cardinality(keys));
+END $$;
+
+CREATE FUNCTION add_lines(id bigint[], at bigint[], effect bytea[], run bytea[], kind text[], data text[])
+  RETURNS void LANGUAGE plpgsql
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+#variable_conflict use_column
+BEGIN
+  INSERT INTO journal (id, at, effect, run, kind, data) SELECT * FROM unnest($1, $2, $3, $4, $5, $6);
+END $$;

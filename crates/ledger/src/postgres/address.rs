@@ -118,7 +118,7 @@ mod tests {
         assert_eq!(format!("{address} {address:?}").matches("s3cret").count(), 0);
         assert_eq!(
             (address.to_string().as_str(), address.schema.as_str()),
-            ("postgres://db.example:5433/agents", "billing")
+            ("postgres://db.example:5433/agents?schema=billing", "billing")
         );
         let broken = PostgresAddress::parse("postgres://me:s3cret@db:not-a-port/x").unwrap_err().to_string();
         assert!(!broken.contains("s3cret"), "{broken}");

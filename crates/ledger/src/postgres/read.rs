@@ -197,10 +197,14 @@ impl Reader {
             Latest::Alike(alike) => ("alike = $3", Some(alike)),
             Latest::OpenAlike(alike) => ("open AND alike = $3", Some(alike)),
         };
-        let sql = format!(
-            "SELECT {ROW} FROM {}.effect e WHERE id < $1 AND {which} ORDER BY id DESC LIMIT $2",
-            self.sql.schema
-        );
+        let sql = match of {
+            // Every claim asks for these.
+            Latest::Alike(_) => self.sql.latest_alike.clone(),
+            _ => format!(
+                "SELECT {ROW} FROM {}.effect e WHERE id < $1 AND {which} ORDER BY id DESC LIMIT $2",
+                self.sql.schema
+            ),
+        };
         let value = value.map(|digest| digest.0.as_slice());
         let mut values: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&before, Type::INT8), (&more, Type::INT8)];
         if let Some(value) = &value {

@@ -10,7 +10,8 @@ pub(super) const FIRST_ID: &str = "(pg_current_xact_id()::text::bigint << 16)";
 /// A transaction writes at most so many rows, and so many lines.
 pub(super) const IDS_MAX: usize = 1 << 16;
 
-/// Statements are not prepared by name: a pooler that shares connections between transactions would mix them up.
+/// Statements are not prepared by name: a pooler that shares connections between transactions would mix them up. Those of
+/// every claim call functions of the schema, whose plans the server keeps.
 #[derive(Debug, Clone)]
 pub(super) struct Sql {
     /// Ready to stand in a statement.
@@ -19,6 +20,7 @@ pub(super) struct Sql {
     pub(super) channel: String,
     lock_salt: u64,
     pub(super) read: String,
+    pub(super) latest_alike: String,
     pub(super) cell: String,
     pub(super) cell_keys: String,
     pub(super) reply: String,
@@ -41,10 +43,6 @@ pub(super) struct Sql {
     pub(super) journal_lines: String,
 }
 
-/// In the order of [`super::columns::head`].
-const HEAD: &str = "e.id, e.key, e.ordinal, e.revision, e.nonce, e.effect, e.run, e.family, e.alike, e.open, e.owner, \
-                    e.opened_at, e.changed_at";
-
 /// In the order of [`super::columns::row`].
 pub(super) const ROW: &str = "e.id, e.key, e.ordinal, e.revision, e.nonce, e.effect, e.run, e.family, e.alike, e.open, \
                               e.owner, e.opened_at, e.changed_at, e.fixed, e.state, e.delivery";
@@ -65,7 +63,10 @@ pub(super) fn quote(schema: &str) -> String {
 impl Sql {
     pub(super) fn new(schema: &str) -> Sql {
         let s = quote(schema);
-        let epoch = format!("(SELECT revision FROM {s}.cell WHERE key = '\\x{EPOCH_CELL}')");
+        let call = |function: &str, parameters: usize| {
+            let places: Vec<String> = (1..=parameters).map(|place| format!("${place}")).collect();
+            format!("SELECT {s}.{function}({})", places.join(", "))
+        };
         let ended = format!(
             "id < (SELECT id_base FROM {s}.meta) + (pg_snapshot_xmin(pg_current_snapshot())::text::bigint << 16)"
         );
@@ -74,9 +75,10 @@ impl Sql {
             channel: format!("semel_{schema}"),
             lock_salt: Digest::of(&[b"semel advisory lock", schema.as_bytes()]).short(),
             read: format!(
-                "SELECT {ROW}, e.reply, {epoch} FROM (SELECT 1) one LEFT JOIN LATERAL (SELECT * FROM {s}.effect \
-                 WHERE key = $1 ORDER BY ordinal DESC LIMIT 1) e ON true"
+                "SELECT e.*, {s}.cell_revision('\\x{EPOCH_CELL}') FROM (SELECT 1) one LEFT JOIN LATERAL {s}.newest($1) e \
+                 ON true"
             ),
+            latest_alike: format!("SELECT {ROW} FROM {s}.latest_alike($3, $1, $2) e"),
             cell: format!("SELECT revision, body FROM {s}.cell WHERE key = $1"),
             cell_keys: format!("SELECT key FROM {s}.cell WHERE key > $1 ORDER BY key LIMIT $2"),
             reply: format!("SELECT reply FROM {s}.effect WHERE key = $1 AND ordinal = $2"),
@@ -93,57 +95,18 @@ impl Sql {
             place: format!(
                 "SELECT id_base + {FIRST_ID}, (system, timeline) = ({SYSTEM}, {TIMELINE}), format FROM {s}.meta"
             ),
-            heads: format!(
-                "SELECT {HEAD} FROM unnest($1::bytea[]) wanted CROSS JOIN LATERAL (SELECT * FROM {s}.effect \
-                 WHERE key = wanted ORDER BY ordinal DESC LIMIT 1) e"
-            ),
-            rows: format!(
-                "SELECT {HEAD} FROM unnest($1::bytea[], $2::int[]) wanted(key, ordinal) \
-                 JOIN {s}.effect e ON e.key = wanted.key AND e.ordinal = wanted.ordinal"
-            ),
-            cells: format!("SELECT key, revision, nonce FROM {s}.cell WHERE key = ANY($1)"),
-            relatives: format!(
-                "SELECT wanted.family, e.key FROM unnest($1::bytea[], $2::bytea[]) wanted(family, own) \
-                 CROSS JOIN LATERAL (SELECT key FROM {s}.effect WHERE open AND family = wanted.family \
-                 AND key IS DISTINCT FROM wanted.own LIMIT 1) e"
-            ),
-            alike: format!(
-                "SELECT wanted, newest.id, newest.revisions, open.ids FROM unnest($1::bytea[]) wanted \
-                 CROSS JOIN LATERAL (SELECT max(id) AS id, coalesce(sum(revision), 0)::bigint AS revisions FROM \
-                 (SELECT id, revision FROM {s}.effect WHERE alike = wanted ORDER BY id DESC LIMIT $2) n) newest \
-                 CROSS JOIN LATERAL (SELECT coalesce(sum(id), 0)::text AS ids FROM \
-                 (SELECT id FROM {s}.effect WHERE alike = wanted AND open ORDER BY id DESC LIMIT $3) o) open"
-            ),
-            insert: format!(
-                "INSERT INTO {s}.effect (key, ordinal, id, revision, nonce, effect, run, family, alike, open, owner, \
-                 opened_at, changed_at, fixed, state, delivery, reply) SELECT * FROM unnest($1::bytea[], $2::int[], \
-                 $3::bigint[], $4::bigint[], $5::bytea[], $6::bytea[], $7::bytea[], $8::bytea[], $9::bytea[], \
-                 $10::bool[], $11::bytea[], $12::bigint[], $13::bigint[], $14::bytea[], $15::bytea[], $16::bytea[], \
-                 $17::bytea[])"
-            ),
-            overwrite: exactly(&format!(
-                "UPDATE {s}.effect e SET revision = n.revision, nonce = n.nonce, effect = n.effect, run = n.run, \
-                     family = n.family, alike = n.alike, open = n.open, owner = n.owner, opened_at = n.opened_at, \
-                     changed_at = n.changed_at, fixed = n.fixed, state = n.state, delivery = n.delivery, \
-                     reply = CASE WHEN n.keeps_reply THEN e.reply ELSE n.reply END \
-                     FROM unnest($1::bigint[], $2::bigint[], $3::bytea[], $4::bytea[], $5::bytea[], $6::bytea[], \
-                     $7::bytea[], $8::bool[], $9::bytea[], $10::bigint[], $11::bigint[], $12::bytea[], $13::bytea[], \
-                     $14::bytea[], $15::bytea[], $16::bool[]) n(id, revision, nonce, effect, run, family, alike, open, \
-                     owner, opened_at, changed_at, fixed, state, delivery, reply, keeps_reply) WHERE e.id = n.id AND e.revision = n.revision - 1"
-            )),
+            heads: format!("SELECT * FROM {s}.heads($1)"),
+            rows: format!("SELECT * FROM {s}.rows_at($1, $2)"),
+            cells: format!("SELECT * FROM {s}.cells($1)"),
+            relatives: format!("SELECT * FROM {s}.open_relatives($1, $2)"),
+            alike: format!("SELECT * FROM {s}.seen_alike($1, $2, $3)"),
+            insert: call("add_rows", 17),
+            overwrite: call("overwrite_rows", 16),
             forget: exactly(&format!("DELETE FROM {s}.effect WHERE id = ANY($1)")),
             drop_replies: exactly(&format!("UPDATE {s}.effect SET reply = NULL WHERE id = ANY($1)")),
-            forget_cells: exactly(&format!("DELETE FROM {s}.cell WHERE key = ANY($1)")),
-            put_cells: exactly(&format!(
-                "INSERT INTO {s}.cell AS old (key, revision, nonce, body) \
-                     SELECT * FROM unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::bytea[]) \
-                     ON CONFLICT (key) DO UPDATE SET revision = excluded.revision, nonce = excluded.nonce, \
-                     body = excluded.body WHERE old.revision = excluded.revision - 1"
-            )),
-            journal_lines: format!(
-                "INSERT INTO {s}.journal (id, at, effect, run, kind, data) SELECT * FROM unnest($1::bigint[], \
-                 $2::bigint[], $3::bytea[], $4::bytea[], $5::text[], $6::text[])"
-            ),
+            forget_cells: call("forget_cells", 1),
+            put_cells: call("put_cells", 4),
+            journal_lines: call("add_lines", 6),
         }
     }
 

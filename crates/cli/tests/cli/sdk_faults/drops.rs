@@ -25,7 +25,7 @@ fn dropped_at_half(sdk: Sdk) {
     let base = sdk.api.guarded(&stage.semel.address);
     let cases = ["joined", "joined as JSON", "with fewer tokens"];
     for case in cases {
-        stage.world.fail(case, json!({"stream": {"pause_ms": 40}}));
+        stage.world.fail(case, json!({"stream": {"pause_ms": 100}}));
     }
     let mut as_json = prompt(sdk, cases[1]);
     as_json["outer"] = 1.into();
