@@ -6,12 +6,12 @@ use super::load::drive;
 use super::measure::{Times, now};
 use super::report::{ReportLine, figure};
 use super::{CALLERS, Effort};
-use xtask::project::{self, Result};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use xtask::project::{self, Result};
 
 /// Calls and flushes take turns in blocks of this many, so that both see the same machine.
 const BLOCK: u64 = 50;

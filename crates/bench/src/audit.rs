@@ -4,7 +4,6 @@ use super::Effort;
 use super::child::{self, BenchChild};
 use super::measure;
 use super::report::{ReportLine, figure};
-use xtask::project::{self, Result};
 use semel_detect::audit::AuditReport;
 use semel_detect::audit::run::{AuditOptions, run as audit};
 use semel_detect::judge::Judge;
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::Path;
+use xtask::project::{self, Result};
 
 const MB: u64 = 1024 * 1024;
 

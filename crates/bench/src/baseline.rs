@@ -3,7 +3,6 @@
 use super::house::REPLY_BYTES;
 use super::load::{LoadResult, drive};
 use super::measure::{Times, time};
-use xtask::project::Result;
 use rusqlite::{Connection, TransactionBehavior, params};
 use semel_core::digest::Digest;
 use std::collections::HashMap;
@@ -14,6 +13,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
+use xtask::project::Result;
 
 const RESULT: [u8; REPLY_BYTES] = [b'r'; REPLY_BYTES];
 

@@ -5,11 +5,11 @@ use super::house::{self, House, KeySource};
 use super::load::{LoadResult, drive};
 use super::report::{ReportLine, figure};
 use super::{CALLERS, Effort};
-use xtask::project::{self, Result};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use xtask::project::{self, Result};
 
 pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;

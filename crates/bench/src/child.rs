@@ -2,11 +2,11 @@
 //!
 //! A child says `ready`, waits for a line on its input, and ends by printing its result as one line of JSON.
 
-use xtask::project::Result;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use xtask::project::Result;
 
 pub const COMMAND: &str = "bench-child";
 

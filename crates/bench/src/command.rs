@@ -3,9 +3,9 @@
 use super::Effort;
 use super::measure::{Times, time};
 use super::report::{ReportLine, figure};
-use xtask::project::{self, Result};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use xtask::project::{self, Result};
 
 /// At least so many runs of each command, in turns.
 const RUNS: usize = 300;

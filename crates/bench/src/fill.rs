@@ -4,7 +4,6 @@
 
 use super::house::{House, KeySource};
 use super::measure::now;
-use xtask::project::Result;
 use semel_core::effect::Effect;
 use semel_core::ids::{EffectId, Nonce};
 use semel_core::intent::Intent;
@@ -16,6 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::runtime::Runtime;
+use xtask::project::Result;
 
 /// Commits on their way: as many as two batches of a server hold.
 const COMMITS: usize = 256;

@@ -1,7 +1,6 @@
 //! A gate as a server would have it: a ledger of any engine, lock files, a runtime; and a tool behind it that does
 //! nothing.
 
-use xtask::project::Result;
 use async_trait::async_trait;
 use semel_core::answer::{EffectWord, OutcomeWord};
 use semel_core::class::Class;
@@ -28,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
+use xtask::project::Result;
 
 const ACTION: &str = "fn:charge";
 

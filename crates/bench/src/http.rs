@@ -9,10 +9,10 @@ use super::served::{BenchServer, TOKEN};
 use super::upstream::BenchUpstream;
 use super::wire::{self, drive, request};
 use super::{CALLERS, Effort};
-use xtask::project::{self, Result};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use xtask::project::{self, Result};
 
 /// What a client posts: a hundred bytes of JSON.
 const BODY: &str =

@@ -8,13 +8,13 @@ use super::served::{BenchServer, TOKEN};
 use super::upstream::{BenchUpstream, HELD, STREAM_HEAD, event, stream_end, whole};
 use super::wire::{self, BenchConnection, drive, request};
 use super::{CALLERS, Effort};
-use xtask::project::Result;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
+use xtask::project::Result;
 
 /// What the policy says of the upstream.
 pub const SPEAKS: &str = "speaks = \"openai\"\n";

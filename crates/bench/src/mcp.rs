@@ -4,13 +4,13 @@ use super::Effort;
 use super::child::number;
 use super::command::release_binary;
 use super::report::{ReportLine, figure};
-use xtask::peers;
-use xtask::project::{self, Result};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
+use xtask::peers;
+use xtask::project::{self, Result};
 
 /// Calls of each kind, one after the other; the same number again for each round of concurrent ones.
 const CALLS: usize = 400;

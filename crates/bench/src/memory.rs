@@ -5,13 +5,13 @@ use super::child::{self, BenchChild};
 use super::house::{self, House, KeySource, Slow};
 use super::measure::{self, Machine};
 use super::report::{ReportLine, figure};
-use xtask::project::{self, Result};
 use semel_core::answer::OutcomeWord;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
+use xtask::project::{self, Result};
 
 const WAITERS: usize = 10_000;
 

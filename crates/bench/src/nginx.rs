@@ -2,13 +2,13 @@
 //! of requests.
 
 use super::measure;
-use xtask::project::{self, Result};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
+use xtask::project::{self, Result};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 

@@ -5,11 +5,11 @@ use super::child::{self, BenchChild, Started};
 use super::house::{self, House, KeySource};
 use super::load::drive;
 use super::report::{ReportLine, figure};
-use xtask::project::{self, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use xtask::project::{self, Result};
 
 /// Callers in each process: enough for its batches to matter.
 const CALLERS_EACH: usize = 16;

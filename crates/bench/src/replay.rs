@@ -7,10 +7,10 @@ use super::house::{self, House, KeySource, REPLY_BYTES};
 use super::measure::time;
 use super::report::{ReportLine, figure};
 use super::turns::{BATCH, ReadResult, in_turns};
-use xtask::project::{self, Result};
 use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
+use xtask::project::{self, Result};
 
 pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
     let directory = tempfile::tempdir_in(project::scratch()?)?;

@@ -1,13 +1,13 @@
 //! `semel serve` before the trivial API.
 
 use super::command::release_binary;
-use xtask::project::{self, Result};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
+use xtask::project::{self, Result};
 
 /// What clients show, in a header of its own.
 pub const TOKEN: &str = "Semel-Token: a-token-of-this-bench\r\n";

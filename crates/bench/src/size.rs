@@ -9,10 +9,10 @@ use super::load::drive;
 use super::measure::{Times, now};
 use super::report::{ReportLine, figure};
 use super::{CALLERS, house::House};
-use xtask::project::{self, Result};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use xtask::project::{self, Result};
 
 const SMALLEST: u64 = 1_000;
 /// The sizes that an engine is filled to, in order; a quick run fills the first one alone.

@@ -7,11 +7,11 @@ use super::house::{self, KeySource};
 use super::measure::Times;
 use super::report::{ReportLine, figure};
 use super::{CALLERS, Effort};
-use xtask::project::{self, Result};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
+use xtask::project::{self, Result};
 
 /// Cloud block volumes flush in this order of time.
 const SLOWER_BY: Duration = Duration::from_millis(2);

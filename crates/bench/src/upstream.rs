@@ -4,7 +4,6 @@
 
 use super::child::COMMAND;
 use super::wire::{BenchConnection, request};
-use xtask::project::Result;
 use serde_json::{Value, json};
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read};
@@ -14,6 +13,7 @@ use std::rc::Rc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
+use xtask::project::Result;
 
 /// The part of the bench that this is in its own process.
 pub const PART: &str = "upstream";

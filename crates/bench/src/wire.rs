@@ -2,7 +2,6 @@
 
 use super::load::LoadResult;
 use super::measure::{self, Times};
-use xtask::project::Result;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
+use xtask::project::Result;
 
 /// A runtime with sockets.
 pub fn runtime() -> Result<Runtime> {

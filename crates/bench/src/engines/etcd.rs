@@ -3,12 +3,12 @@
 use super::{Engine, Goals, ToolLoad, must_lie_on_disk};
 use crate::load::LoadResult;
 use crate::wire::{self, drive, request};
-use xtask::project::Result;
-use xtask::tools;
 use semel_testkit::etcd_cluster::EtcdCluster;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use xtask::project::Result;
+use xtask::tools;
 
 const MEMBERS: usize = 3;
 

@@ -19,11 +19,11 @@ use super::load::{LoadResult, drive};
 use super::processes;
 use super::report::{ReportLine, figure};
 use super::{CALLERS, Effort};
-use xtask::project::{self, Result};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use xtask::project::{self, Result};
 
 const CALLERS_OF_LADDER: [usize; 4] = [1, 16, CALLERS, 256];
 

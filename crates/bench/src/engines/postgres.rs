@@ -2,13 +2,13 @@
 
 use super::{Engine, Goals, ToolLoad, must_lie_on_disk};
 use crate::measure::Times;
-use xtask::project::Result;
-use xtask::tools;
 use semel_testkit::postgres_server::{self, PostgresServer, as_nobody};
 use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
+use xtask::project::Result;
+use xtask::tools;
 
 /// Room for the clients of all, and a cache and a log as people give them to a server that works.
 const SETTINGS: [&str; 6] = [

@@ -1,11 +1,11 @@
 //! Redis that writes to its disk before it answers, beside `redis-benchmark`: one guarded call is two of its `SET NX`.
 
 use super::{Engine, Goals, ToolLoad, must_lie_on_disk};
-use xtask::project::Result;
-use xtask::tools;
 use semel_testkit::redis_server::RedisServer;
 use std::process::Command;
 use std::time::Duration;
+use xtask::project::Result;
+use xtask::tools;
 
 /// About the operations a second that one client and that many have reached here: how many to ask for.
 const RATE_ALONE: f64 = 6_000.0;

@@ -3,9 +3,9 @@
 use super::{Engine, Goals, ToolLoad};
 use crate::baseline::{BareTable, KeyOrder, group_commit};
 use crate::house;
-use xtask::project::{self, Result};
 use std::time::Duration;
 use tempfile::TempDir;
+use xtask::project::{self, Result};
 
 #[derive(Debug)]
 pub struct Sqlite {

@@ -7,13 +7,13 @@ use crate::child::{self, BenchChild};
 use crate::house::{self, House, KeySource, Slow};
 use crate::measure::{self, Times};
 use crate::report::{ReportLine, figure};
-use xtask::project::{self, Result};
 use semel_core::answer::OutcomeWord;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use xtask::project::{self, Result};
 
 pub const PART: &str = "waking";
 

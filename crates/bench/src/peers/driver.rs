@@ -4,10 +4,10 @@
 //! how many of them it made a second; what it prints is one line of JSON each. It ends when its input does.
 
 use crate::child;
-use xtask::project::Result;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use xtask::project::Result;
 
 #[derive(Debug)]
 pub struct PeerDriver {

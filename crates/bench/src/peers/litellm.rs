@@ -2,14 +2,14 @@
 
 use super::installed;
 use crate::measure;
-use xtask::peers;
-use xtask::project::Result;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use xtask::peers;
+use xtask::project::Result;
 
 use crate::wire::{BenchConnection, request};
 

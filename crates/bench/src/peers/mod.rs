@@ -17,12 +17,12 @@ use super::house::{self, House, KeySource};
 use super::load::LoadResult;
 use super::report::{ReportLine, figure};
 use super::{CALLERS, Effort};
-use xtask::project::{self, Result};
 use driver::PeerDriver;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use xtask::project::{self, Result};
 
 /// Ours and theirs take turns, and the median turn is reported.
 const TURNS: usize = 3;

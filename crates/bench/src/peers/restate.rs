@@ -2,11 +2,11 @@
 
 use super::driver::PeerDriver;
 use super::{CALLERS, installed};
-use xtask::peers;
-use xtask::project::Result;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use xtask::peers;
+use xtask::project::Result;
 
 const SCRIPT: &str = include_str!("peer_restate.mjs");
 

@@ -47,6 +47,7 @@ pub struct House {
     pub locks: Locks,
     pub random: SharedRandom,
     after_commit: Arc<Mutex<Option<Hook>>>,
+    cell_pause: Arc<Mutex<Duration>>,
     begun: Arc<Mutex<usize>>,
     /// Where the processes of this house keep what their ledger does not take, if anywhere.
     pub spool: Option<tempfile::TempDir>,
@@ -62,6 +63,7 @@ impl House {
             locks: Locks::default(),
             random: SharedRandom::of(1),
             after_commit: Arc::default(),
+            cell_pause: Arc::default(),
             begun: Arc::default(),
             spool: None,
         }
@@ -79,6 +81,12 @@ impl House {
     /// Something that happens between a commit and its answer.
     pub fn after_next_commit(&self, hook: impl FnOnce() + Send + 'static) {
         *self.after_commit.lock().unwrap() = Some(Box::new(hook));
+    }
+
+    /// The next cell that is found was read so long ago.
+    pub fn pause_after_next_cell(&self) -> impl FnOnce(Duration) + Send + 'static {
+        let pause = Arc::clone(&self.cell_pause);
+        move |span| *pause.lock().unwrap() = span
     }
 
     pub fn secret() -> Secret {
@@ -100,7 +108,8 @@ impl House {
         let holders = SharedHolders(Arc::new(SimulatedHolders::of(process, &self.locks, None)));
         let inner = Arc::clone(&self.memory);
         let (after_commit, begun) = (Arc::clone(&self.after_commit), Arc::clone(&self.begun));
-        let store = HookedStore { inner, after_commit, begun };
+        let (cell_pause, clock) = (Arc::clone(&self.cell_pause), self.clock.clone());
+        let store = HookedStore { inner, after_commit, cell_pause, clock, begun };
         let ledger =
             Ledger::new(Arc::new(store), Arc::new(holders.clone()), self.random.clone(), House::secret());
         let ledger = match spool {
@@ -565,6 +574,8 @@ pub fn code(passed: &Passed) -> Option<Code> {
 pub struct HookedStore {
     inner: Arc<MemoryStore>,
     after_commit: Arc<Mutex<Option<Hook>>>,
+    cell_pause: Arc<Mutex<Duration>>,
+    clock: ManualClock,
     begun: Arc<Mutex<usize>>,
 }
 
@@ -581,7 +592,14 @@ impl Store for HookedStore {
     }
 
     async fn cell(&self, key: Digest) -> Result<Option<Cell>, LedgerError> {
-        self.inner.cell(key).await
+        let found = self.inner.cell(key).await?;
+        if found.is_some() {
+            let pause = std::mem::take(&mut *self.cell_pause.lock().unwrap());
+            if !pause.is_zero() {
+                self.clock.nap(pause).await;
+            }
+        }
+        Ok(found)
     }
 
     async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, LedgerError> {

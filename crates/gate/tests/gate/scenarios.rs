@@ -616,6 +616,30 @@ fn different_intents_on_one_resource_take_turns() {
     assert!(house.clock.elapsed() >= seconds(9), "they overlapped: {:?}", house.clock.elapsed());
 }
 
+/// A turn that is given back is gone, and the next one looks as it did at its beginning.
+#[test]
+fn a_turn_that_was_seen_and_given_to_another_meanwhile_is_not_taken() {
+    let (house, mut wish) = (House::new(), Wish::consequential());
+    wish.rule.serialize_by = Some(Path::parse("args.customer").unwrap());
+    let script = Script::after(seconds(3), success());
+    let wish = |n| wish.with_arguments(&format!(r#"{{"args":{{"customer":"ann","amount":{n}}}}}"#));
+    let call = |n| call(&house.process(n, Mode::Guard).0, &wish(n), &script, &house.clock);
+    let first = house.start(1, call(1));
+    let second = house.start(2, call(2));
+    let third = house.start(3, {
+        let (pause, clock, call) = (house.pause_after_next_cell(), house.clock.clone(), call(3));
+        async move {
+            clock.nap(seconds(1)).await;
+            // It reads that the first has the turn, and by the time it looks at the first, the second has it.
+            pause(seconds(3));
+            call.await
+        }
+    });
+    house.settle();
+    assert!([first, second, third].iter().all(|slot| take(slot).unwrap().answer.ok));
+    assert!(house.clock.elapsed() >= seconds(9), "they overlapped: {:?}", house.clock.elapsed());
+}
+
 #[test]
 fn who_waits_too_long_for_a_turn_is_told_who_has_it() {
     let (house, mut wish) = (House::new(), Wish::consequential());

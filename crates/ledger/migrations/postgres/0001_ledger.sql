@@ -70,17 +70,38 @@ CREATE TABLE journal (
 CREATE VIEW head AS
   SELECT id, key, ordinal, revision, nonce, effect, run, family, alike, open, owner, opened_at, changed_at FROM effect;
 
-CREATE FUNCTION cell_revision(wanted bytea) RETURNS bigint LANGUAGE plpgsql STABLE
-  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+-- Which history of a database this is: clusters that were not copied from each other byte by byte differ in the system,
+-- and every promotion and every recovery to a point in time begins a new timeline.
+CREATE FUNCTION history(OUT system bigint, OUT timeline text) LANGUAGE plpgsql AS $$
 BEGIN
-  RETURN (SELECT c.revision FROM cell c WHERE c.key = wanted);
+  SELECT c.system_identifier INTO system FROM pg_control_system() c;
+  timeline := left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
 END $$;
 
--- Rows of one record, the newest.
-CREATE FUNCTION newest(wanted bytea) RETURNS SETOF effect LANGUAGE plpgsql STABLE
+-- All that the rules rely on, because a role or database may have other defaults: a commit is on the disk, and a host that
+-- has died does not hold its locks for long. The statements that follow see what the locks have waited for.
+CREATE FUNCTION begin_batch(numbers bigint[], alone bool[], synchronous text, hold_within text)
+  RETURNS TABLE (first_id bigint, is_same_history bool, format int) LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-  RETURN QUERY SELECT e.* FROM effect e WHERE e.key = wanted ORDER BY e.ordinal DESC LIMIT 1;
+  PERFORM set_config('synchronous_commit', synchronous, true),
+    set_config('idle_in_transaction_session_timeout', hold_within, true);
+  PERFORM CASE WHEN l.alone THEN pg_advisory_xact_lock(l.number)::text ELSE pg_advisory_xact_lock_shared(l.number)::text END
+    FROM unnest(numbers, alone) l(number, alone);
+  RETURN QUERY SELECT m.id_base + (pg_current_xact_id()::text::bigint << 16),
+    (m.system, m.timeline) = (h.system, h.timeline), m.format FROM meta m, history() h
+      WHERE m.one = 1;
+END $$;
+
+-- The newest row of a record, with nothing in it if there is none, and the revision of a cell.
+CREATE FUNCTION newest(wanted bytea, beside bytea)
+  RETURNS TABLE (id bigint, key bytea, ordinal int, revision bigint, nonce bytea, effect bytea, run bytea, family bytea,
+    alike bytea, open bool, owner bytea, opened_at bigint, changed_at bigint, fixed bytea, state bytea, delivery bytea,
+    reply bytea, beside_revision bigint) LANGUAGE plpgsql STABLE
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+BEGIN
+  RETURN QUERY SELECT e.*, (SELECT c.revision FROM cell c WHERE c.key = beside) FROM (SELECT 1) one
+    LEFT JOIN LATERAL (SELECT f.* FROM effect f WHERE f.key = wanted ORDER BY f.ordinal DESC LIMIT 1) e ON true;
 END $$;
 
 CREATE FUNCTION latest_alike(wanted bytea, before bigint, most bigint) RETURNS SETOF effect LANGUAGE plpgsql STABLE

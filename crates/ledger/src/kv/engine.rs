@@ -19,6 +19,9 @@ pub struct Value {
     pub bytes: Vec<u8>,
 }
 
+/// Values whose names begin so are marks of the process that wrote them.
+pub const MARK: u8 = b'h';
+
 /// A part of the index, which is a set of byte strings in order: from the first one on, up to the second and without it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Span {
@@ -128,6 +131,16 @@ pub trait Kv: Send + Sync + 'static {
 
     /// Whether the history has another name now, and every acknowledged write is there all the same.
     fn has_only_restarted(&self) -> impl Future<Output = Result<bool, Error>> + Send {
+        async { Ok(false) }
+    }
+
+    /// Whether the server takes marks away by itself, some time after their process last kept them. Else their age tells.
+    fn takes_marks_away(&self) -> bool {
+        false
+    }
+
+    /// Keeps the marks of this process. `false`: they have to be written again.
+    fn keep_marks(&self) -> impl Future<Output = Result<bool, Error>> + Send {
         async { Ok(false) }
     }
 

@@ -3,7 +3,7 @@
 //! The newest row of a record stands under the record's key alone, so that one read finds it; older ones stand aside.
 //! An entry ends with the number of its row, the row's key and its ordinal, so the index needs no values.
 
-use super::engine::{Span, Template};
+use super::engine::{MARK, Span, Template};
 use crate::store::{By, Cursor, Index, Latest, Row};
 use semel_core::digest::Digest;
 use semel_core::ids::OwnerId;
@@ -39,7 +39,7 @@ pub(super) fn cell_key(name: &[u8]) -> Option<Digest> {
 
 /// The mark of a process that holds attempts: when its host wrote it.
 pub(super) fn holder(owner: OwnerId) -> Vec<u8> {
-    [b"h", &owner.0.to_be_bytes()[..]].concat()
+    [&[MARK], &owner.0.to_be_bytes()[..]].concat()
 }
 
 /// The open rows of a family. Gone while there are none.

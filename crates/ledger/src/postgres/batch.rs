@@ -11,6 +11,7 @@ use crate::server_io::Queued;
 use crate::store::{Commit, Committed, Put};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Mutex, mpsc};
 use tokio_postgres::Client;
 
@@ -21,7 +22,10 @@ const BATCH_MAX: usize = 128;
 const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// A transaction that the server has ended for its own reasons is begun again so often.
-const TRIES_MAX: usize = 5;
+const TRIES_MAX: u32 = 5;
+
+/// As many times over as it was tried.
+const REFUSED_PAUSE: Duration = Duration::from_millis(20);
 
 /// Takes commits from a queue that several of these share, each over a connection of its own.
 pub(super) struct Batcher {
@@ -127,7 +131,10 @@ impl Batcher {
                 }
                 // The connection is dropped, and what was begun on it ends.
                 Err(Failure::Again(_)) if tried < TRIES_MAX => {}
-                Err(Failure::Refused(_)) if tried < TRIES_MAX && commits.len() == 1 => {}
+                // Others may have used up what the server has, and are done in a moment.
+                Err(Failure::Refused(_)) if tried < TRIES_MAX && commits.len() == 1 => {
+                    tokio::time::sleep(REFUSED_PAUSE * tried).await;
+                }
                 Err(failure) => return Err(failure),
             }
         }

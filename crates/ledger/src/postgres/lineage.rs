@@ -3,7 +3,7 @@
 
 use super::columns::{self, micros};
 use super::connect::read_committed;
-use super::statements::{FIRST_ID, Sql};
+use super::statements::Sql;
 use crate::entropy::{OsEntropy, nonce};
 use crate::journal;
 use crate::small_records::{Epoch, cell_bytes, cell_value};
@@ -12,15 +12,12 @@ use semel_core::time::At;
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error};
 
-/// Differs between clusters that were not copied from each other byte by byte.
-pub(super) const SYSTEM: &str = "(SELECT system_identifier FROM pg_control_system())";
-
-/// Every promotion and every recovery to a point in time begins a new one.
-pub(super) const TIMELINE: &str = "left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)";
-
 /// Begins a new epoch if this is another history than the ledger was last written in.
 pub(super) async fn begin_epoch(client: &mut Client, sql: &Sql) -> Result<(), Error> {
-    let same = format!("SELECT (system, timeline) = ({SYSTEM}, {TIMELINE}) FROM {}.meta", sql.schema);
+    let same = format!(
+        "SELECT (m.system, m.timeline) = (h.system, h.timeline) FROM {0}.meta m, {0}.history() h",
+        sql.schema
+    );
     if client.query_typed_one(&same, &[]).await?.get(0) {
         return Ok(());
     }
@@ -32,9 +29,9 @@ pub(super) async fn begin_epoch(client: &mut Client, sql: &Sql) -> Result<(), Er
     let moved = transaction
         .query_typed_opt(
             &format!(
-                "UPDATE {0}.meta SET system = {SYSTEM}, timeline = {TIMELINE}, id_base = greatest(id_base, \
+                "UPDATE {0}.meta m SET system = h.system, timeline = h.timeline, id_base = greatest(id_base, \
                  (SELECT coalesce(max(id), 0) FROM {0}.effect), (SELECT coalesce(max(id), 0) FROM {0}.journal)) \
-                 WHERE (system, timeline) <> ({SYSTEM}, {TIMELINE}) \
+                 FROM {0}.history() h WHERE (m.system, m.timeline) <> (h.system, h.timeline) \
                  RETURNING (extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
                 sql.schema
             ),
@@ -84,8 +81,9 @@ async fn write_epoch(transaction: &tokio_postgres::Transaction<'_>, sql: &Sql, n
     transaction
         .execute_typed(
             &format!(
-                "INSERT INTO {0}.journal (id, at, kind, data) SELECT {1} + id_base, $1, $2, $3 FROM {0}.meta",
-                sql.schema, FIRST_ID
+                "INSERT INTO {0}.journal (id, at, kind, data) SELECT id_base + (pg_current_xact_id()::text::bigint << 16), $1, $2, $3 \
+                 FROM {0}.meta",
+                sql.schema
             ),
             &[(&at, Type::INT8), (&line.kind, Type::TEXT), (&line.data, Type::TEXT)],
         )

@@ -12,14 +12,16 @@ use std::convert::Infallible;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error};
 
+/// A host that dies between the two round trips holds its locks for so long; the server would not notice for hours.
+const HOLD_WITHIN: &str = "10s";
+
 impl Needs {
     /// Locks and reads, inside a transaction whose `BEGIN` is on its way. The statements leave together and run in this
     /// order, and each sees all that was committed before it began: so the reads see what the locks have waited for.
-    pub(super) async fn fetch(&self, client: &Client, sql: &Sql) -> Result<Prefetched, Error> {
-        const LOCK: &str = "SELECT CASE WHEN alone THEN pg_advisory_xact_lock(key)::text \
-                            ELSE pg_advisory_xact_lock_shared(key)::text END FROM unnest($1::bigint[], $2::bool[]) t(key, alone)";
-        let (keys, alone): (Vec<i64>, Vec<bool>) =
-            self.locks.iter().map(|(key, alone)| (*key, *alone)).unzip();
+    pub(super) async fn fetch(&self, client: &Client, sql: &Sql, durable: bool) -> Result<Prefetched, Error> {
+        let (numbers, alone): (Vec<i64>, Vec<bool>) =
+            self.locks.iter().map(|(number, alone)| (*number, *alone)).unzip();
+        let synchronous = if durable { "on" } else { "off" };
         let records = bytes(&self.records);
         let (row_keys, ordinals): (Vec<Digest>, Vec<i32>) =
             self.rows.iter().map(|(key, ordinal)| (*key, ordinal.cast_signed())).unzip();
@@ -30,17 +32,21 @@ impl Needs {
             self.relatives.iter().map(|(_, except)| except.as_ref().map(|key| key.0.as_slice())).collect();
         let alike = bytes(&self.alike);
         let (alike_max, open_max) = (ALIKE_MAX as i64, PAGE_ROWS_MAX as i64);
-        let locking: Values<'_> = &[(&keys, Type::INT8_ARRAY), (&alone, Type::BOOL_ARRAY)];
+        let locking: Values<'_> = &[
+            (&numbers, Type::INT8_ARRAY),
+            (&alone, Type::BOOL_ARRAY),
+            (&synchronous, Type::TEXT),
+            (&HOLD_WITHIN, Type::TEXT),
+        ];
         let of_heads: Values<'_> = &[(&records, Type::BYTEA_ARRAY)];
         let of_rows: Values<'_> = &[(&row_keys, Type::BYTEA_ARRAY), (&ordinals, Type::INT4_ARRAY)];
         let of_cells: Values<'_> = &[(&cells, Type::BYTEA_ARRAY)];
         let of_relatives: Values<'_> = &[(&families, Type::BYTEA_ARRAY), (&own, Type::BYTEA_ARRAY)];
         let of_alike: Values<'_> =
             &[(&alike, Type::BYTEA_ARRAY), (&alike_max, Type::INT8), (&open_max, Type::INT8)];
-        let (_, place, heads, rows, cells, relatives, alike) = tokio::try_join!(
+        let (place, heads, rows, cells, relatives, alike) = tokio::try_join!(
             biased;
-            ask(client, true, LOCK, locking),
-            ask(client, true, &sql.place, &[]),
+            ask(client, true, &sql.begin, locking),
             ask(client, !records.is_empty(), &sql.heads, of_heads),
             ask(client, !row_keys.is_empty(), &sql.rows, of_rows),
             ask(client, !cells.is_empty(), &sql.cells, of_cells),

@@ -2,7 +2,6 @@
 
 use super::address::PostgresAddress;
 use super::connect::{explain, read_committed};
-use super::lineage;
 use super::statements::quote;
 use crate::Error;
 use semel_core::digest::Secret;
@@ -56,15 +55,11 @@ pub(super) async fn migrate(
         transaction.batch_execute(migration).await.map_err(refused)?;
     }
     if has == 0 {
-        let insert = format!(
-            "INSERT INTO meta (one, format, secret, system, timeline, id_base) \
-             SELECT 1, $1, $2, {}, {}, 0",
-            lineage::SYSTEM,
-            lineage::TIMELINE
-        );
+        let insert = "INSERT INTO meta (one, format, secret, system, timeline, id_base) \
+                      SELECT 1, $1, $2, system, timeline, 0 FROM history()";
         let fresh = fresh.as_slice();
         let values: &[(&(dyn ToSql + Sync), Type)] = &[(&FORMAT, Type::INT4), (&fresh, Type::BYTEA)];
-        transaction.execute_typed(&insert, values).await.map_err(refused)?;
+        transaction.execute_typed(insert, values).await.map_err(refused)?;
     } else if has < FORMAT {
         let values: &[(&(dyn ToSql + Sync), Type)] = &[(&FORMAT, Type::INT4)];
         transaction.execute_typed("UPDATE meta SET format = $1", values).await.map_err(refused)?;

@@ -1,13 +1,9 @@
 //! The statements, with the name of the schema in them.
 
-use super::lineage::{SYSTEM, TIMELINE};
 use crate::store::EPOCH_CELL;
 use semel_core::digest::Digest;
 
-/// The ids of one transaction begin here. 48 bits of transactions, and 16 for what one of them writes.
-pub(super) const FIRST_ID: &str = "(pg_current_xact_id()::text::bigint << 16)";
-
-/// A transaction writes at most so many rows, and so many lines.
+/// A transaction writes at most so many rows, and so many lines: an id has 48 bits of its number, and 16 for these.
 pub(super) const IDS_MAX: usize = 1 << 16;
 
 /// Statements are not prepared by name: a pooler that shares connections between transactions would mix them up. Those of
@@ -28,7 +24,7 @@ pub(super) struct Sql {
     pub(super) journal: String,
     pub(super) newest_lines: String,
     pub(super) newest_ended_lines: String,
-    pub(super) place: String,
+    pub(super) begin: String,
     pub(super) heads: String,
     pub(super) rows: String,
     pub(super) cells: String,
@@ -74,10 +70,7 @@ impl Sql {
             schema: s.clone(),
             channel: format!("semel_{schema}"),
             lock_salt: Digest::of(&[b"semel advisory lock", schema.as_bytes()]).short(),
-            read: format!(
-                "SELECT e.*, {s}.cell_revision('\\x{EPOCH_CELL}') FROM (SELECT 1) one LEFT JOIN LATERAL {s}.newest($1) e \
-                 ON true"
-            ),
+            read: format!("SELECT * FROM {s}.newest($1, '\\x{EPOCH_CELL}')"),
             latest_alike: format!("SELECT {ROW} FROM {s}.latest_alike($3, $1, $2) e"),
             cell: format!("SELECT revision, body FROM {s}.cell WHERE key = $1"),
             cell_keys: format!("SELECT key FROM {s}.cell WHERE key > $1 ORDER BY key LIMIT $2"),
@@ -92,9 +85,7 @@ impl Sql {
             newest_ended_lines: format!(
                 "SELECT {LINE} FROM {s}.journal WHERE {ended} ORDER BY id DESC LIMIT $1"
             ),
-            place: format!(
-                "SELECT id_base + {FIRST_ID}, (system, timeline) = ({SYSTEM}, {TIMELINE}), format FROM {s}.meta"
-            ),
+            begin: format!("SELECT * FROM {s}.begin_batch($1, $2, $3, $4)"),
             heads: format!("SELECT * FROM {s}.heads($1)"),
             rows: format!("SELECT * FROM {s}.rows_at($1, $2)"),
             cells: format!("SELECT * FROM {s}.cells($1)"),

@@ -18,8 +18,8 @@ use tokio_postgres::error::{Severity, SqlState};
 /// A server that is silent for so long is taken for gone. Locks are waited for within it.
 pub(super) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
-/// A host that dies between the two round trips holds its locks for so long; the server would not notice for hours.
-const HOLD_WITHIN: Duration = Duration::from_secs(10);
+/// Each statement sees what was committed before it began, whatever a role or database has for its default.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED";
 
 pub(super) type Answer = Result<Committed, Error>;
 
@@ -45,8 +45,8 @@ pub(super) async fn transact(
 ) -> Result<Vec<Answer>, Failure> {
     let silent = || format!("the server has not answered for {} s", ANSWER_WITHIN.as_secs());
     let durable = commits.iter().any(|commit| commit.durability == Durability::Durable);
-    let begin = begin(durable);
-    let reading = async { tokio::try_join!(biased; client.batch_execute(&begin), needs.fetch(client, sql)) };
+    let reading =
+        async { tokio::try_join!(biased; client.batch_execute(BEGIN), needs.fetch(client, sql, durable)) };
     let mut state = match timeout(ANSWER_WITHIN, reading).await {
         Ok(Ok(((), state))) => state,
         // Fewer locks may be had where many are not.
@@ -90,17 +90,6 @@ pub(super) async fn transact(
         Ok(Err(error)) if has_rolled_back(&error) => Err(Failure::Refused(explain(&error))),
         Ok(Err(_)) | Err(_) => Err(Failure::Unknown),
     }
-}
-
-/// All that the rules rely on is said here, because a role or database may have other defaults: each statement sees what
-/// was committed before it, a commit is on the disk, and a host that has died does not hold its locks for long.
-fn begin(durable: bool) -> String {
-    format!(
-        "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL synchronous_commit = {}; \
-         SET LOCAL idle_in_transaction_session_timeout = '{}s'",
-        if durable { "on" } else { "off" },
-        HOLD_WITHIN.as_secs()
-    )
 }
 
 /// Whether the server says that a statement failed, and so has not committed. When it ends the session (`FATAL`), was

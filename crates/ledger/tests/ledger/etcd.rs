@@ -4,11 +4,12 @@ use crate::kv::{block_on, claim_until, lost, open};
 use semel_ledger::Error;
 use semel_ledger::kv::etcd::{EtcdAddress, EtcdKv};
 use semel_ledger::kv::{Kv, KvStore};
-use semel_ledger::store::{Committed, Revision, Store};
+use semel_ledger::store::{Committed, OwnerId, Revision, Store};
 use semel_testkit::etcd_cluster::EtcdCluster;
+use serde_json::Value;
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 fn at(url: &str) -> Result<KvStore<EtcdKv>, Error> {
     let address = EtcdAddress::parse(url)?;
@@ -98,6 +99,45 @@ fn a_commit_is_announced_to_other_processes() {
             () = announced => {}
         }
     });
+}
+
+/// The server's clock alone says when a process that is no longer heard of has fallen silent.
+#[test]
+fn a_mark_ends_with_its_lease_and_comes_back_with_another() {
+    let cluster = EtcdCluster::start(1);
+    let url = format!("etcd://{}", cluster.places());
+    let (store, other) = (at(&url).unwrap(), at(&url).unwrap());
+    let claimed_by = |owner, effect: u128| {
+        store.announce(owner);
+        let mut claim = claim(named(&effect.to_string()), index(effect, true));
+        claim.require.room = true;
+        assert_eq!(block_on(store.commit(claim.into())).unwrap(), Committed::Done);
+    };
+    let silent = |owner| block_on(other.silent(&[owner])).unwrap();
+    // As if nothing had been heard of the process for a minute.
+    let end_leases = || {
+        let leases: Value = serde_json::from_str(&cluster.post("/v3/lease/leases", "{}")).unwrap();
+        let leases = leases["leases"].as_array().expect("there is one").clone();
+        for lease in leases {
+            cluster.post("/v3/lease/revoke", &lease.to_string());
+        }
+    };
+    let (one, two) = (OwnerId(1), OwnerId(2));
+    claimed_by(one, 1);
+    assert!(block_on(store.server().keep_marks()).unwrap());
+    assert_eq!((silent(one), silent(two)), (vec![], vec![two]));
+    end_leases();
+    assert_eq!(silent(one), [one]);
+    // The claim is refused with the lease that has ended, and made with another.
+    claimed_by(two, 2);
+    assert_eq!(silent(two), []);
+    end_leases();
+    assert!(!block_on(store.server().keep_marks()).unwrap());
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !silent(one).is_empty() || !silent(two).is_empty() {
+        assert!(Instant::now() < deadline, "the next beat brings both marks back");
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod wire;
 pub use address::EtcdAddress;
 
 use super::engine::{Applied, Batch, Found, Kv, Span, Value, Version};
+use super::heartbeat::SILENT_AFTER;
 use crate::Error;
 use crate::engine_facts::EngineFacts;
 use client::{Client, Failure};
@@ -18,9 +19,11 @@ use semel_core::time::At;
 use std::collections::VecDeque;
 use std::sync::{Mutex as StdMutex, PoisonError};
 use tokio::sync::Mutex;
-use wire::{RangeAnswer, Txn, TxnAnswer};
+use wire::{KeptLease, LeaseAnswer, RangeAnswer, Txn, TxnAnswer};
 
 const TXN: &str = "/v3/kv/txn";
+const GRANT: &str = "/v3/lease/grant";
+const KEEP: &str = "/v3/lease/keepalive";
 
 /// Reads of one transaction.
 const READS_MAX: usize = 128;
@@ -37,13 +40,16 @@ pub struct EtcdKv {
     counter: Mutex<Counter>,
     /// The cluster that answered last.
     cluster: StdMutex<String>,
+    /// With which the marks of this process end.
+    lease: Mutex<Option<String>>,
 }
 
 impl EtcdKv {
     /// Asks it once, so that a wrong address or login shows.
     pub async fn connect(address: EtcdAddress) -> Result<EtcdKv, Error> {
         let client = Client::new(address.clone());
-        let kv = EtcdKv { address, client, counter: Mutex::default(), cluster: StdMutex::default() };
+        let (counter, cluster, lease) = (Mutex::default(), StdMutex::default(), Mutex::default());
+        let kv = EtcdKv { address, client, counter, cluster, lease };
         let mut failed = None;
         for _ in 0..kv.address.endpoints.len() {
             match kv.transact(&get_counter(&kv.address)).await {
@@ -68,6 +74,17 @@ impl EtcdKv {
         self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The lease, granted if there is none.
+    async fn granted(&self) -> Result<String, Failure> {
+        let mut lease = self.lease.lock().await;
+        if let Some(lease) = &*lease {
+            return Ok(lease.clone());
+        }
+        let wish = serde_json::json!({"TTL": SILENT_AFTER.as_secs().to_string()});
+        let LeaseAnswer { id } = self.client.ask(GRANT, &wish).await?;
+        Ok(lease.insert(id).clone())
+    }
+
     /// Sends one pack until it lands or all of its groups have lost.
     async fn send(
         &self,
@@ -77,12 +94,24 @@ impl EtcdKv {
         moved: &[u64],
         landed: &mut [bool],
     ) -> Result<(), Failure> {
+        // A lease alone writes nothing.
+        let lease = match pack.groups.iter().any(|(_, group)| pack::has_mark(group)) {
+            true => Some(self.granted().await.map_err(|failure| Failure::NotSent(failure.into_words()))?),
+            false => None,
+        };
         for _ in 0..RACES_MAX {
             if pack.groups.is_empty() {
                 return Ok(());
             }
-            let (txn, last) = pack.transaction(&self.address, *counter, moved);
-            let answer = self.transact(&txn).await?;
+            let (txn, last) = pack.transaction(&self.address, *counter, moved, lease.as_deref());
+            let answer = match self.transact(&txn).await {
+                // It may have ended, and the next try has another.
+                Err(Failure::Refused(what)) if lease.is_some() => {
+                    *self.lease.lock().await = None;
+                    return Err(Failure::NotSent(what));
+                }
+                answer => answer?,
+            };
             if answer.succeeded {
                 *counter = Counter { last, revision: answer.header.revision };
                 pack.groups.iter().for_each(|(place, _)| landed[*place] = true);
@@ -192,6 +221,24 @@ impl Kv for EtcdKv {
     async fn lineage(&self) -> Result<String, Error> {
         let answer = self.transact(&get_counter(&self.address)).await;
         Ok(answer.map_err(|failure| self.client.not_read(failure))?.header.cluster_id)
+    }
+
+    fn takes_marks_away(&self) -> bool {
+        true
+    }
+
+    async fn keep_marks(&self) -> Result<bool, Error> {
+        let mut lease = self.lease.lock().await;
+        let Some(id) = &*lease else { return Ok(false) };
+        let kept: Result<KeptLease, Failure> = self.client.ask(KEEP, &serde_json::json!({"ID": id})).await;
+        match kept {
+            Ok(kept) if kept.result.seconds > 0 => Ok(true),
+            Ok(_) => {
+                *lease = None;
+                Ok(false)
+            }
+            Err(failure) => Err(self.client.not_read(failure)),
+        }
     }
 
     async fn listen(&self, heard: impl Fn(u64) + Send) {

@@ -2,7 +2,7 @@
 
 use super::address::EtcdAddress;
 use super::wire::{self, Txn};
-use crate::kv::engine::{Group, Version, Write};
+use crate::kv::engine::{Group, MARK, Version, Write};
 use std::collections::{BTreeMap, HashSet};
 
 /// etcd takes 128 compares and 128 operations, unless its operator says otherwise. Two are the pack's own.
@@ -63,7 +63,14 @@ impl<'g> Pack<'g> {
     }
 
     /// The transaction, and the last number that it gives. If it fails, it reads what has moved.
-    pub(super) fn transaction(&self, address: &EtcdAddress, counter: Counter, moved: &[u64]) -> (Txn, u64) {
+    /// Marks end with the lease.
+    pub(super) fn transaction(
+        &self,
+        address: &EtcdAddress,
+        counter: Counter,
+        moved: &[u64],
+        lease: Option<&str>,
+    ) -> (Txn, u64) {
         let value = |name: &[u8]| address.key(b'v', name);
         let counter_key = address.key(b'n', b"");
         let mut compare: Vec<_> =
@@ -76,7 +83,10 @@ impl<'g> Pack<'g> {
             let first = last + 1;
             last += u64::from(group.numbers);
             success.extend(group.writes.iter().map(|write| match write {
-                Write::Put { name, value: bytes } => wire::put(&value(name), &bytes.fill(first)),
+                Write::Put { name, value: bytes } => match lease.filter(|_| is_mark(name)) {
+                    Some(lease) => wire::put_leased(&value(name), &bytes.fill(first), lease),
+                    None => wire::put(&value(name), &bytes.fill(first)),
+                },
                 Write::Delete { name } => wire::delete(&value(name)),
                 Write::Enter(entry) => wire::put(&address.key(b'i', &entry.fill(first)), b""),
                 Write::Leave(entry) => wire::delete(&address.key(b'i', entry)),
@@ -106,6 +116,14 @@ fn names_written(group: &Group) -> impl Iterator<Item = &[u8]> {
         Write::Put { name, .. } | Write::Delete { name } => Some(name.as_slice()),
         Write::Enter(_) | Write::Leave(_) => None,
     })
+}
+
+fn is_mark(name: &[u8]) -> bool {
+    name.first() == Some(&MARK)
+}
+
+pub(super) fn has_mark(group: &Group) -> bool {
+    group.writes.iter().any(|write| matches!(write, Write::Put { name, .. } if is_mark(name)))
 }
 
 fn bytes(group: &Group) -> usize {

@@ -50,6 +50,24 @@ pub(super) struct Header {
 }
 
 #[derive(Debug, Deserialize)]
+pub(super) struct LeaseAnswer {
+    #[serde(rename = "ID")]
+    pub(super) id: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct KeptLease {
+    pub(super) result: KeptFor,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct KeptFor {
+    /// Seconds. A lease that has ended has none.
+    #[serde(default, rename = "TTL", deserialize_with = "number")]
+    pub(super) seconds: u64,
+}
+
+#[derive(Debug, Deserialize)]
 pub(super) struct TxnAnswer {
     pub(super) header: Header,
     #[serde(default)]
@@ -90,6 +108,11 @@ pub(super) fn get_keys(from: &[u8], to: &[u8], limit: usize, descending: bool) -
 
 pub(super) fn put(key: &[u8], value: &[u8]) -> Json {
     json!({"request_put": {"key": base64(key), "value": base64(value)}})
+}
+
+/// One that ends with a lease.
+pub(super) fn put_leased(key: &[u8], value: &[u8], lease: &str) -> Json {
+    json!({"request_put": {"key": base64(key), "value": base64(value), "lease": lease}})
 }
 
 pub(super) fn delete(key: &[u8]) -> Json {
