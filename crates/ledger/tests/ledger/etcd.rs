@@ -6,10 +6,10 @@ use semel_ledger::kv::etcd::{EtcdAddress, EtcdKv};
 use semel_ledger::kv::{Kv, KvStore};
 use semel_ledger::store::{Committed, OwnerId, Revision, Store};
 use semel_testkit::etcd_cluster::EtcdCluster;
-use serde_json::Value;
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record};
+use serde_json::Value;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 fn at(url: &str) -> Result<KvStore<EtcdKv>, Error> {
     let address = EtcdAddress::parse(url)?;
@@ -116,15 +116,19 @@ fn a_mark_ends_with_its_lease_and_comes_back_with_another() {
     let silent = |owner| block_on(other.silent(&[owner])).unwrap();
     // As if nothing had been heard of the process for a minute.
     let end_leases = || {
-        let leases: Value = serde_json::from_str(&cluster.post("/v3/lease/leases", "{}")).unwrap();
+        let answer = cluster.post("/v3/lease/leases", "{}");
+        let (_head, body) = answer.split_once("\r\n\r\n").expect("an answer");
+        let leases: Value = serde_json::from_str(body).expect("JSON");
         let leases = leases["leases"].as_array().expect("there is one").clone();
         for lease in leases {
             cluster.post("/v3/lease/revoke", &lease.to_string());
         }
     };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let kept = || runtime.block_on(store.server().keep_marks()).unwrap();
     let (one, two) = (OwnerId(1), OwnerId(2));
     claimed_by(one, 1);
-    assert!(block_on(store.server().keep_marks()).unwrap());
+    assert!(kept());
     assert_eq!((silent(one), silent(two)), (vec![], vec![two]));
     end_leases();
     assert_eq!(silent(one), [one]);
@@ -132,12 +136,10 @@ fn a_mark_ends_with_its_lease_and_comes_back_with_another() {
     claimed_by(two, 2);
     assert_eq!(silent(two), []);
     end_leases();
-    assert!(!block_on(store.server().keep_marks()).unwrap());
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !silent(one).is_empty() || !silent(two).is_empty() {
-        assert!(Instant::now() < deadline, "the next beat brings both marks back");
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    assert!(!kept());
+    semel_testkit::wait_until("the next beat brings both marks back", || {
+        silent(one).is_empty() && silent(two).is_empty()
+    });
 }
 
 #[test]

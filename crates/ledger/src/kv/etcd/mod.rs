@@ -54,7 +54,7 @@ impl EtcdKv {
         for _ in 0..kv.address.endpoints.len() {
             match kv.transact(&get_counter(&kv.address)).await {
                 Ok(answer) => {
-                    *kv.counter.lock().await = counter(answer.into_ranges().next());
+                    *kv.counter.lock().await = self::counter(answer.into_ranges().next());
                     return Ok(kv);
                 }
                 Err(failure) => failed = Some(failure),
