@@ -5,6 +5,7 @@ use crate::peers_packs;
 use crate::project::{self, Result};
 use crate::tools;
 use std::io::{BufRead, BufReader, Write};
+use std::num::NonZero;
 use std::ops::AddAssign;
 use std::process::{Command, ExitCode, Stdio};
 
@@ -16,6 +17,9 @@ const LONG: [(&str, &str); 5] = [
     ("SEMEL_EVERY_BYTE", "1"),
     ("SEMEL_SIM_SEEDS", "10000"),
 ];
+
+/// Most tests wait most of the time: for servers, disks and the ends of processes.
+const THREADS_A_CORE: usize = 2;
 
 pub fn run(arguments: &[&str]) -> Result<ExitCode> {
     let long = arguments.contains(&"--long");
@@ -37,6 +41,11 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
     if long {
         // Those that mount filesystems, which needs root, and the real agents.
         tests.args((!rest.contains(&"--")).then_some("--")).arg("--include-ignored");
+    }
+    #[allow(clippy::disallowed_methods, reason = "it is the test harness's own")]
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        tests.env("RUST_TEST_THREADS", (cores * THREADS_A_CORE).to_string());
     }
     tests.envs(if long { &LONG[..] } else { &[] }.iter().copied());
     watch(&mut tests)

@@ -159,7 +159,7 @@ fn an_address_that_means_nothing_is_refused_and_begins_no_ledger() {
         ("postgres://me:wrong-s3cret@/x", "the URL names no host"),
         ("postgres://me:wrong-s3cret@h/x?schema=a;drop", "schema must consist of"),
         ("postgres://me:wrong-s3cret@h/x?sslmode=maybe", "sslmode must be"),
-        ("postgres://me:wrong-s3cret@h/x?colour=red", "no PostgreSQL URL"),
+        ("postgres://me:wrong-s3cret@h/x?colour=red", "unknown or has a wrong value: colour"),
         ("redis://:wrong-s3cret@h:port", "write redis://USER:PASSWORD@HOST:PORT"),
         ("redis://:wrong-s3cret@h?ledger=a/b", "ledger=NAME must consist of"),
         ("redis://:wrong-s3cret@h?name=x", "the only parameter of the URL"),
@@ -324,6 +324,22 @@ fn an_effect_takes_as_much_room_as_the_page_says() {
                   WHERE relkind = 'r' AND relnamespace = 'semel'::regnamespace";
     let size = |_: &Home| server.sql(tables).parse().expect("a number");
     is_as_documented("PostgreSQL", bytes_per_effect(&server.url("semel"), size));
+    let redis = RedisServer::start(&["--appendonly", "yes", "--appendfsync", "always"]);
+    let number_in = |text: &str, name: &str| -> u64 {
+        let (_, rest) = text.split_once(name).expect(name);
+        let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().expect("a number")
+    };
+    let in_memory = |_: &Home| number_in(&redis.ask(&["INFO", "memory"]), "used_memory_dataset:");
+    is_as_documented("Redis", bytes_per_effect(&redis.url(), in_memory));
+    let etcd = EtcdCluster::start(1);
+    let in_use = |_: &Home| {
+        // Without what was overwritten.
+        let revision = number_in(&etcd.post("/v3/kv/range", r#"{"key":"AA=="}"#), "\"revision\":\"");
+        etcd.post("/v3/kv/compact", &json!({"revision": revision, "physical": true}).to_string());
+        number_in(&etcd.post("/v3/maintenance/status", "{}"), "\"dbSizeInUse\":\"")
+    };
+    is_as_documented("etcd", bytes_per_effect(&format!("etcd://{}", etcd.places()), in_use));
 }
 
 #[test]

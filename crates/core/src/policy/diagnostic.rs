@@ -106,13 +106,29 @@ impl SourceText<'_> {
         let start = floor_boundary(self.text, span.start);
         let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
         let line_end = self.text[start..].find('\n').map_or(self.text.len(), |at| start + at);
-        let line = self.text[line_start..line_end].trim_end_matches('\r').to_owned();
+        let line = without_passwords(self.text[line_start..line_end].trim_end_matches('\r'));
         let from = (start - line_start).min(line.len());
         let to = floor_boundary(self.text, span.end).clamp(start, line_end) - line_start;
         let to = to.min(line.len()).max(from);
         let column = line[..from].chars().count() + 1;
         (self.line_of(start), column, Excerpt { line, span: from..to })
     }
+}
+
+/// Stars in the place of passwords in URLs, as many as bytes. A line that is no TOML may hold one all the same.
+fn without_passwords(line: &str) -> String {
+    let mut shown = line.to_owned();
+    for (at, separator) in line.match_indices("://") {
+        let start = at + separator.len();
+        let end = line[start..].find([' ', '/', '"', '\'']).map_or(line.len(), |length| start + length);
+        if let Some((login, _host)) = line[start..end].rsplit_once('@')
+            && let Some((_name, password)) = login.split_once(':')
+        {
+            let from = start + login.len() - password.len();
+            shown.replace_range(from..from + password.len(), &"*".repeat(password.len()));
+        }
+    }
+    shown
 }
 
 fn floor_boundary(text: &str, offset: usize) -> usize {
@@ -281,6 +297,18 @@ error[unknown_word]: `gard` is not a mode
                 "message": "`gard` is not a mode", "help": "did you mean `guard`?"
             }])
         );
+    }
+
+    #[test]
+    fn a_line_is_shown_without_the_passwords_in_it() {
+        let text =
+            "ledger = \"postgres://semel:s3\u{fc}cr:et@db/agents, redis://:s3cret@h https://me@h/a:b@c\n";
+        let source = SourceText { path: Path::new("semel.toml"), text };
+        let mut found = Diagnostics::default();
+        found.error(source, 9..14, DiagnosticCode::TomlSyntax, "unclosed", "");
+        let shown = found.to_string();
+        let line = "ledger = \"postgres://semel:**********@db/agents, redis://:******@h https://me@h/a:b@c";
+        assert!(shown.contains(line), "{shown}");
     }
 
     #[test]

@@ -51,7 +51,18 @@ impl PostgresAddress {
             }
         }
         // The parser's own words may quote the password.
+        let authority_part = before.split_once("://").map_or(before, |(_, rest)| rest);
+        if authority_part.split('/').next().unwrap_or_default().matches('@').count() > 1 {
+            return Err(refused(
+                "it has more than one @; write %40 for one in a name or password".to_owned(),
+            ));
+        }
         let mut config: Config = format!("{before}?{}", theirs.join("&")).parse().map_err(|_| {
+            if before.parse::<Config>().is_ok() {
+                let names = theirs.iter().map(|option| option.split('=').next().unwrap_or_default());
+                let names = names.collect::<Vec<_>>().join(", ");
+                return refused(format!("one of its options is unknown or has a wrong value: {names}"));
+            }
             let example = "postgres://USER:PASSWORD@HOST:PORT/DATABASE?schema=NAME&sslmode=require";
             refused(format!("this is no PostgreSQL URL; write {example}, with %XX for signs in a password"))
         })?;
@@ -123,6 +134,13 @@ mod tests {
         let broken = PostgresAddress::parse("postgres://me:s3cret@db:not-a-port/x").unwrap_err().to_string();
         assert!(!broken.contains("s3cret"), "{broken}");
         assert!(PostgresAddress::parse("postgres://h/x?schema=a;drop").is_err());
+        for (url, words) in [
+            ("postgres://me:s3@cret@db/x", "write %40"),
+            ("postgres://me:s3cret@db/x?shema=y", "unknown or has a wrong value: shema"),
+        ] {
+            let broken = PostgresAddress::parse(url).unwrap_err().to_string();
+            assert!(broken.contains(words) && !broken.contains("cret"), "{broken}");
+        }
         let odd = PostgresAddress::parse("postgres://me:s3?cret@db/x?schema=y").unwrap();
         assert_eq!((odd.config.get_password(), odd.schema.as_str()), (Some(&b"s3?cret"[..]), "y"));
     }

@@ -52,11 +52,14 @@ pub fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<Change> {
     if stands == Standing::Restored {
         return Ok(Change::noop(document, format!("{to} was restored from {backup} before.")));
     }
-    if stands == Standing::Other && !args.replace {
-        return Err(Hinted::error(
-            format!("nothing was restored: there is a ledger at {to}"),
-            "stop all that use it; --replace sets it aside, under another name",
-        ));
+    if stands == Standing::Other && !(args.replace && matches!(to, LedgerAddress::File(_))) {
+        let hint = match &to {
+            LedgerAddress::File(_) => "stop all that use it; --replace sets it aside, under another name",
+            LedgerAddress::Server { .. } => {
+                "a ledger on a server is not set aside: name an empty place there, with another schema=NAME or ledger=NAME"
+            }
+        };
+        return Err(Hinted::error(format!("nothing was restored: there is a ledger at {to}"), hint));
     }
     if args.change.dry_run {
         return Ok(Change::would(EffectWord::Created, document));
@@ -70,12 +73,6 @@ pub fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<Change> {
                 document["set_aside"] = json!(aside.database());
             }
             report
-        }
-        LedgerAddress::Server { .. } if stands == Standing::Other => {
-            return Err(Hinted::error(
-                format!("nothing was restored: {to} is on a server, where a ledger is not set aside"),
-                "name an empty place there: another schema=NAME or ledger=NAME",
-            ));
         }
         LedgerAddress::Server { .. } => copy::into(context, &from, &to, &plan, &clock)?,
     };
