@@ -11,6 +11,7 @@ use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use semel_ledger::fleet_holders::FleetHolders;
 use semel_ledger::holders::FileHolders;
+use semel_ledger::known_ledger;
 use semel_ledger::place::Place;
 use semel_ledger::server_address::ServerAddress;
 use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
@@ -108,6 +109,11 @@ impl LedgerAddress {
         let open = |purpose| {
             let ledger = self.open_for_copy(environment, clock, purpose, None)?;
             block_on(ledger.refuse_partial(&self.to_string(), purpose != Purpose::Reading))?;
+            if let LedgerAddress::Server { server, here } = self
+                && purpose != Purpose::Reading
+            {
+                block_on(known_ledger::check(&ledger, here, &server.to_string(), clock.now()))?;
+            }
             Ok(ledger)
         };
         match open(purpose) {
@@ -140,6 +146,16 @@ impl LedgerAddress {
                 let holders = FleetHolders::new(here, Arc::clone(&store))?;
                 let ledger = Ledger::new(store, Arc::new(holders), OsEntropy, secret);
                 Ok(ledger.spooled_below(&self.spool()))
+            }
+        }
+    }
+
+    /// Afterwards this host expects this ledger here, and no other one.
+    pub fn expect(&self, ledger: &Ledger) -> Result<(), Error> {
+        match self {
+            LedgerAddress::File(_) => Ok(()),
+            LedgerAddress::Server { server, here } => {
+                known_ledger::remember(ledger, here, &server.to_string())
             }
         }
     }

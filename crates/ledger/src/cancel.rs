@@ -207,6 +207,15 @@ impl Ledger {
         .await
     }
 
+    /// The same, unless the present epoch was begun for this very reason.
+    pub(crate) async fn bump_epoch_for(&self, reason: &str, now: At) -> Result<(), Error> {
+        let change = |epoch: Option<Epoch>| match epoch {
+            Some(epoch) if epoch.reason == reason => Ok(epoch),
+            epoch => Ok(Epoch::after(epoch.as_ref(), reason, now)),
+        };
+        self.change_epoch("commits_lost", None, now, change).await.map(drop)
+    }
+
     /// Ends the quarantine: somebody vouches that nothing older will be retried. `false`: it was ended before.
     pub async fn accept_epoch(&self, by: &str, now: At) -> Result<(Epoch, bool), Error> {
         let first = || Epoch { number: 1, since: now, reason: "first".into(), accepted: true, command: None };

@@ -18,6 +18,7 @@ pub mod fleet_holders;
 pub mod histogram;
 pub mod holders;
 pub mod journal;
+pub mod known_ledger;
 pub mod known_servers;
 pub mod kv;
 pub mod lapses;

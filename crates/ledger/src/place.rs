@@ -88,7 +88,7 @@ impl Place {
     /// Links a secret into place: the name appears with its whole content or not at all, and a link never replaces the
     /// secret of a faster process.
     pub(crate) fn publish_secret(&self, secret: &Secret) -> io::Result<()> {
-        let aside = self.write_secret_aside(secret)?;
+        let aside = write_aside(&self.secret_file(), &secret_line(secret))?;
         let linked = fs::hard_link(&aside, self.secret_file());
         fs::remove_file(&aside)?;
         match linked {
@@ -99,23 +99,7 @@ impl Place {
 
     /// Puts a secret in the place of another one. At every moment there is one of them.
     pub(crate) fn replace_secret(&self, secret: &Secret) -> io::Result<()> {
-        fs::rename(self.write_secret_aside(secret)?, self.secret_file())?;
-        self.sync_directory()
-    }
-
-    fn write_secret_aside(&self, secret: &Secret) -> io::Result<PathBuf> {
-        let mut suffix = [0u8; 16];
-        getrandom::fill(&mut suffix).map_err(|error| io::Error::other(error.to_string()))?;
-        let mut aside = OsString::from(self.secret_file());
-        aside.push(format!(".{:032x}", u128::from_be_bytes(suffix)));
-        let aside = PathBuf::from(aside);
-        let mut file = create_private(&aside)?;
-        let written = writeln!(file, "{}", Digest(*secret.expose())).and_then(|()| file.sync_all());
-        if let Err(error) = written {
-            let _left = fs::remove_file(&aside);
-            return Err(error);
-        }
-        Ok(aside)
+        replace_private(&self.secret_file(), &secret_line(secret))
     }
 
     pub fn directory(&self) -> &Path {
@@ -190,9 +174,8 @@ impl Place {
         Error::Open { path: self.database.clone(), source }
     }
 
-    /// A file's name is durable only once its directory is.
     pub(crate) fn sync_directory(&self) -> io::Result<()> {
-        File::open(self.directory())?.sync_all()
+        sync_directory(self.directory())
     }
 
     fn check_directory(&self, allow_network_fs: bool) -> Result<(), Error> {
@@ -264,6 +247,37 @@ pub(crate) fn create_private(path: &Path) -> io::Result<File> {
     let file = open_no_follow(OpenOptions::new().read(true).write(true).create_new(true).mode(0o600), path)?;
     file.set_permissions(Permissions::from_mode(0o600))?;
     Ok(file)
+}
+
+/// Puts a file of ours in the place of another one. At every moment there is one of them, whole.
+pub(crate) fn replace_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    fs::rename(write_aside(path, content)?, path)?;
+    sync_directory(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Writes a file beside its place, under a name that nobody else has.
+fn write_aside(path: &Path, content: &[u8]) -> io::Result<PathBuf> {
+    let mut suffix = [0u8; 16];
+    getrandom::fill(&mut suffix).map_err(|error| io::Error::other(error.to_string()))?;
+    let mut aside = OsString::from(path);
+    aside.push(format!(".{:032x}", u128::from_be_bytes(suffix)));
+    let aside = PathBuf::from(aside);
+    let mut file = create_private(&aside)?;
+    let written = file.write_all(content).and_then(|()| file.sync_all());
+    if let Err(error) = written {
+        let _left = fs::remove_file(&aside);
+        return Err(error);
+    }
+    Ok(aside)
+}
+
+/// A file's name is durable only once its directory is.
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+fn secret_line(secret: &Secret) -> Vec<u8> {
+    format!("{}\n", Digest(*secret.expose())).into_bytes()
 }
 
 pub(crate) fn open_no_follow(options: &mut OpenOptions, path: &Path) -> io::Result<File> {

@@ -80,12 +80,14 @@ impl<K: Kv> Shared<K> {
             let found = self.kv.read(names.clone(), Vec::new()).await?;
             let state = Prefetched::new(names, Vec::new(), found);
             self.must_be_same(&state)?;
-            let is_known = match Look::at(&state).value(layout::lineage()) {
-                Ok(Some(stored)) => stored.bytes == lineage.as_bytes(),
-                _ => false,
+            let stored = match Look::at(&state).value(layout::lineage()) {
+                Ok(Some(stored)) => stored.bytes.split_first(),
+                _ => None,
             };
-            let is_there = is_known
-                || match self.kv.has_only_restarted().await? {
+            let (was_durable, known) = stored.map_or((false, &[][..]), |(durable, known)| (*durable == 1, known));
+            let is_same = known == lineage.as_bytes();
+            let is_there = is_same && was_durable == self.kv.is_durable()
+                || match is_same || was_durable && self.kv.has_only_restarted().await? {
                     true => self.write_lineage(&state, &lineage).await?,
                     false => self.write_epoch(&state, &lineage).await?,
                 };
@@ -104,7 +106,7 @@ impl<K: Kv> Shared<K> {
         let name = layout::lineage();
         let group = Group {
             compares: vec![(name.clone(), state.version(&name))],
-            writes: vec![Write::Put { name, value: Template::plain(lineage.as_bytes().to_vec()) }],
+            writes: vec![Write::Put { name, value: lineage_value(&self.kv, lineage) }],
             numbers: 0,
         };
         landed(self.kv.apply(alone(lineage, &[group])).await)
@@ -132,9 +134,15 @@ impl<K: Kv> Shared<K> {
         let commit = Commit { journal: lines, ..Commit::of(nonce(&OsEntropy), vec![put]) };
         let mut builder = GroupBuilder::new(look);
         builder.add(&commit, vec![None], &[None]).map_err(|_| unexpected())?;
-        builder.put(layout::lineage(), Template::plain(lineage.as_bytes().to_vec()));
+        builder.put(layout::lineage(), lineage_value(&self.kv, lineage));
         landed(self.kv.apply(alone(lineage, &[builder.build()])).await)
     }
+}
+
+/// The history, and whether it writes to a disk before it acknowledges: what a restart has lost depends on the settings
+/// before it, not on those after it.
+fn lineage_value(kv: &impl Kv, lineage: &str) -> Template {
+    Template::plain([&[u8::from(kv.is_durable())], lineage.as_bytes()].concat())
 }
 
 fn alone<'g>(lineage: &'g str, groups: &'g [Group]) -> Batch<'g> {
@@ -167,12 +175,14 @@ async fn found<K: Kv>(kv: &K, fresh_secret: [u8; 32]) -> Result<(Version, bool, 
             return Ok((value.version, is_newer, Secret::new(*secret)));
         }
         let lineage = kv.lineage().await?;
-        let put = |name, bytes: Vec<u8>| Write::Put { name, value: Template::plain(bytes) };
         let group = Group {
             compares: vec![(layout::ledger(), Version::ABSENT)],
             writes: vec![
-                put(layout::ledger(), [&FORMAT.to_be_bytes()[..], &fresh_secret].concat()),
-                put(layout::lineage(), lineage.as_bytes().to_vec()),
+                Write::Put {
+                    name: layout::ledger(),
+                    value: Template::plain([&FORMAT.to_be_bytes()[..], &fresh_secret].concat()),
+                },
+                Write::Put { name: layout::lineage(), value: lineage_value(kv, &lineage) },
             ],
             numbers: 0,
         };

@@ -75,7 +75,9 @@ pub fn into(
     line.end();
     // Of a file, so that it alone is all of the ledger.
     target.store().fold_back();
-    Ok(copied?)
+    let report = copied?;
+    to.expect(&target)?;
+    Ok(report)
 }
 
 fn is_done(
