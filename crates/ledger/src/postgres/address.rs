@@ -106,7 +106,9 @@ impl fmt::Display for PostgresAddress {
         if let Some(port) = self.config.get_ports().first() {
             write!(f, ":{port}")?;
         }
-        write!(f, "/{}", self.config.get_dbname().unwrap_or_default())?;
+        // Without a name the server takes the user's.
+        let database = self.config.get_dbname().or(self.config.get_user());
+        write!(f, "/{}", database.unwrap_or_default())?;
         // Two schemas of one database are two ledgers.
         if self.schema == DEFAULT_SCHEMA { Ok(()) } else { write!(f, "?schema={}", self.schema) }
     }

@@ -40,7 +40,7 @@ fn a_wrong_address_says_what_is_wrong_with_it() {
         (format!("postgres://semel:{PASSWORD}@nowhere.invalid/postgres"), "nowhere.invalid"),
         (format!("postgres://semel:{PASSWORD}@127.0.0.1:{port}/postgres?sslmode=require"), "TLS"),
         (format!("postgres://semel:{PASSWORD}@127.0.0.1:{port}/postgres?sslmode=sometimes"), "sslmode"),
-        (format!("postgres://semel:{PASSWORD}@127.0.0.1:{port}/postgres?colour=red"), "no PostgreSQL URL"),
+        (format!("postgres://semel:{PASSWORD}@127.0.0.1:{port}/postgres?colour=red"), "wrong value: colour"),
         (format!("postgres://semel:{PASSWORD}@127.0.0.1:{port}/postgres?sslrootcert=/no/such"), "/no/such"),
     ] {
         let said = refusal(&url);
