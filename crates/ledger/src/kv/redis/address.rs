@@ -64,7 +64,12 @@ pub(super) fn moved_to(seed: &ConnectionInfo, place: &str) -> Option<ConnectionI
 impl fmt::Display for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places: Vec<String> = self.seeds.iter().map(|seed| seed.addr().to_string()).collect();
-        write!(f, "redis://{}?ledger={}", places.join(","), self.ledger)
+        write!(f, "redis://{}", places.join(","))?;
+        match self.seeds.first().map_or(0, |seed| seed.redis_settings().db()) {
+            0 => {}
+            database => write!(f, "/{database}")?,
+        }
+        write!(f, "?ledger={}", self.ledger)
     }
 }
 
@@ -87,6 +92,7 @@ mod tests {
         assert_eq!(address.seeds[1].redis_settings().password(), Some("s3cret"));
         assert!(matches!(address.seeds[1].addr(), ConnectionAddr::TcpTls { port: 7001, .. }));
         assert_eq!(address.key("values"), "{semel:billing}:values");
+        assert_eq!(RedisAddress::parse("redis://a/3").unwrap().to_string(), "redis://a:6379/3?ledger=ledger");
         let moved = moved_to(&address.seeds[0], "c:7002").unwrap();
         assert!(matches!(moved.addr(), ConnectionAddr::TcpTls { host, port: 7002, .. } if host == "c"));
     }
