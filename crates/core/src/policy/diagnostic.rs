@@ -307,7 +307,7 @@ error[unknown_word]: `gard` is not a mode
         let mut found = Diagnostics::default();
         found.error(source, 9..14, DiagnosticCode::TomlSyntax, "unclosed", "");
         let shown = found.to_string();
-        let line = "ledger = \"postgres://semel:**********@db/agents, redis://:******@h https://me@h/a:b@c";
+        let line = "ledger = \"postgres://semel:*********@db/agents, redis://:******@h https://me@h/a:b@c";
         assert!(shown.contains(line), "{shown}");
     }
 
