@@ -1,9 +1,17 @@
 //! Several hosts on one ledger: each with a state directory of its own, and real servers between them.
 
 use crate::home::{Home, Ran};
+use crate::llm::stage::{ask, request};
+use crate::mcp::door::stage::{Stage, greeted};
+use crate::mcp::line::Line;
+use crate::mcp::{assert_replayed, receipt};
+use crate::serve::served::Served;
 use semel_testkit::etcd_cluster::EtcdCluster;
+use semel_testkit::http::{FakeModel, FakeModelApi};
 use semel_testkit::postgres_server::{PASSWORD, PostgresServer};
 use semel_testkit::redis_server::RedisServer;
+use semel_testkit::wait_until;
+use serde_json::json;
 use std::path::Path;
 use std::process::Command;
 
@@ -94,6 +102,131 @@ fn two_hosts_on_redis_make_one_effect() {
 fn two_hosts_on_etcd_make_one_effect() {
     let cluster = EtcdCluster::start(1);
     two_hosts_make_one_effect(&format!("etcd://{}", cluster.places()));
+}
+
+#[test]
+fn a_call_whose_leader_dies_before_its_answer_is_recorded_is_made_once() {
+    let mut cluster = EtcdCluster::start(3);
+    let directory = tempfile::tempdir().expect("a directory");
+    let world = directory.path().join("world");
+    let ledger = format!("etcd://{}", cluster.places());
+    let (one, other) = (Host::new(&ledger, &world), Host::new(&ledger, &world));
+    let killed = directory.path().join("killed");
+    let script = format!("until [ -e '{}' ]; do sleep 0.05; done; echo charged", killed.display());
+    let first = std::thread::scope(|scope| {
+        let call = scope.spawn(|| one.charge("a", &script));
+        wait_until("it is claimed and at work", || charges(&world) == 1);
+        cluster.kill_leader();
+        std::fs::write(&killed, "").expect("a file");
+        call.join().expect("it ends")
+    });
+    assert_eq!((first.code, first.stdout.as_str()), (Some(0), "charged\n"), "{first:?}");
+    // If the cluster had no leader for too long, the answer waited on the first host.
+    for host in [&one, &other] {
+        let replayed = host.charge("a", &script);
+        assert_eq!((replayed.code, replayed.stdout.as_str()), (Some(0), "charged\n"), "{replayed:?}");
+    }
+    assert_eq!(charges(&world), 1);
+}
+
+/// A server loses its ledger while no process is connected, and so looks like a new one.
+fn calls_are_held_after_a_loss(ledger: &str, lose: impl FnOnce()) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let world = directory.path().join("world");
+    let hosts = [Host::new(ledger, &world), Host::new(ledger, &world)];
+    for host in &hosts {
+        assert_eq!(host.charge("a", "true").code, Some(0));
+    }
+    lose();
+    // The third host has never seen the lost ledger: the others found out first.
+    for host in hosts.iter().chain([&Host::new(ledger, &world)]) {
+        let held = host.charge("a", "true");
+        assert_eq!((held.code, charges(&world)), (Some(121), 1), "{held:?}");
+        let epoch = Ran::of(host.semel(&["--json", "ledger", "quarantine"]).output().expect("semel starts"));
+        assert_eq!(epoch.json()["number"], 2, "one loss, one epoch: {epoch:?}");
+    }
+}
+
+#[test]
+fn a_redis_that_was_emptied_holds_calls() {
+    let server = RedisServer::start(&[]);
+    calls_are_held_after_a_loss(&server.url(), || assert!(server.ask(&["FLUSHALL"]).contains("OK")));
+}
+
+#[test]
+fn a_redis_that_comes_back_without_its_data_holds_calls() {
+    let mut server = RedisServer::start(&["--appendonly", "no"]);
+    calls_are_held_after_a_loss(&server.url(), || {
+        server.kill();
+        server.restart();
+    });
+}
+
+#[test]
+fn a_postgresql_whose_schema_was_dropped_holds_calls() {
+    let server = PostgresServer::start(&[]);
+    calls_are_held_after_a_loss(&server.url("semel"), || {
+        server.sql("DROP SCHEMA semel CASCADE");
+    });
+}
+
+#[test]
+fn an_etcd_that_was_emptied_holds_calls() {
+    let cluster = EtcdCluster::start(1);
+    calls_are_held_after_a_loss(&format!("etcd://{}", cluster.places()), || {
+        let all = json!({"key": "AA==", "range_end": "AA=="});
+        assert!(cluster.post("/v3/kv/deleterange", &all.to_string()).contains("deleted"));
+    });
+}
+
+#[test]
+fn an_address_of_the_flag_is_the_same_ledger_as_one_of_the_environment() {
+    let server = RedisServer::start(&[]);
+    let url = server.url();
+    let directory = tempfile::tempdir().expect("a directory");
+    let world = directory.path().join("world");
+    let home = Home::new();
+    let script = format!("echo a >> '{}'; echo charged", world.display());
+    let ran = home.semel(["--ledger", &url, "run", "--key", "a", "--", "sh", "-c", &script]);
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "charged\n"), "{ran:?}");
+    let replayed = Host::new(&url, &world).charge("a", "echo charged");
+    assert_eq!((replayed.code, replayed.stdout.as_str()), (Some(0), "charged\n"), "{replayed:?}");
+    assert_eq!(charges(&world), 1);
+    assert!(!home.state().join("ledger.db").exists(), "no second ledger is founded");
+}
+
+#[test]
+fn a_tool_call_of_two_hosts_on_redis_happens_once() {
+    let server = RedisServer::start(&[]);
+    let directory = tempfile::tempdir().expect("a directory");
+    let world = directory.path().join("world");
+    let call = || {
+        let stage = Stage::with_tools(&["charge"]);
+        let mut command = stage.guarded(&["--any-directory"]);
+        command.env("SEMEL_LEDGER", server.url()).env("SEMEL_WORLD", &world);
+        greeted(Line::to(&mut command)).call("charge", json!({"customer": "ada"}))
+    };
+    let first = call();
+    assert_eq!(receipt(&first)["outcome"], "ran", "{first}");
+    assert_replayed(&call(), &first);
+    assert_eq!(charges(&world), 1);
+}
+
+#[test]
+fn a_model_call_of_two_hosts_on_redis_is_paid_once() {
+    let (server, model) = (RedisServer::start(&[]), FakeModel::start());
+    let url = model.url();
+    let policy = format!(
+        "[serve]\nrequire_token = false\n[upstream.openai]\nurl = \"{url}\"\nspeaks = \"openai\"\n"
+    );
+    let call = || {
+        let home = Home::new();
+        let served = Served::start_with(&home, &policy, &[("SEMEL_LEDGER", &server.url())]);
+        ask(&served, FakeModelApi::Chat, "Semel-Step: one\r\n", &request("m")).answer()
+    };
+    let (first, again) = (call(), call());
+    assert_eq!((first.status, again.body), (200, first.body));
+    assert_eq!(model.asked(), 1);
 }
 
 #[test]
