@@ -225,11 +225,11 @@ impl Ledger {
         }
     }
 
-    /// Whether there is nothing in it yet.
+    /// Whether there is nothing in it yet. It may have begun an epoch: then it was founded where another one was lost.
     pub async fn is_empty(&self) -> Result<bool, Error> {
         Ok(self.store.scan(By::All, None, 1).await?.items.is_empty()
             && self.store.newest_lines(1).await?.is_empty()
-            && self.store.cell_keys().await?.is_empty())
+            && self.store.cell_keys().await?.iter().all(|key| *key == EPOCH_CELL))
     }
 
     /// Effects that somebody is at work on just now.
@@ -491,7 +491,10 @@ pub async fn copy(
     let resumed = revision != Revision::ABSENT;
     let mut copier = Copier { from, to, mark, revision, read, on_progress };
     if !resumed {
-        copier.write(Vec::new(), Vec::new(), position).await?;
+        // With the mark comes the epoch of the original, and before it nobody trusts an empty place.
+        let epoch = to.store.cell(EPOCH_CELL).await?;
+        let forget = epoch.map(|epoch| Put::ForgetCell { key: EPOCH_CELL, expected: epoch.revision });
+        copier.write(forget.into_iter().collect(), Vec::new(), position).await?;
     }
     copier.run(position).await?;
     let inventory = copier.verify(&plan.purpose).await?;

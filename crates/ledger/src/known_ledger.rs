@@ -9,7 +9,8 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-const REASON: &str = "the server had another ledger before: it lost its data, or another server answers at its address";
+const REASON: &str =
+    "the server had another ledger before: it lost its data, or another server answers at its address";
 
 /// Begins an epoch if `directory` remembers another ledger at this address, and remembers the one that is there now.
 pub async fn check(ledger: &Ledger, directory: &Path, address: &str, now: At) -> Result<(), Error> {

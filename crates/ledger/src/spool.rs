@@ -5,11 +5,12 @@ use crate::claim::Claim;
 use crate::ledger::{Ledger, RecordSnapshot};
 use crate::place::{create_private, create_private_directory, open_no_follow};
 use crate::record::{decode, index_after};
-use crate::store::{Against, Body, Index, ReplyChange, Revision, Row};
+use crate::store::{Against, Body, EPOCH_CELL, Index, ReplyChange, Revision, Row};
 use crate::{Error, checksum};
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
 use semel_core::digest::Digest;
+use semel_core::effect::Reply;
 use semel_core::ids::{AttemptNo, EffectId, OwnerId};
 use semel_core::lifecycle::{self, Alarm, Event};
 use semel_core::outcome::Outcome;
@@ -26,7 +27,10 @@ const FILES_MAX: usize = 1_000;
 /// A disk that a ledger shares has more to hold.
 const BYTES_MAX: u64 = 256 * 1024 * 1024;
 
-/// A reply has a megabyte at most, and the rest of a record little beside it.
+/// Of a larger reply the size is kept, though the ledger would keep its bytes: many answers are to have room.
+const REPLY_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A reply, and all of its claim beside it.
 const FILE_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 /// Names of files that are being written begin so.
@@ -191,6 +195,12 @@ impl Ledger {
     ) -> Result<RecordSnapshot, Error> {
         let none = || Error::NotWritten { what: "this host has no place for settlements".into() };
         let spool = self.spool.as_ref().ok_or_else(none)?;
+        let (outcome, reply) = match reply {
+            Some(reply) if reply.len() > REPLY_BYTES_MAX => {
+                (&without_reply(outcome, reply.len() as u64), None)
+            }
+            _ => (outcome, reply),
+        };
         let event = Event::Settled { attempt: claim.attempt, outcome: outcome.clone(), at: now };
         let mut after = lifecycle::next(claim.effect(), &event)?.effect;
         if let Some(undo) = claim.undo.clone() {
@@ -239,7 +249,12 @@ impl Ledger {
         let mut result = Ok(());
         for name in names(spool, "")? {
             let imported = Box::pin(self.import_one(spool, &name, now)).await;
+            let failed = imported.is_err();
             result = result.and(imported.map(drop));
+            // A store that is gone takes seconds to say so, each time.
+            if failed && self.store.cell(EPOCH_CELL).await.is_err() {
+                break;
+            }
         }
         result
     }
@@ -298,6 +313,14 @@ impl Ledger {
     fn place_of(&self, name: &str) -> Digest {
         self.secret.mac("spooled settlement", &[name.as_bytes()])
     }
+}
+
+fn without_reply(outcome: &Outcome, bytes: u64) -> Outcome {
+    let mut outcome = outcome.clone();
+    if let Outcome::Applied { reply, .. } | Outcome::NotApplied { reply, .. } = &mut outcome {
+        *reply = Reply::TooLarge(bytes);
+    }
+    outcome
 }
 
 fn names(spool: &Spool, key: &str) -> Result<Vec<String>, Error> {

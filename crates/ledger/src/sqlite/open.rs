@@ -46,7 +46,8 @@ pub struct OpenOptions {
     pub blocking: bool,
     /// Create and change nothing.
     pub read_only: bool,
-    /// The secret of a ledger that is founded here: it is a copy of another one, so nothing was lost.
+    /// The secret of a ledger that is founded here as a copy of another one. Until the copy has its mark, it counts as
+    /// one that was lost.
     pub copy_of: Option<Secret>,
     /// When a ledger that must be founded anew was found missing.
     pub now: At,
@@ -129,15 +130,15 @@ fn found(place: Place, options: &OpenOptions) -> Result<OpenedStore, Error> {
         // A faster process founded it while we waited for our turn.
         return writing(place, connection, secret.clone(), LedgerPast::Kept, options);
     }
-    let lost = before.is_some() && !had_tables && options.copy_of.is_none();
-    let epoch = Epoch {
-        number: 2,
-        since: options.now,
-        reason: "the ledger was gone while its secret was there".to_owned(),
-        accepted: false,
-        command: None,
+    let reason = match (&before, &options.copy_of) {
+        (Some(_), _) => Some("the ledger was gone while its secret was there"),
+        (None, Some(_)) => Some("the ledger was to be a copy, which was not begun"),
+        (None, None) => None,
     };
-    let epoch = lost.then(|| cell_bytes(EPOCH_CELL, Revision(1), &epoch));
+    let reason = reason.filter(|_| !had_tables);
+    let lost = reason.is_some();
+    let epoch = reason.map(|reason| Epoch::after(None, reason, options.now));
+    let epoch = epoch.map(|epoch| cell_bytes(EPOCH_CELL, Revision(1), &epoch));
     schema::found(&connection, epoch.as_deref()).map_err(failed)?;
     // It had commits, and its log has lost them with the tie to its secret.
     let was_tied = before.is_some() && had_tables && watermark::read(&place) > 0;

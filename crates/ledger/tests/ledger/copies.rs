@@ -1,32 +1,23 @@
 //! A copy of a whole ledger, over stores whose answers get lost, and of things that an engine alone knows.
 
 use crate::kv::SECRET;
-use crate::scene;
-use semel_core::digest::Secret;
+use crate::{claims, scene};
+use semel_core::digest::{Digest, Secret};
 use semel_core::time::At;
 use semel_ledger::copy::{CopyPlan, CopyPurpose, CopyReport, copy};
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::holders::FileHolders;
 use semel_ledger::kv::MemoryKv;
-use semel_ledger::memory::{InjectedFault, MemoryStore, Sleeper};
+use semel_ledger::memory::{InjectedFault, MemoryStore};
 use semel_ledger::small_records::cell_value;
+use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
 use semel_ledger::store::{
     By, COPY_CELL, Commit, Committed, Cursor, Durability, EPOCH_CELL, JournalLine, Put, Revision, Store,
 };
 use semel_ledger::{Error, Ledger};
 use semel_testkit::store_suite::{claim, index, named, one, record};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 use tempfile::TempDir;
-
-struct NoTime;
-
-impl Sleeper for NoTime {
-    fn sleep(&self, _span: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin(async {})
-    }
-}
 
 /// A ledger over a store, on a host of its own.
 struct Place<S> {
@@ -36,11 +27,9 @@ struct Place<S> {
 }
 
 impl<S: Store> Place<S> {
-    fn of(store: S) -> Place<S> {
-        let (store, host) = (Arc::new(store), scene::directory());
-        let holders = FileHolders::in_directory(host.path().join("holders"));
-        let shared: Arc<dyn Store> = Arc::clone(&store) as Arc<dyn Store>;
-        let ledger = Ledger::new(shared, Arc::new(holders), OsEntropy, Secret::new(SECRET));
+    fn of(store: Arc<S>) -> Place<S> {
+        let host = scene::directory();
+        let ledger = claims::ledger(Arc::clone(&store) as Arc<dyn Store>, host.path(), SECRET[0]);
         Place { store, ledger, _host: host }
     }
 
@@ -65,7 +54,7 @@ impl<S: Store> Place<S> {
 }
 
 fn memory() -> Place<MemoryStore> {
-    Place::of(MemoryStore::new(Arc::new(NoTime)))
+    Place::of(claims::memory())
 }
 
 fn wait<T>(future: impl Future<Output = T>) -> T {
@@ -121,7 +110,7 @@ fn what_retention_has_left_of_a_record_is_copied_as_it_is() {
 #[test]
 fn epochs_keep_their_number_lines_are_found_again_and_a_damaged_cell_stays_damaged() {
     let server = MemoryKv::default();
-    let from = Place::of(crate::kv::open(async move { Ok(server) }).expect("it opens"));
+    let from = Place::of(Arc::new(crate::kv::open(async move { Ok(server) }).expect("it opens")));
     for (n, reason) in ["one", "two", "three"].into_iter().enumerate() {
         // Rows and lines share their numbers there, so lines have others than in the copy.
         from.done(claim(named(reason), index(n as u128, false)));
@@ -162,6 +151,44 @@ fn epochs_keep_their_number_lines_are_found_again_and_a_damaged_cell_stays_damag
         |ledger: &Ledger| wait(ledger.standing_fence("t", "r")).expect("readable").expect("it stands");
     let (theirs, ours) = (fence(&from.ledger).journal_from, fence(&to.ledger).journal_from);
     assert_eq!(behind(&to.lines(), ours), behind(&from.lines(), theirs));
+}
+
+/// A copy that is cut short before its mark must not leave an empty ledger where another one was lost.
+#[test]
+fn a_copy_that_was_not_begun_leaves_no_ledger_that_knows_of_no_loss() {
+    let from = memory();
+    from.done(claim(named("k"), index(1, false)));
+    for (lost, is_own) in [(Some(SECRET), true), (Some([8; 32]), false), (None, true)] {
+        let directory = scene::directory();
+        let place = scene::place(&directory);
+        if let Some(secret) = lost {
+            let line = format!("{}\n", Digest(secret));
+            std::fs::write(place.secret_file(), line).expect("written");
+            scene::mode(&place.secret_file(), 0o600);
+        }
+        let as_copy = OpenOptions {
+            copy_of: Some(Secret::new(SECRET)),
+            blocking: true,
+            ..OpenOptions::at(place.clone(), At(1_000_000))
+        };
+        let open = |options: OpenOptions| {
+            let OpenedStore { store, secret, .. } = SqliteStore::open(options).expect("it opens");
+            let holders = FileHolders::in_directory(directory.path().join("owners"));
+            Ledger::new(Arc::new(store), Arc::new(holders), OsEntropy, secret)
+        };
+        drop(open(as_copy.clone()));
+        let cut_short = open(OpenOptions { copy_of: None, ..as_copy.clone() });
+        assert_eq!(wait(cut_short.epoch()).expect("readable").0, Revision(1));
+        drop(cut_short);
+        let to = open(as_copy);
+        let report = copied(&from.ledger, &to, CopyPurpose::Move);
+        assert_eq!(report.map(|report| report.is_new).ok(), is_own.then_some(true));
+        assert_eq!(
+            wait(to.epoch()).expect("readable").0,
+            Revision(u64::from(!is_own)),
+            "that of the original"
+        );
+    }
 }
 
 #[test]

@@ -1,10 +1,13 @@
 //! The engines against the shared suite, and what only a file on a disk can suffer.
 
+mod cancel;
+mod claims;
 mod copies;
 mod crash;
 mod damage;
 mod disk_full;
 mod etcd;
+mod known_ledger;
 mod kv;
 mod loss;
 mod overload;
@@ -16,6 +19,7 @@ mod redis;
 mod redis_cluster;
 mod redis_tls;
 mod scene;
+mod spool;
 mod suite;
 mod waiting;
 mod wal;
