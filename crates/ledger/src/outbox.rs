@@ -1,10 +1,11 @@
 //! How far the journal was told to somebody outside, and who tells it: one process at a time.
 
 use crate::Error;
+use crate::entropy::nonce;
 use crate::holders::Liveness;
 use crate::ledger::Ledger;
 use crate::small_records::cell_value;
-use crate::store::{Cell, Cursor, Durability, Revision};
+use crate::store::{Cell, Commit, Cursor, Durability, Put, Revision};
 use semel_core::digest::Digest;
 use semel_core::ids::OwnerId;
 use serde::{Deserialize, Serialize};
@@ -45,9 +46,11 @@ impl Ledger {
             Some(kept) => kept.sent_to,
             None => self.newest_line().await?.map_or(Cursor(0), |(cursor, _)| cursor),
         };
-        let taken = self
-            .put_cell(key, revision, &OutboxState { sent_to, by: me }, Vec::new(), Durability::Durable)
-            .await?;
+        let put = Put::cell(key, revision, &OutboxState { sent_to, by: me });
+        let mut commit = Commit::of(nonce(self.entropy()), vec![put]);
+        // Others who come now are to know that this process is alive.
+        commit.require.room = true;
+        let taken = self.commit(commit).await?.is_ok();
         Ok(taken.then_some(JournalOutbox { key, revision: revision.next(), sent_to }))
     }
 

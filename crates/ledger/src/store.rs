@@ -155,7 +155,7 @@ pub struct Require {
     /// The rows with this [`Index::alike`] must be as they were seen.
     pub alike: Option<(Digest, SeenAlike)>,
     /// There must be room for it: it begins something, and may be refused at once where too many such wait. What ends
-    /// something never is.
+    /// something never is. The others hear with it that its process is there.
     pub room: bool,
 }
 

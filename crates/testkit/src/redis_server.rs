@@ -41,6 +41,12 @@ impl RedisServer {
         self.process.wait().expect("the server ends");
     }
 
+    /// With these options besides; the last one of a name counts.
+    pub fn restart_with(&mut self, options: &[&str]) {
+        self.options.extend(options.iter().map(|option| (*option).to_owned()));
+        self.restart();
+    }
+
     pub fn restart(&mut self) {
         self.process = spawn(self.directory.path(), self.port, &self.options);
         self.wait_until_ready();

@@ -139,9 +139,9 @@ pub trait Kv: Send + Sync + 'static {
         false
     }
 
-    /// Keeps the marks of this process. `false`: they have to be written again.
-    fn keep_marks(&self) -> impl Future<Output = Result<bool, Error>> + Send {
-        async { Ok(false) }
+    /// Keeps the marks of this process that were written with this lease. `None`: there is none, and so no mark.
+    fn keep_marks(&self) -> impl Future<Output = Result<Option<String>, Error>> + Send {
+        async { Ok(None) }
     }
 
     /// Calls `heard` for every key that a process has announced, until the way to the server breaks.

@@ -36,9 +36,12 @@ impl Heartbeat {
         }
     }
 
-    /// A claim has landed, and the missing marks with it.
-    pub(super) fn marked(&self) {
-        self.lock().unmarked.clear();
+    /// This has landed, perhaps with marks in it.
+    pub(super) fn landed(&self, group: &Group) {
+        let writes = |name: &[u8]| {
+            group.writes.iter().any(|write| matches!(write, Write::Put { name: put, .. } if put == name))
+        };
+        self.lock().unmarked.retain(|owner| !writes(&layout::holder(*owner)));
     }
 
     fn lock(&self) -> MutexGuard<'_, Announced> {
@@ -58,12 +61,18 @@ impl<K: Kv> Shared<K> {
     }
 
     pub(super) async fn beat(self: Arc<Self>) {
+        let mut marked_with = None;
         loop {
             tokio::time::sleep(BEAT_EVERY).await;
             let owners = self.heartbeat.lock().all.clone();
-            // A mark that does not get through grows old: that is what the others then see.
-            if !owners.is_empty() && !matches!(self.kv.keep_marks().await, Ok(true)) {
-                let _lost = self.write_marks(&owners).await;
+            if owners.is_empty() {
+                continue;
+            }
+            let lease = self.kv.keep_marks().await.ok().flatten();
+            // With an earlier lease their marks have ended. One that does not get through grows old: that is what the
+            // others then see.
+            if (lease.is_none() || lease != marked_with) && self.write_marks(&owners).await.is_ok() {
+                marked_with = lease;
             }
         }
     }

@@ -36,6 +36,9 @@ struct ServerState {
     index: BTreeSet<Vec<u8>>,
     last: u64,
     lineage: String,
+    /// Nothing was lost when the lineage last changed.
+    has_only_restarted: bool,
+    is_forgetful: bool,
     faults: VecDeque<KvFault>,
 }
 
@@ -54,7 +57,20 @@ impl MemoryKv {
 
     /// Acknowledged writes may be gone from now on.
     pub fn change_lineage(&self, lineage: &str) {
-        lineage.clone_into(&mut self.state().lineage);
+        let mut state = self.state();
+        lineage.clone_into(&mut state.lineage);
+        state.has_only_restarted = false;
+    }
+
+    /// It has read everything again that was on its disk.
+    pub fn restart(&self, lineage: &str) {
+        self.change_lineage(lineage);
+        self.state().has_only_restarted = true;
+    }
+
+    /// Whether it acknowledges writes before they are on a disk, from now on.
+    pub fn set_forgetful(&self, is_forgetful: bool) {
+        self.state().is_forgetful = is_forgetful;
     }
 
     /// Deletes everything.
@@ -145,6 +161,14 @@ impl Kv for MemoryKv {
 
     async fn lineage(&self) -> Result<String, Error> {
         Ok(self.state().lineage.clone())
+    }
+
+    async fn has_only_restarted(&self) -> Result<bool, Error> {
+        Ok(self.is_durable() && self.state().has_only_restarted)
+    }
+
+    fn is_durable(&self) -> bool {
+        !self.state().is_forgetful
     }
 
     async fn listen(&self, heard: impl Fn(u64) + Send) {

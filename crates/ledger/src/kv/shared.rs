@@ -13,6 +13,7 @@ use crate::server_io::Waiters;
 use crate::small_records::{Epoch, cell_value};
 use crate::store::{Cell, Commit, EPOCH_CELL, Put, Revision};
 use semel_core::digest::Secret;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The stored form that this code writes.
@@ -32,6 +33,8 @@ pub(super) struct Shared<K> {
     /// A newer semel has written it: it is read, and nothing is written.
     pub(super) is_newer: bool,
     lineage: RwLock<Arc<str>>,
+    /// Whether the ledger says of itself that every acknowledged commit is on a disk.
+    is_known_durable: AtomicBool,
 }
 
 impl<K: Kv> Shared<K> {
@@ -51,6 +54,7 @@ impl<K: Kv> Shared<K> {
             founded,
             is_newer,
             lineage,
+            is_known_durable: AtomicBool::new(false),
         };
         if !is_newer {
             shared.renew_lineage().await?;
@@ -72,10 +76,17 @@ impl<K: Kv> Shared<K> {
         Err(Error::NotWritten { what: what.to_owned() })
     }
 
+    /// Writes down that the server no longer writes to a disk first: after a restart nobody else could tell.
+    pub(super) async fn note_lost_durability(&self) {
+        if self.is_known_durable.load(Ordering::Relaxed) && !self.kv.is_durable() {
+            let _with_the_next_batch = self.renew_lineage().await;
+        }
+    }
+
     /// Begins a new epoch if the server has another history than the ledger was last written in.
     pub(super) async fn renew_lineage(&self) -> Result<(), Error> {
         for _ in 0..RACES_MAX {
-            let lineage = self.kv.lineage().await?;
+            let (lineage, durable) = (self.kv.lineage().await?, self.kv.is_durable());
             let names = vec![layout::ledger(), layout::lineage(), layout::cell(EPOCH_CELL)];
             let found = self.kv.read(names.clone(), Vec::new()).await?;
             let state = Prefetched::new(names, Vec::new(), found);
@@ -84,15 +95,16 @@ impl<K: Kv> Shared<K> {
                 Ok(Some(stored)) => stored.bytes.split_first(),
                 _ => None,
             };
-            let (was_durable, known) = stored.map_or((false, &[][..]), |(durable, known)| (*durable == 1, known));
+            let (was_durable, known) = stored.map_or((false, &[][..]), |(was, known)| (*was == 1, known));
             let is_same = known == lineage.as_bytes();
-            let is_there = is_same && was_durable == self.kv.is_durable()
+            let is_there = is_same && was_durable == durable
                 || match is_same || was_durable && self.kv.has_only_restarted().await? {
-                    true => self.write_lineage(&state, &lineage).await?,
-                    false => self.write_epoch(&state, &lineage).await?,
+                    true => self.write_lineage(&state, &lineage, durable).await?,
+                    false => self.write_epoch(&state, &lineage, durable).await?,
                 };
             if is_there {
                 *self.lineage.write().unwrap_or_else(PoisonError::into_inner) = Arc::from(lineage);
+                self.is_known_durable.store(durable, Ordering::Relaxed);
                 self.waiters.wake(EPOCH_CELL.short());
                 return Ok(());
             }
@@ -102,18 +114,18 @@ impl<K: Kv> Shared<K> {
     }
 
     /// `false`: somebody else was faster.
-    async fn write_lineage(&self, state: &Prefetched, lineage: &str) -> Result<bool, Error> {
+    async fn write_lineage(&self, state: &Prefetched, lineage: &str, durable: bool) -> Result<bool, Error> {
         let name = layout::lineage();
         let group = Group {
             compares: vec![(name.clone(), state.version(&name))],
-            writes: vec![Write::Put { name, value: lineage_value(&self.kv, lineage) }],
+            writes: vec![Write::Put { name, value: lineage_value(lineage, durable) }],
             numbers: 0,
         };
         landed(self.kv.apply(alone(lineage, &[group])).await)
     }
 
     /// `false`: somebody else was faster.
-    async fn write_epoch(&self, state: &Prefetched, lineage: &str) -> Result<bool, Error> {
+    async fn write_epoch(&self, state: &Prefetched, lineage: &str, durable: bool) -> Result<bool, Error> {
         let unexpected = || codec::damaged("the epoch");
         let mut look = Look::at(state);
         look.value(layout::lineage()).map_err(|_| unexpected())?;
@@ -134,15 +146,15 @@ impl<K: Kv> Shared<K> {
         let commit = Commit { journal: lines, ..Commit::of(nonce(&OsEntropy), vec![put]) };
         let mut builder = GroupBuilder::new(look);
         builder.add(&commit, vec![None], &[None]).map_err(|_| unexpected())?;
-        builder.put(layout::lineage(), lineage_value(&self.kv, lineage));
+        builder.put(layout::lineage(), lineage_value(lineage, durable));
         landed(self.kv.apply(alone(lineage, &[builder.build()])).await)
     }
 }
 
 /// The history, and whether it writes to a disk before it acknowledges: what a restart has lost depends on the settings
 /// before it, not on those after it.
-fn lineage_value(kv: &impl Kv, lineage: &str) -> Template {
-    Template::plain([&[u8::from(kv.is_durable())], lineage.as_bytes()].concat())
+fn lineage_value(lineage: &str, durable: bool) -> Template {
+    Template::plain([&[u8::from(durable)], lineage.as_bytes()].concat())
 }
 
 fn alone<'g>(lineage: &'g str, groups: &'g [Group]) -> Batch<'g> {
@@ -182,7 +194,7 @@ async fn found<K: Kv>(kv: &K, fresh_secret: [u8; 32]) -> Result<(Version, bool, 
                     name: layout::ledger(),
                     value: Template::plain([&FORMAT.to_be_bytes()[..], &fresh_secret].concat()),
                 },
-                Write::Put { name: layout::lineage(), value: lineage_value(kv, &lineage) },
+                Write::Put { name: layout::lineage(), value: lineage_value(&lineage, kv.is_durable()) },
             ],
             numbers: 0,
         };

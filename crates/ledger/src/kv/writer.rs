@@ -150,12 +150,11 @@ impl<K: Kv> Writer<K> {
         let batch = Batch { lineage, groups: &groups, durable, moved: &moved };
         match self.shared.kv.apply(batch).await {
             Applied::Each(landed) => {
+                self.shared.note_lost_durability().await;
                 let mut left = Vec::new();
-                for (job, landed) in jobs.into_iter().zip(landed) {
+                for ((job, group), landed) in jobs.into_iter().zip(&groups).zip(landed) {
                     if landed {
-                        if job.queued.commit.require.room {
-                            self.shared.heartbeat.marked();
-                        }
+                        self.shared.heartbeat.landed(group);
                         answer(job.queued, Ok(Committed::Done));
                     } else {
                         left.extend(race_again(job));

@@ -1,9 +1,12 @@
 //! The key-value engine, on a server in memory.
 
+use semel_core::digest::Secret;
 use semel_core::time::At;
-use semel_ledger::Error;
+use semel_ledger::entropy::OsEntropy;
+use semel_ledger::fleet_holders::FleetHolders;
 use semel_ledger::kv::{Applied, Batch, FORMAT, Group, Kv, KvFault, KvStore, MemoryKv, Template, Write};
 use semel_ledger::store::{By, Commit, Committed, Conflict, OwnerId, ReplyChange, Revision, Store};
+use semel_ledger::{Error, Ledger};
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record, with_reply};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -121,6 +124,23 @@ fn another_history_of_the_server_begins_an_epoch_before_anything_is_written() {
     assert_eq!(epoch(&on(&server)), Revision(2), "opening notices it too");
 }
 
+/// The settings before a restart say what it has lost, not those after it.
+#[test]
+fn a_restart_loses_what_was_not_on_the_disk_before_it() {
+    let epoch = |server: &MemoryKv| block_on(on(server).read(named("k"))).unwrap().epoch;
+    let server = MemoryKv::default();
+    let store = on(&server);
+    server.restart("restarted");
+    assert_eq!(epoch(&server), Revision::ABSENT, "it has read everything again");
+    server.set_forgetful(true);
+    assert_eq!(commit(&store, claim(named("k"), index(1, true))).unwrap(), Committed::Done);
+    server.set_forgetful(false);
+    server.restart("restarted again");
+    assert_eq!(epoch(&server), Revision(1));
+    server.restart("restarted once more");
+    assert_eq!(epoch(&server), Revision(1), "by now it writes to its disk first");
+}
+
 #[test]
 fn a_ledger_that_was_deleted_is_not_begun_anew_by_those_who_knew_it() {
     let server = MemoryKv::default();
@@ -187,6 +207,22 @@ fn a_ledger_of_a_newer_format_is_read_and_left_as_it_is() {
     let found = block_on(store.read(named("k"))).expect("readable");
     assert_eq!((found.revision, found.epoch), (Revision(1), Revision::ABSENT));
     assert_eq!(server.values(), values);
+}
+
+/// Two servers that start together would else tell the same news twice.
+#[test]
+fn a_process_that_has_just_taken_the_outbox_keeps_it() {
+    let server = MemoryKv::default();
+    let hosts = [crate::scene::directory(), crate::scene::directory()];
+    let [one, other] = hosts.each_ref().map(|host| {
+        let store: Arc<dyn Store> = Arc::new(on(&server));
+        let holders = FleetHolders::new(host.path(), Arc::clone(&store)).expect("a directory");
+        Ledger::new(store, Arc::new(holders), OsEntropy, Secret::new(SECRET))
+    });
+    assert!(block_on(one.take_outbox("webhook")).expect("answered").is_some());
+    assert!(block_on(other.take_outbox("webhook")).expect("answered").is_none());
+    drop(one);
+    assert!(block_on(other.take_outbox("webhook")).expect("answered").is_some(), "it has ended");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use semel_ledger::store::{By, Committed, Durability, Hint, Revision, Store};
 use semel_testkit::proxy::{Moment, Proxy, Target};
 use semel_testkit::redis_server::RedisServer;
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record};
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -72,6 +73,19 @@ fn a_restart_of_a_server_that_may_lose_claims_begins_a_new_epoch() {
     server.restart();
     assert_eq!(commit(&store, claim(named("after"), index(2, true))).unwrap(), Committed::Done);
     assert_eq!(epoch(&store), Revision(1));
+}
+
+/// Its settings after a crash say nothing about the time before.
+#[test]
+fn a_server_that_is_made_durable_after_a_crash_begins_an_epoch() {
+    let mut server = RedisServer::start(&["--appendfsync", "everysec"]);
+    drop(at(&server.url()).unwrap());
+    server.kill();
+    server.restart_with(&["--appendfsync", "always"]);
+    assert_eq!(epoch(&at(&server.url()).unwrap()), Revision(1));
+    server.kill();
+    server.restart();
+    assert_eq!(epoch(&at(&server.url()).unwrap()), Revision(1), "from now on it keeps everything");
 }
 
 #[test]
@@ -148,6 +162,7 @@ fn the_tier_is_what_the_server_keeps() {
     for (options, tier) in [
         (&[][..], Tier::Durable),
         (&["--appendfsync", "everysec"], Tier::SometimesOnDisk),
+        (&["--no-appendfsync-on-rewrite", "yes"], Tier::SometimesOnDisk),
         (&["--appendonly", "no"], Tier::NotOnDisk),
         (&["--rename-command", "CONFIG", ""], Tier::Unknown),
     ] {
@@ -188,6 +203,40 @@ fn a_replica_that_takes_over_begins_a_new_epoch() {
     replica.ask(&["REPLICAOF", "NO", "ONE"]);
     assert_eq!(commit(&store, claim(named("after"), index(2, true))).unwrap(), Committed::Done);
     assert_eq!(epoch(&store), Revision(1));
+}
+
+/// As behind a firewall that drops everything: each look at the host takes seconds.
+#[test]
+fn those_who_wait_for_a_host_that_never_answers_wait_together() {
+    let mut server = RedisServer::start(&[]);
+    let proxy = Proxy::to(Target::Port(server.port()));
+    let hole = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = hole.local_addr().unwrap().port();
+    let connections = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&connections);
+    std::thread::spawn(move || {
+        let mut kept = Vec::new();
+        for connection in hole.incoming() {
+            counted.fetch_add(1, Ordering::Relaxed);
+            kept.push(connection);
+        }
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let address = RedisAddress::parse(&format!("redis://127.0.0.1:{}", proxy.port())).unwrap();
+        let kv = Arc::new(RedisKv::connect(address).await.unwrap());
+        proxy.lead_to(Target::Port(port));
+        server.kill();
+        while kv.read(vec![b"k".to_vec()], Vec::new()).await.is_ok() {}
+        let before = connections.load(Ordering::Relaxed);
+        let mut reads = tokio::task::JoinSet::new();
+        for _ in 0..8 {
+            let kv = Arc::clone(&kv);
+            reads.spawn(async move { kv.read(vec![b"k".to_vec()], Vec::new()).await.is_err() });
+        }
+        assert_eq!(reads.join_all().await, [true; 8]);
+        assert_eq!(connections.load(Ordering::Relaxed), before + 1);
+    });
 }
 
 #[test]

@@ -167,7 +167,7 @@ impl Client {
         let answer = self.send("/v3/maintenance/status", Bytes::from_static(b"{}")).await?;
         let date =
             answer.headers().get(hyper::header::DATE).and_then(|date| At::parse_http(date.to_str().ok()?));
-        let tier = match nodes {
+        let durability = match nodes {
             1 => {
                 "durable: on the disk of its only node before anything is sent; the loss of that disk loses all"
             }
@@ -180,7 +180,7 @@ impl Client {
         Ok(EngineFacts {
             server: format!("etcd {}", status.version),
             persistence: format!("{nodes} nodes, each writes to its disk, database of {kib} KiB{complaints}"),
-            tier: tier.to_owned(),
+            durability: durability.to_owned(),
             clock_ahead_ms: date.map(|there| ahead_ms(there, now)),
         })
     }

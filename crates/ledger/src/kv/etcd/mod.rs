@@ -227,15 +227,15 @@ impl Kv for EtcdKv {
         true
     }
 
-    async fn keep_marks(&self) -> Result<bool, Error> {
+    async fn keep_marks(&self) -> Result<Option<String>, Error> {
         let mut lease = self.lease.lock().await;
-        let Some(id) = &*lease else { return Ok(false) };
+        let Some(id) = lease.clone() else { return Ok(None) };
         let kept: Result<KeptLease, Failure> = self.client.ask(KEEP, &serde_json::json!({"ID": id})).await;
         match kept {
-            Ok(kept) if kept.result.seconds > 0 => Ok(true),
+            Ok(kept) if kept.result.seconds > 0 => Ok(Some(id)),
             Ok(_) => {
                 *lease = None;
-                Ok(false)
+                Ok(None)
             }
             Err(failure) => Err(self.client.not_read(failure)),
         }

@@ -17,11 +17,17 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisError};
 use script::ApplyScript;
 use semel_core::time::At;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex as StdMutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::{Mutex, mpsc};
+use tokio::time::timeout;
 
 /// How long the server may take to tell that a write is on its disk.
 const ON_DISK_MILLIS: u64 = 5_000;
+
+/// A read is given up, however many hosts there are to try.
+const READ_WITHIN: Duration = Duration::from_secs(30);
 
 /// The server serves nobody else while it looks at so many.
 const SCAN_AT_ONCE: usize = 1_000;
@@ -34,19 +40,33 @@ pub struct RedisKv {
     address: RedisAddress,
     keys: [String; 3],
     script: ApplyScript,
-    /// `None` after the way to it broke.
-    node: Mutex<Option<Node>>,
+    node: Mutex<KnownNode>,
+    /// How often it was looked for in vain.
+    failures: AtomicU64,
     tier: StdMutex<Tier>,
+}
+
+enum KnownNode {
+    At(Node),
+    /// The way to it broke.
+    Lost,
+    /// And it was not found again, for this reason.
+    NotFound(String),
+}
+
+fn unusable(address: &RedisAddress, what: String) -> Error {
+    Error::Engine { ledger: address.to_string(), what }
 }
 
 impl RedisKv {
     pub async fn connect(address: RedisAddress) -> Result<RedisKv, Error> {
-        let node = node::connect(&address).await?;
+        let node = node::connect(&address).await.map_err(|what| unusable(&address, what))?;
         Ok(RedisKv {
             keys: ["values", "index", "moved"].map(|what| address.key(what)),
             script: ApplyScript::new(),
             tier: StdMutex::new(node.tier),
-            node: Mutex::new(Some(node)),
+            node: Mutex::new(KnownNode::At(node)),
+            failures: AtomicU64::new(0),
             address,
         })
     }
@@ -59,20 +79,34 @@ impl RedisKv {
         *self.tier.lock().unwrap_or_else(PoisonError::into_inner) = tier;
     }
 
-    /// The node, found again if the way to it broke.
+    /// The node, found again if the way to it broke. Those that come while it is looked for share what is found.
     async fn node(&self) -> Result<Node, Error> {
+        let failures_before = self.failures.load(Ordering::Acquire);
         let mut kept = self.node.lock().await;
-        if let Some(node) = &*kept {
-            return Ok(node.clone());
+        match &*kept {
+            KnownNode::At(node) => return Ok(node.clone()),
+            KnownNode::NotFound(what) if self.failures.load(Ordering::Acquire) > failures_before => {
+                return Err(unusable(&self.address, what.clone()));
+            }
+            KnownNode::Lost | KnownNode::NotFound(_) => {}
         }
-        let node = node::connect(&self.address).await?;
-        self.set_tier(node.tier);
-        Ok(kept.insert(node).clone())
+        match node::connect(&self.address).await {
+            Ok(node) => {
+                self.set_tier(node.tier);
+                *kept = KnownNode::At(node.clone());
+                Ok(node)
+            }
+            Err(what) => {
+                self.failures.fetch_add(1, Ordering::Release);
+                *kept = KnownNode::NotFound(what.clone());
+                Err(unusable(&self.address, what))
+            }
+        }
     }
 
     /// The next one looks for the node again.
     async fn forget_node(&self) {
-        *self.node.lock().await = None;
+        *self.node.lock().await = KnownNode::Lost;
     }
 
     async fn replication(&self) -> Result<Replication, Error> {
@@ -128,8 +162,8 @@ fn bound(mark: u8, bytes: &[u8]) -> Vec<u8> {
     [&[mark], bytes].concat()
 }
 
-impl Kv for RedisKv {
-    async fn read(&self, names: Vec<Vec<u8>>, spans: Vec<Span>) -> Result<Found, Error> {
+impl RedisKv {
+    async fn ask(&self, names: Vec<Vec<u8>>, spans: Vec<Span>) -> Result<Found, Error> {
         let mut node = self.node().await?;
         let mut asked = redis::pipe();
         if !names.is_empty() {
@@ -152,6 +186,13 @@ impl Kv for RedisKv {
         let values = if names.is_empty() { Vec::new() } else { answers.next().unwrap_or_default() };
         let entries = answers.map(|entries| entries.into_iter().flatten().collect()).collect();
         Ok(Found { values: values.into_iter().map(|bytes| bytes.and_then(value)).collect(), entries })
+    }
+}
+
+impl Kv for RedisKv {
+    async fn read(&self, names: Vec<Vec<u8>>, spans: Vec<Span>) -> Result<Found, Error> {
+        let silent = |_| Error::NotRead { what: "the server does not answer".to_owned() };
+        timeout(READ_WITHIN, self.ask(names, spans)).await.map_err(silent)?
     }
 
     async fn names(&self, prefix: u8) -> Result<Vec<Vec<u8>>, Error> {
@@ -254,7 +295,7 @@ impl Kv for RedisKv {
     async fn describe(&self, now: At) -> Result<EngineFacts, Error> {
         let mut node = self.node().await?;
         match node::describe(&mut node, now).await {
-            Ok(facts) => Ok(EngineFacts { tier: self.tier().to_string(), ..facts }),
+            Ok(facts) => Ok(EngineFacts { durability: self.tier().to_string(), ..facts }),
             Err(error) => Err(self.not_read(error).await),
         }
     }

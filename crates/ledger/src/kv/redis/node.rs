@@ -2,7 +2,6 @@
 
 use super::address::{RedisAddress, moved_to};
 use super::tier::Tier;
-use crate::Error;
 use crate::engine_facts::{EngineFacts, ahead_ms};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
@@ -31,25 +30,25 @@ pub(super) struct Node {
 }
 
 /// Finds the node, and refuses one that could lose claims without anybody noticing.
-pub(super) async fn connect(address: &RedisAddress) -> Result<Node, Error> {
-    let refused = |what: String| Error::Engine { ledger: address.to_string(), what };
+/// Says in words why there is none.
+pub(super) async fn connect(address: &RedisAddress) -> Result<Node, String> {
     let mut failed = None;
     for seed in &address.seeds {
         match find(address, seed).await {
             Ok((info, mut reader)) => {
-                let facts = facts(&mut reader).await.map_err(|error| refused(explain(&error)))?;
+                let facts = facts(&mut reader).await.map_err(|error| explain(&error))?;
                 if let Some(what) = objection(&facts) {
-                    return Err(refused(what));
+                    return Err(what);
                 }
                 let tier = tier(&mut reader, &facts).await;
-                let writer = open(&info).await.map_err(|error| refused(explain(&error)))?;
+                let writer = open(&info).await.map_err(|error| explain(&error))?;
                 let has_waitaof = version(&facts) >= (7, 2);
                 return Ok(Node { info, reader, writer, tier, has_waitaof });
             }
             Err(error) => failed = Some(error),
         }
     }
-    Err(refused(failed.map_or_else(|| "the URL names no host".to_owned(), |error| explain(&error))))
+    Err(failed.map_or_else(|| "the URL names no host".to_owned(), |error| explain(&error)))
 }
 
 async fn open(info: &ConnectionInfo) -> Result<MultiplexedConnection, RedisError> {
@@ -144,33 +143,41 @@ pub(super) async fn describe(node: &mut Node, now: At) -> Result<EngineFacts, Re
         version => format!("Valkey {version}"),
     };
     let appendonly = if fact("aof_enabled") == "1" { "yes" } else { "no" };
-    let appendfsync = match appendfsync(&mut node.reader).await {
-        Ok(Some(value)) => value,
-        Ok(None) | Err(_) => "not told".to_owned(),
+    let syncing = match syncing(&mut node.reader).await {
+        Ok(Syncing { when, pauses: false }) => when,
+        Ok(Syncing { when, pauses: true }) => format!("{when}, no-appendfsync-on-rewrite yes"),
+        Err(_) => "not told".to_owned(),
     };
     let eviction = fact("maxmemory_policy");
     Ok(EngineFacts {
         server,
-        persistence: format!(
-            "appendonly {appendonly}, appendfsync {appendfsync}, maxmemory-policy {eviction}"
-        ),
-        tier: node.tier.to_string(),
+        persistence: format!("appendonly {appendonly}, appendfsync {syncing}, maxmemory-policy {eviction}"),
+        durability: node.tier.to_string(),
         clock_ahead_ms: Some(ahead_ms(At(seconds * 1_000_000 + micros), now)),
     })
 }
 
-async fn appendfsync(connection: &mut MultiplexedConnection) -> Result<Option<String>, RedisError> {
-    let asked = redis::cmd("CONFIG").arg("GET").arg("appendfsync").to_owned();
+/// When the log is flushed to the disk.
+struct Syncing {
+    when: String,
+    /// Not while the log is rewritten.
+    pauses: bool,
+}
+
+async fn syncing(connection: &mut MultiplexedConnection) -> Result<Syncing, RedisError> {
+    let (when, on_rewrite) = ("appendfsync", "no-appendfsync-on-rewrite");
+    let asked = redis::cmd("CONFIG").arg("GET").arg(when).arg(on_rewrite).to_owned();
     let mut settings = asked.query_async::<HashMap<String, String>>(connection).await?;
-    Ok(settings.remove("appendfsync"))
+    let when = settings.remove(when).unwrap_or_else(|| "not told".to_owned());
+    Ok(Syncing { when, pauses: settings.get(on_rewrite).is_some_and(|value| value == "yes") })
 }
 
 async fn tier(connection: &mut MultiplexedConnection, facts: &Facts) -> Tier {
     if facts.get("aof_enabled").map(String::as_str) != Some("1") {
         return Tier::NotOnDisk;
     }
-    match appendfsync(connection).await {
-        Ok(Some(value)) if value == "always" => Tier::Durable,
+    match syncing(connection).await {
+        Ok(Syncing { when, pauses: false }) if when == "always" => Tier::Durable,
         Ok(_) => Tier::SometimesOnDisk,
         Err(_) => Tier::Unknown,
     }

@@ -27,7 +27,8 @@ impl fmt::Display for Tier {
                 "durable: on the server's disk before it is acknowledged; a replica that takes over may lack the newest"
             }
             Tier::SometimesOnDisk => {
-                "best effort: a crash of the server may lose the last seconds; set appendfsync always"
+                "best effort: a crash of the server may lose the last seconds; set appendfsync always and \
+                 no-appendfsync-on-rewrite no"
             }
             Tier::NotOnDisk => {
                 "best effort: the server keeps no log on its disk; set appendonly yes and appendfsync always"
