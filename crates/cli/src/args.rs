@@ -323,7 +323,8 @@ pub enum LedgerCommand {
     Copy(CopyArgs),
     /// Write a backup of the ledger and its secret, also while semel runs.
     Backup(BackupArgs),
-    /// Put a backup in the place of the ledger. Calls that may be younger than it are held.
+    /// Replace the ledger with a backup. Calls that the backup does not know, and that may be older than the restore, are
+    /// held.
     Restore(RestoreArgs),
     /// Drop replies and facts that are older than the policy keeps them.
     Prune(PruneArgs),
@@ -343,8 +344,8 @@ pub enum LedgerCommand {
 #[command(after_help = "Examples:\n  \
     semel ledger copy ledger.db postgres://semel@db.example.com/agents\n  \
     semel ledger copy env:OLD env:NEW      addresses with a password, in variables\n\n\
-    Stop all that use the ledger first. After an interruption the same command goes on. The copy is used by nobody\n\
-    before it is complete and compared.")]
+    First stop everything that uses the ledger. If the copy is interrupted, the same command continues it. No command\n\
+    uses the copy until it is complete and verified.")]
 pub struct CopyArgs {
     /// The ledger: a file, the address of a server, or env:NAME for a variable that holds one.
     pub from: String,

@@ -10,7 +10,7 @@ pub struct EngineFacts {
     /// The settings that decide about a power cut.
     pub persistence: String,
     /// How far an acknowledged commit can be trusted to stay.
-    pub tier: String,
+    pub durability: String,
     /// How far the clock of a server is ahead of this host's, the question's way included. `None`: it is this host's.
     pub clock_ahead_ms: Option<i64>,
 }
@@ -20,7 +20,7 @@ impl EngineFacts {
         EngineFacts {
             server: "memory".to_owned(),
             persistence: "none".to_owned(),
-            tier: "nothing survives the process".to_owned(),
+            durability: "nothing survives the process".to_owned(),
             clock_ahead_ms: None,
         }
     }

@@ -81,7 +81,7 @@ fn two_hosts_make_one_effect(ledger: &str) {
     assert_eq!(charges(&world), 3);
     let doctor = Ran::of(other.semel(&["doctor"]).output().expect("semel starts"));
     assert!(
-        doctor.stdout.contains("the durable write of a claim takes") && doctor.stdout.contains("tier"),
+        doctor.stdout.contains("the durable write of a claim takes") && doctor.stdout.contains("durability"),
         "{doctor:?}"
     );
 }

@@ -17,7 +17,7 @@ impl Reader {
         let (version, standbys, whole_pages): (String, String, String) =
             (found[0].get(0), found[0].get(1), found[0].get(2));
         // A claim waits for the servers that `synchronous_standby_names` lists; an asynchronous one may lag behind.
-        let tier = match standbys.is_empty() {
+        let durability = match standbys.is_empty() {
             true => {
                 "durable: on the server's disk before anything is sent; a promoted standby may lack the newest"
             }
@@ -31,7 +31,7 @@ impl Reader {
             persistence: format!(
                 "fsync on, synchronous_commit on for claims, full_page_writes {whole_pages}"
             ),
-            tier: tier.to_owned(),
+            durability: durability.to_owned(),
             clock_ahead_ms: Some(ahead_ms(there, now)),
         })
     }

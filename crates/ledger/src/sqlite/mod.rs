@@ -252,7 +252,7 @@ impl Store for SqliteStore {
         Ok(EngineFacts {
             server: format!("SQLite {}", version()),
             persistence: format!("journal_mode {mode}, synchronous full for claims"),
-            tier: "durable: on this disk before anything is sent; the loss of the disk loses all".to_owned(),
+            durability: "durable: on this disk before anything is sent; the loss of the disk loses all".to_owned(),
             clock_ahead_ms: None,
         })
     }

@@ -14,6 +14,7 @@ mod quarantine;
 mod reply;
 mod resolve;
 mod restore;
+mod rotate_secret;
 pub mod rule;
 mod runs;
 mod same_server;
@@ -70,7 +71,7 @@ pub fn run(context: &Context, args: &LedgerArgs) -> anyhow::Result<ExitCode> {
         }
         Some(LedgerCommand::EndQuarantine(end)) => Ok(quarantine::end(context, end)?.answer(context)),
         Some(LedgerCommand::RotateSecret(rotate)) => {
-            Ok(quarantine::rotate_secret(context, rotate)?.answer(context))
+            Ok(rotate_secret::run(context, rotate)?.answer(context))
         }
     }
 }

@@ -1,12 +1,11 @@
 //! The quarantine of a ledger that may have forgotten claims: how it is seen, begun and ended.
 
-use crate::args::{EndQuarantineArgs, MarkRestoredArgs, RotateSecretArgs};
+use crate::args::{EndQuarantineArgs, MarkRestoredArgs};
 use crate::change::Change;
 use crate::context::Context;
-use crate::ledger_address::{LedgerAddress, Purpose, sqlite_options};
 use crate::open::TENANT;
 use crate::operator::Operator;
-use crate::output::{Hinted, counted, stderr_is_terminal};
+use crate::output::{counted, stderr_is_terminal};
 use crate::terminal_text;
 use anyhow::Context as _;
 use semel_core::answer::EffectWord;
@@ -16,9 +15,6 @@ use semel_doors::stats;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::command_key::CommandKey;
 use semel_ledger::small_records::{Epoch, QUARANTINE};
-use semel_ledger::spool::SpoolReport;
-use semel_ledger::sqlite::{SecretRenewal, renew_secret};
-use semel_ledger::{Error, Ledger};
 use serde_json::{Value, json};
 use std::process::ExitCode;
 
@@ -68,79 +64,13 @@ pub fn end(context: &Context, args: &EndQuarantineArgs) -> anyhow::Result<Change
     Ok(Change { hint, ..change })
 }
 
-/// `semel ledger rotate-secret`.
-pub fn rotate_secret(context: &Context, args: &RotateSecretArgs) -> anyhow::Result<Change> {
-    let clock = SystemClock::start();
-    let (reason, now) = (Reason::parse(&args.reason).context("--reason")?, clock.now());
-    let key = args.change.key(&[b"rotate-secret", reason.as_str().as_bytes(), &[u8::from(args.replace)]]);
-    let address = LedgerAddress::of(context)?;
-    let file = address.file("rotate-secret")?;
-    let old = match context.existing_ledger(&clock) {
-        // A ledger that has lost its secret does not open, and needs a new one.
-        Err(error) if lacks_its_secret(&error) => None,
-        found => found?,
-    };
-    let epoch = old.as_ref().map(|old| block_on(old.epoch())).transpose()?.and_then(|(_, epoch)| epoch);
-    if args.change.dry_run {
-        return rehearse(key, epoch.as_ref(), now);
-    }
-    if CommandKey::is_repeat(key, epoch.as_ref().and_then(|epoch| epoch.command))? {
-        // The first one may have been killed before it wrote them.
-        if let Some(ledger) = &old {
-            block_on(ledger.link_undos())?;
-        }
-        return Ok(change(EffectWord::Noop, epoch.as_ref(), now));
-    }
-    let renewal = if args.replace { SecretRenewal::Replace } else { SecretRenewal::OnlyIfMissing };
-    if let Some(old) = old.as_ref().filter(|_| args.replace) {
-        bring_in_answers(old, &address, now)?;
-        block_on(old.link_undos())?;
-    }
-    let options = sqlite_options(file, &context.environment, &clock, Purpose::Command);
-    let epoch = renew_secret(&options, renewal, reason.as_str(), key, now)?;
-    if old.is_none()
-        && let Some(ledger) = context.existing_ledger(&clock)?
-    {
-        block_on(ledger.link_undos())?;
-    }
-    context.output.say(
-        "The ledger has a new secret and recognises none of its earlier calls. Calls that it has not seen are held \
-         until the quarantine ends. Cancel those runs again that must stay cancelled.",
-    );
-    Ok(change(EffectWord::Updated, Some(&epoch), now))
-}
-
-fn lacks_its_secret(error: &anyhow::Error) -> bool {
-    match error.downcast_ref() {
-        Some(Error::SecretMissing { .. } | Error::WrongSecret { .. }) => true,
-        Some(Error::Damaged { path, .. }) => path.extension().is_some_and(|extension| extension == "secret"),
-        _ => false,
-    }
-}
-
-/// Answers that wait on this host are sealed with the secret: under another one nobody can read them.
-fn bring_in_answers(ledger: &Ledger, address: &LedgerAddress, now: At) -> anyhow::Result<()> {
-    block_on(ledger.import_all(now))?;
-    let SpoolReport { waiting, damaged } = ledger.spooled()?;
-    let count = waiting.len() + damaged.len();
-    if count == 0 {
-        return Ok(());
-    }
-    let answers = counted(count, "answer that waits", "answers that wait");
-    let below = address.spool();
-    Err(Hinted::error(
-        format!("the secret was not changed: {answers} in {} cannot be brought in", below.display()),
-        "semel doctor; rule on the calls that they answer (semel ledger), then remove the files",
-    ))
-}
-
 fn standing(context: &Context, clock: &SystemClock) -> anyhow::Result<Option<Epoch>> {
     let ledger = context.existing_ledger(clock)?;
     Ok(ledger.map(|ledger| block_on(ledger.epoch())).transpose()?.and_then(|(_, epoch)| epoch))
 }
 
 /// A dry run of a command that begins an epoch.
-fn rehearse(key: Option<CommandKey>, epoch: Option<&Epoch>, now: At) -> anyhow::Result<Change> {
+pub fn rehearse(key: Option<CommandKey>, epoch: Option<&Epoch>, now: At) -> anyhow::Result<Change> {
     let is_repeat = CommandKey::is_repeat(key, epoch.and_then(|epoch| epoch.command))?;
     let effect = if is_repeat { EffectWord::Noop } else { EffectWord::Updated };
     Ok(Change::would(effect, document(epoch, now)))
@@ -161,7 +91,7 @@ fn document(epoch: Option<&Epoch>, now: At) -> Value {
 }
 
 /// The quarantine as it stands after a command.
-fn change(effect: EffectWord, epoch: Option<&Epoch>, now: At) -> Change {
+pub fn change(effect: EffectWord, epoch: Option<&Epoch>, now: At) -> Change {
     let until = epoch.and_then(|epoch| quarantined_until(epoch, now));
     let text = match (epoch, until) {
         (None, _) => "No quarantine: as far as is known, this ledger has lost nothing.".to_owned(),

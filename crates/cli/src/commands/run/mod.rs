@@ -296,7 +296,7 @@ fn confirm(
     let confirmed = block_on(gate.confirm(confirm, &done, &mut asks));
     let told = confirmed.and_then(|confirmed| block_on(gate.confirmed_answer(passed.clone(), confirmed)));
     told.unwrap_or_else(|error| {
-        context.output.say(format_args!("semel: what was request could not be recorded: {error}"));
+        context.output.say(format_args!("semel: the result of the confirm could not be recorded: {error}"));
         passed
     })
 }
