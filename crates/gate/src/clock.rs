@@ -69,7 +69,18 @@ impl Clock for SystemClock {
     }
 
     async fn sleep(&self, span: Duration) {
-        std::thread::sleep(span);
+        let ends = self.elapsed() + span;
+        poll_fn(|context| {
+            let left = ends.saturating_sub(self.elapsed());
+            if left.is_zero() {
+                return Poll::Ready(());
+            }
+            // Its thread may wait for something else beside it: that wakes the thread, or is looked at again soon.
+            std::thread::park_timeout(left.min(POLL_AGAIN));
+            context.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
     }
 }
 
@@ -108,4 +119,28 @@ pub(crate) async fn within<T>(answer: impl Future<Output = T>, end: impl Future<
         end.as_mut().poll(context).map(|()| None)
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_of_another_thread_comes_before_the_end_of_a_sleep() {
+        let (clock, answered) = (SystemClock::start(), Arc::new(std::sync::OnceLock::new()));
+        let answers = Arc::clone(&answered);
+        let answer = poll_fn(|context| match answered.get() {
+            Some(answer) => Poll::Ready(*answer),
+            None => {
+                let (answers, waker) = (Arc::clone(&answers), context.waker().clone());
+                std::thread::spawn(move || {
+                    let _said_before = answers.set(7);
+                    waker.wake();
+                });
+                Poll::Pending
+            }
+        });
+        let day = Duration::from_secs(86_400);
+        assert_eq!(block_on(within(answer, clock.sleep(day))), Some(7));
+    }
 }

@@ -329,7 +329,8 @@ impl Ledger {
         }
     }
 
-    async fn settle_once(
+    /// One try to settle, which leaves the claim to its caller. It may be dropped; its commit may land all the same.
+    pub async fn settle_once(
         &self,
         claim: &mut Claim,
         outcome: &Outcome,

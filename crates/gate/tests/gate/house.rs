@@ -49,6 +49,7 @@ pub struct House {
     after_commit: Arc<Mutex<Option<Hook>>>,
     cell_pause: Arc<Mutex<Duration>>,
     begun: Arc<Mutex<usize>>,
+    held: HeldCommits,
     /// Where the processes of this house keep what their ledger does not take, if anywhere.
     pub spool: Option<tempfile::TempDir>,
 }
@@ -65,6 +66,7 @@ impl House {
             after_commit: Arc::default(),
             cell_pause: Arc::default(),
             begun: Arc::default(),
+            held: HeldCommits::default(),
             spool: None,
         }
     }
@@ -76,6 +78,22 @@ impl House {
     /// How many commits could have been refused for want of room.
     pub fn begun(&self) -> usize {
         *self.begun.lock().unwrap()
+    }
+
+    /// From then on the store takes commits and neither answers nor carries them out.
+    pub fn holds_commits(&self) -> impl FnOnce() + Send + 'static {
+        let held = Arc::clone(&self.held);
+        move || *held.lock().unwrap() = Some(Vec::new())
+    }
+
+    /// It answers again.
+    pub fn answers_again(&self) -> Vec<Arc<Commit>> {
+        self.held.lock().unwrap().take().expect("it was silent")
+    }
+
+    /// Commits that it was given long ago are carried out now.
+    pub fn lands_late(&self, held: Vec<Arc<Commit>>) -> Vec<Committed> {
+        held.into_iter().map(|commit| block_on(self.memory.commit(commit)).expect("it is well")).collect()
     }
 
     /// Something that happens between a commit and its answer.
@@ -109,7 +127,8 @@ impl House {
         let inner = Arc::clone(&self.memory);
         let (after_commit, begun) = (Arc::clone(&self.after_commit), Arc::clone(&self.begun));
         let (cell_pause, clock) = (Arc::clone(&self.cell_pause), self.clock.clone());
-        let store = HookedStore { inner, after_commit, cell_pause, clock, begun };
+        let held = Arc::clone(&self.held);
+        let store = HookedStore { inner, after_commit, cell_pause, clock, begun, held };
         let ledger =
             Ledger::new(Arc::new(store), Arc::new(holders.clone()), self.random.clone(), House::secret());
         let ledger = match spool {
@@ -577,7 +596,11 @@ pub struct HookedStore {
     cell_pause: Arc<Mutex<Duration>>,
     clock: ManualClock,
     begun: Arc<Mutex<usize>>,
+    held: HeldCommits,
 }
+
+/// Commits that got no answer, while the store gives none.
+type HeldCommits = Arc<Mutex<Option<Vec<Arc<Commit>>>>>;
 
 impl fmt::Debug for HookedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -604,6 +627,10 @@ impl Store for HookedStore {
 
     async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, LedgerError> {
         *self.begun.lock().unwrap() += usize::from(commit.require.room);
+        let is_held = self.held.lock().unwrap().as_mut().map(|held| held.push(Arc::clone(&commit)));
+        if is_held.is_some() {
+            return std::future::pending().await;
+        }
         let done = self.inner.commit(commit).await;
         let hook = self.after_commit.lock().unwrap().take();
         if let Some(hook) = hook {

@@ -79,6 +79,36 @@ fn without_a_spool_the_answer_dies_with_its_process() {
     assert_eq!((code(&next), script.sent()), (Some(Code::InDoubt), 1));
 }
 
+/// A server that is gone without a word takes far longer than a caller's patience to be given up.
+#[test]
+fn an_answer_is_on_the_disk_when_patience_ends_in_the_middle_of_a_try() {
+    for lands_first in [true, false] {
+        let (house, wish) = (House::with_spool(), Wish::consequential());
+        let (gate, holders) = house.process(ONE, Mode::Guard);
+        let script = Script::succeeds().while_sending(house.holds_commits());
+        let began = house.clock.elapsed();
+        let passed = house.pass(&gate, &wish, &script);
+        assert_eq!(house.clock.elapsed() - began, seconds(5));
+        assert!(passed.answer.ok && passed.answer.reason.is_some_and(|reason| reason.contains("this host")));
+        assert_eq!((house.spooled().len(), house.effect().state.word()), (1, "in flight"));
+        // A program that ends does not wait for it either.
+        let ending = Arc::clone(&gate);
+        house.run(async move { ending.settle_pending().await });
+        assert_eq!((house.clock.elapsed() - began, house.spooled().len()), (seconds(10), 1));
+        holders.release_lock();
+        let held = house.answers_again();
+        assert_eq!(held.len(), 2, "of the call, and of the program that ended");
+        if lands_first {
+            house.lands_late(held.clone());
+        }
+        let next = house.pass(&house.process(TWO, Mode::Guard).0, &wish, &script);
+        assert_eq!(next.reply, GivenReply::Recorded(b"reply 1".to_vec()));
+        house.lands_late(held);
+        assert_eq!((script.sent(), house.spooled().len()), (1, 0));
+        assert_eq!(house.journal_of(), ["claimed", "settled_applied"]);
+    }
+}
+
 #[test]
 fn nothing_of_an_intent_starts_while_its_answer_cannot_be_imported() {
     let (house, wish) = (House::with_spool(), Wish::consequential());
