@@ -96,6 +96,21 @@ pub async fn keep_settling(services: Arc<Services>) {
     }
 }
 
+/// How long a server writes after its grace. Whoever manages it kills it soon, and a ledger that is gone says so after a
+/// minute; the next reader finds what is not written.
+const LAST_WRITES_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// The last writes of a server.
+pub async fn write_rest(services: &Services, output: Output) {
+    let writes = async {
+        lapse_rest(services, output).await;
+        write_counts(services).await;
+    };
+    if tokio::time::timeout(LAST_WRITES_TIME_MAX, writes).await.is_err() {
+        output.warn("semel: the ledger does not answer; calls that are still in flight, if any, are in doubt");
+    }
+}
+
 /// The last of them, before a program ends.
 pub async fn write_counts(services: &Services) {
     if let Ok(gate) = &services.gate {
@@ -111,7 +126,7 @@ pub fn fold_back(services: &Services) {
 }
 
 /// A call that did not settle in time is in doubt, and is written down as such before the process ends.
-pub async fn lapse_rest(services: &Services, output: Output) {
+async fn lapse_rest(services: &Services, output: Output) {
     let Ok(gate) = &services.gate else { return };
     gate.settle_pending().await;
     match gate.ledger.lapse_own(services.clock.now()).await {

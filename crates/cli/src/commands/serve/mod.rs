@@ -108,8 +108,7 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
         let served = ServerSetup { tls, admission, doors, load, workers, grace };
         let settled = async || services.in_flight.idle().await;
         server::serve(listener, served, stop, settled, || services.in_flight.give_up()).await;
-        server_runtime::lapse_rest(&services, context.output).await;
-        server_runtime::write_counts(&services).await;
+        server_runtime::write_rest(&services, context.output).await;
         if let Some((_, exporting)) = traces {
             let lost = exporting.finish().await;
             if lost > 0 {
