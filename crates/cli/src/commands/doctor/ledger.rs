@@ -19,7 +19,9 @@ pub fn engine(checks: &mut Checks, ledger: &Ledger, clock: &SystemClock) {
     checks.ok("persistence", facts.persistence);
     match ledger.store().is_durable() {
         true => checks.ok("durability", facts.durability),
-        false => checks.warn("durability", facts.durability, "every answer says best_effort until that is changed"),
+        false => {
+            checks.warn("durability", facts.durability, "every answer says best_effort until that is changed")
+        }
     }
     let Some(ahead) = facts.clock_ahead_ms else { return };
     let word = if ahead < 0 { "behind" } else { "ahead of" };

@@ -17,7 +17,9 @@ pub fn examine(context: &Context, checks: &mut Checks, address: &LedgerAddress) 
             checks.fail("ledger", error.to_string(), ledger_hint(&error));
             return match spool::count(&address.spool()) {
                 0 => {}
-                waiting => checks.warn("spool", waits(waiting), "semel imports them when the ledger can be written"),
+                waiting => {
+                    checks.warn("spool", waits(waiting), "semel imports them when the ledger can be written")
+                }
             };
         }
     };
