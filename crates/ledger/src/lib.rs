@@ -12,6 +12,7 @@ pub mod doubt_observer;
 mod duplicate_reply;
 pub mod engine_facts;
 pub mod entropy;
+mod epoch;
 pub mod error;
 pub mod failpoint;
 pub mod fleet_holders;
