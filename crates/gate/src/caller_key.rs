@@ -38,15 +38,11 @@ impl Gate {
         let Some(Alias { key, stands_for }) = known else { return Ok(ResolvedKey { seen, ..plain }) };
         if key != intent.key {
             let snapshot = self.ledger.find(key).await?;
-            let dropped = match stands_for {
-                Some(stands_for) => !self.is_still(stands_for, &snapshot).await?,
-                None => false,
-            };
-            if dropped || is_free(&snapshot, intent, now) {
+            if !self.is_still(stands_for, &snapshot).await? || is_free(&snapshot, intent, now) {
                 return Ok(ResolvedKey { seen, ..plain });
             }
         }
-        Ok(ResolvedKey { record: key, by_key: true, stands_for, seen })
+        Ok(ResolvedKey { record: key, by_key: true, stands_for: Some(stands_for), seen })
     }
 
     /// The same for a call that may have sent: it follows its attempt, whatever its key has come to stand for since.
@@ -107,9 +103,9 @@ impl Gate {
         }
         let newest = &known.effect;
         let is_newest = answer.effect_id == Some(newest.id);
-        if let Some(number) = earlier.or_else(|| is_newest.then_some(newest.occurrence.number)) {
-            let stands_for = Some(KeyTarget { number, effect: answer.effect_id });
-            let to = Alias { key: *record, stands_for };
+        let number = earlier.or_else(|| is_newest.then_some(newest.occurrence.number));
+        if let (Some(number), Some(effect)) = (number, answer.effect_id) {
+            let to = Alias { key: *record, stands_for: KeyTarget { number, effect } };
             // Few calls come to it.
             let _unremembered = Box::pin(self.ledger.remember_alias(alias, *seen, &to)).await;
         }

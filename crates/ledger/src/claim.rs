@@ -186,7 +186,7 @@ impl Ledger {
         let key = request.snapshot.key;
         let line = journal::line(&event, &effect, index.run, request.now);
         let (durability, number, class) = (promised(&effect), effect.occurrence.number, effect.facts.class);
-        let stands_for = Some(KeyTarget::of(&effect));
+        let stands_for = KeyTarget::of(&effect);
         let again = request.snapshot.newest.as_ref().filter(|seen| seen.effect.occurrence.number == number);
         let (put, snapshot) = match again {
             None => request.snapshot.insert(effect, index),

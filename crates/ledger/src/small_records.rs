@@ -21,63 +21,29 @@ pub struct Turn {
 
 /// Where a caller's own key leads to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "StoredAlias", into = "StoredAlias")]
 pub struct Alias {
     /// The record of the intent that it came with.
     pub key: Digest,
-    /// The effect that it was claimed for or that answered it. Older ledgers do not say.
-    pub stands_for: Option<KeyTarget>,
+    /// The effect that it was claimed for or that answered it.
+    #[serde(flatten)]
+    pub stands_for: KeyTarget,
 }
 
-/// An effect of a record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// An effect of a record. Its number alone does not name it: a record that retention has dropped begins to count anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyTarget {
+    #[serde(rename = "stands_for")]
     pub number: u32,
-    /// Where it is known: a record that retention has dropped begins to count anew.
-    pub effect: Option<EffectId>,
+    pub effect: EffectId,
 }
 
 impl KeyTarget {
     pub fn of(effect: &Effect) -> KeyTarget {
-        KeyTarget { number: effect.occurrence.number, effect: Some(effect.id) }
+        KeyTarget { number: effect.occurrence.number, effect: effect.id }
     }
 
-    /// Whether it is this one, as far as is known.
     pub fn is(self, effect: &Effect) -> bool {
-        self.number == effect.occurrence.number && self.effect.is_none_or(|id| id == effect.id)
-    }
-}
-
-/// The first form was the record's key alone.
-#[derive(Serialize, Deserialize)]
-#[serde(untagged)]
-enum StoredAlias {
-    Record(Digest),
-    Effect {
-        key: Digest,
-        stands_for: u32,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        effect: Option<EffectId>,
-    },
-}
-
-impl From<StoredAlias> for Alias {
-    fn from(stored: StoredAlias) -> Alias {
-        match stored {
-            StoredAlias::Record(key) => Alias { key, stands_for: None },
-            StoredAlias::Effect { key, stands_for: number, effect } => {
-                Alias { key, stands_for: Some(KeyTarget { number, effect }) }
-            }
-        }
-    }
-}
-
-impl From<Alias> for StoredAlias {
-    fn from(Alias { key, stands_for }: Alias) -> StoredAlias {
-        match stands_for {
-            None => StoredAlias::Record(key),
-            Some(KeyTarget { number, effect }) => StoredAlias::Effect { key, stands_for: number, effect },
-        }
+        self == KeyTarget::of(effect)
     }
 }
 
@@ -183,26 +149,4 @@ pub struct RetentionProgress {
 
 pub fn pruned_key(secret: &Secret) -> Digest {
     secret.mac("pruned", &[])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_key_is_read_in_every_form_that_it_was_ever_written_in() {
-        let key = serde_json::to_value(Digest([7; 32])).unwrap();
-        let read = |stored: serde_json::Value| {
-            let alias: Alias = serde_json::from_value(stored.clone()).unwrap();
-            assert_eq!(serde_json::to_value(&alias).unwrap(), stored, "and written as it was");
-            assert_eq!(alias.key, Digest([7; 32]));
-            alias.stands_for
-        };
-        assert_eq!(read(key.clone()), None);
-        let stands_for = KeyTarget { number: 2, effect: None };
-        assert_eq!(read(serde_json::json!({"key": key, "stands_for": 2})), Some(stands_for));
-        let stands_for = KeyTarget { effect: Some(EffectId(9)), ..stands_for };
-        let stored = serde_json::json!({"key": key, "stands_for": 2, "effect": EffectId(9).to_string()});
-        assert_eq!(read(stored), Some(stands_for));
-    }
 }

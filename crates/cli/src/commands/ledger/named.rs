@@ -125,16 +125,8 @@ fn by_key(ledger: &Ledger, key: &IdempotencyKey, now: At) -> anyhow::Result<Opti
     if let Some(Alias { key, stands_for }) =
         block_on(ledger.alias(alias_key(ledger.secret(), &parts, key.as_str())))?.1
     {
-        let newest = block_on(ledger.find(key))?.newest.map(|known| known.effect.clone());
-        let is_it = |effect: &Effect| stands_for.is_none_or(|it| it.is(effect));
-        return Ok(match (newest.filter(is_it), stands_for) {
-            (Some(effect), _) => Some((key, effect)),
-            (None, Some(it)) => {
-                let earlier = block_on(ledger.occurrence(key, it.number))?.map(|known| known.effect);
-                earlier.filter(is_it).map(|effect| (key, effect))
-            }
-            (None, None) => None,
-        });
+        let known = block_on(ledger.occurrence(key, stands_for.number))?.map(|known| known.effect);
+        return Ok(known.filter(|effect| stands_for.is(effect)).map(|effect| (key, effect)));
     }
     Ok(with_key(ledger, key, now)?.into_iter().max_by_key(|(_, effect)| effect.opened_at))
 }
