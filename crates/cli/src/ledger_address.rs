@@ -8,7 +8,7 @@ use crate::server_access;
 use anyhow::bail;
 use semel_core::digest::Secret;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::entropy::{Entropy, OsEntropy};
+use semel_ledger::entropy::OsEntropy;
 use semel_ledger::fleet_holders::FleetHolders;
 use semel_ledger::holders::FileHolders;
 use semel_ledger::known_ledger;
@@ -72,11 +72,8 @@ impl LedgerAddress {
                 && file.is_relative()
             {
                 return Err(Hinted::error(
-                    format!(
-                        "SEMEL_LEDGER is the relative path {}, another file in each directory",
-                        file.display()
-                    ),
-                    "write the whole path, the same one from every directory",
+                    "SEMEL_LEDGER is a relative path, another file in each directory",
+                    "write the whole path, the same one from every directory, or the address of a server",
                 ));
             }
             return Ok(address);
@@ -141,8 +138,9 @@ impl LedgerAddress {
             }
             LedgerAddress::Server { server, here } => {
                 let now = Arc::new(|| SystemClock::start().now());
-                let secret = copy_of.map_or_else(fresh_secret, |secret| *secret.expose());
-                let (store, secret) = block_on(server.open(secret, now))?;
+                let cannot = |source| Error::Open { path: here.clone(), source };
+                let fresh = copy_of.map_or_else(Place::fresh_secret, Ok).map_err(cannot)?;
+                let (store, secret) = block_on(server.open(*fresh.expose(), now))?;
                 let holders = FleetHolders::new(here, Arc::clone(&store))?;
                 let ledger = Ledger::new(store, Arc::new(holders), OsEntropy, secret);
                 Ok(ledger.spooled_below(&self.spool()))
@@ -241,7 +239,14 @@ fn parse_from(
     let path = match text.split_once("://").or_else(|| text.split_once(':')) {
         Some(("sqlite" | "file", path)) if !path.is_empty() => Path::new(path),
         // A mistyped address is no path: it would begin a ledger that nobody means, and its name would hold a password.
-        Some((engine, rest)) if !engine.contains('/') && means_server(text, engine, rest) => {
+        Some((engine, _)) if names_engine(engine) => {
+            let right = engine.to_ascii_lowercase();
+            return Err(Hinted::error(
+                format!("{from} is no address of a ledger: write {right}://, with two slashes and in small letters"),
+                "correct the address; then: semel doctor",
+            ));
+        }
+        Some((engine, rest)) if !engine.contains('/') && (text.contains("://") || rest.contains('@')) => {
             return Err(Hinted::error(
                 format!(
                     "{from} names the engine {engine}, which this semel does not have; it has sqlite:PATH, \
@@ -259,23 +264,22 @@ fn parse_from(
                 "write postgres://USER:PASSWORD@HOST:PORT/DATABASE",
             ));
         }
+        _ if !text.starts_with(['/', '.'])
+            && (text.contains('@') || text.split('/').next().is_some_and(names_engine)) =>
+        {
+            return Err(Hinted::error(
+                format!("{from} is neither an address nor a path of a ledger"),
+                "write postgres://…, redis://… or etcd://… for a server, or a path that begins with / or ./",
+            ));
+        }
         _ => given,
     };
     Ok(LedgerAddress::File(base.join(path)))
 }
 
-/// Whether it is the address of some server, perhaps a mistyped one, and no path with a colon in it.
-fn means_server(text: &str, engine: &str, rest: &str) -> bool {
+fn names_engine(text: &str) -> bool {
     let servers = ["postgres", "postgresql", "redis", "rediss", "etcd", "etcds"];
-    text.contains("://") || rest.contains('@') || servers.contains(&engine.to_ascii_lowercase().as_str())
-}
-
-fn fresh_secret() -> [u8; 32] {
-    let mut secret = [0; 32];
-    for half in secret.chunks_mut(16) {
-        half.copy_from_slice(&OsEntropy.bits().to_be_bytes());
-    }
-    secret
+    servers.contains(&text.to_ascii_lowercase().as_str())
 }
 
 pub fn sqlite_options(

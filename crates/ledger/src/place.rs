@@ -79,7 +79,7 @@ impl Place {
     }
 
     /// A secret that nobody has seen yet.
-    pub(crate) fn fresh_secret() -> io::Result<Secret> {
+    pub fn fresh_secret() -> io::Result<Secret> {
         let mut bytes = [0; 32];
         getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
         Ok(Secret::new(bytes))
