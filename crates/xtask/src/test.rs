@@ -10,11 +10,12 @@ use std::ops::AddAssign;
 use std::process::{Command, ExitCode, Stdio};
 
 /// What `--long` asks the longer tests for. They take hours of one core, so a commit is not held up by them.
-const LONG: [(&str, &str); 5] = [
+const LONG: [(&str, &str); 6] = [
     ("SEMEL_MODEL_DEEP", "1"),
     ("SEMEL_TORTURE_KILLS", "20000"),
     ("SEMEL_POWER_CUTS", "50"),
     ("SEMEL_EVERY_BYTE", "1"),
+    ("SEMEL_FLIPS", "1500"),
     ("SEMEL_SIM_SEEDS", "10000"),
 ];
 

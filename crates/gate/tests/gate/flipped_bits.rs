@@ -1,6 +1,6 @@
 //! A bit of a stored ledger flips, and every call comes again: none may run a second time.
 //!
-//! `SEMEL_FLIPS=1500 cargo nextest run -p semel-gate -E 'test(flipped_bit)'` tries more of them.
+//! `SEMEL_FLIPS=1500 cargo xtask test -p semel-gate --test gate flipped_bit` tries more of them.
 
 use crate::house::{House, Script, Wish, call, success, take, unclear};
 use semel_core::policy::Mode;
