@@ -308,7 +308,7 @@ fn a_ledger_that_goes_on_meanwhile_is_not_copied() {
     assert_eq!(home.charge(&from, "meanwhile").code, Some(0));
     let found = home.semel(["ledger", "copy", &from, &to]);
     assert_eq!(found.code, Some(2), "{found:?}");
-    assert!(found.stderr.contains("the ledger was used meanwhile"), "{found:?}");
+    assert!(found.stderr.contains("the ledger was used during the copy"), "{found:?}");
     let anew = home.place("anew");
     home.json(["ledger", "copy", &from, &anew]);
     assert_eq!(home.on(&anew, &Slow::CALL).code, Some(121), "nobody knows whether it happened");

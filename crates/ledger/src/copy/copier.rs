@@ -189,8 +189,8 @@ impl Copier<'_> {
             CopyPurpose::Backup { .. } => (self.read, "make it again"),
             CopyPurpose::Move | CopyPurpose::Restore { .. } => {
                 let numbers = LineNumbers::of(self.from, self.to).await?;
-                let advice = "the ledger was used meanwhile, or a bit is wrong. Stop all that use it, empty the place \
-                              of the copy, and copy again";
+                let advice = "the ledger was used during the copy, or data was corrupted. Stop all that use it, empty \
+                              the place of the copy, and copy again";
                 (self.from.inventory_as(&numbers, self.on_progress).await?, advice)
             }
         };

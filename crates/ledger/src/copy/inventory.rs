@@ -1,12 +1,13 @@
 //! All that a ledger holds, counted and digested: a copy is compared by it.
 
 use super::line_numbers::{LineNumbers, Lines};
-use super::{CopyPhase, CopyProgress, OnProgress, ROWS_AT_ONCE, all};
+use super::{CopyPhase, CopyProgress, OnProgress, ROWS_AT_ONCE};
 use crate::ledger::Ledger;
 use crate::store::{
     Body, By, COPY_CELL, Index, JOURNAL_PAGE_MAX, JournalLine, PAGE_ROWS_MAX, Put, Revision, Row,
 };
 use crate::{Error, checksum};
+use futures_util::future::join_all;
 use semel_core::digest::Digest;
 use serde::Serialize;
 
@@ -132,7 +133,7 @@ impl Ledger {
     /// The replies of these rows, asked for together.
     pub(super) async fn replies(&self, rows: &[Row]) -> Result<Vec<Option<Vec<u8>>>, Error> {
         let asked = rows.iter().map(|row| self.store.reply(row.key, row.ordinal));
-        all(asked.collect()).await.into_iter().collect()
+        join_all(asked).await.into_iter().collect()
     }
 
     pub(super) async fn cell_keys(&self) -> Result<Vec<Digest>, Error> {

@@ -5,24 +5,22 @@ use crate::Error;
 use crate::command_key::CommandKey;
 use crate::ledger::Ledger;
 use crate::store::{COPY_CELL, Cursor};
-use semel_core::digest::{Digest, Secret};
+use semel_core::digest::Digest;
 use semel_core::time::At;
 use serde::{Deserialize, Serialize};
 
 /// The mark of a ledger that is a copy of another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopyMark {
-    /// The check value of the secret, so the same ledger.
-    of: Digest,
-    /// Its address, without a password.
+    /// The address of the original, without a password.
     pub from: String,
     pub began: At,
     pub stage: CopyStage,
 }
 
 impl CopyMark {
-    pub fn new(secret: &Secret, plan: &CopyPlan, stage: CopyStage) -> CopyMark {
-        CopyMark { of: secret.check_value(), from: plan.from.clone(), began: plan.now, stage }
+    pub fn new(plan: &CopyPlan, stage: CopyStage) -> CopyMark {
+        CopyMark { from: plan.from.clone(), began: plan.now, stage }
     }
 }
 

@@ -24,9 +24,6 @@ use crate::store::{By, COPY_CELL, EPOCH_CELL, PAGE_ROWS_MAX, Put, Revision};
 use copier::Copier;
 use semel_core::ids::EffectId;
 use semel_core::time::At;
-use std::future::{Future, poll_fn};
-use std::pin::Pin;
-use std::task::Poll;
 
 /// Why a ledger is copied.
 #[derive(Debug, Clone)]
@@ -120,7 +117,7 @@ pub async fn copy(
         }
         None => {
             let position = Position::Effects { after: None, done: 0 };
-            (CopyMark::new(from.secret(), plan, CopyStage::Copying(position)), position)
+            (CopyMark::new(plan, CopyStage::Copying(position)), position)
         }
     };
     if matches!(plan.purpose, CopyPurpose::Move) {
@@ -138,7 +135,7 @@ pub async fn copy(
             let answers = if waiting == 1 { "answer waits" } else { "answers wait" };
             return refused(format!(
                 "{waiting} {answers} on this host for the ledger and would stay behind. The next semel run or semel \
-                 serve with it brings them in; then stop it, and copy again"
+                 serve with it imports them; then stop it, and copy again"
             ));
         }
     }
@@ -190,19 +187,4 @@ impl Ledger {
             }
         }
     }
-}
-
-/// Waits for all of them at once.
-async fn all<T>(mut waiting: Vec<Pin<Box<dyn Future<Output = T> + Send + '_>>>) -> Vec<T> {
-    let mut done: Vec<Option<T>> = waiting.iter().map(|_| None).collect();
-    poll_fn(|context| {
-        for (future, done) in waiting.iter_mut().zip(&mut done).filter(|(_, done)| done.is_none()) {
-            if let Poll::Ready(value) = future.as_mut().poll(context) {
-                *done = Some(value);
-            }
-        }
-        if done.iter().all(Option::is_some) { Poll::Ready(()) } else { Poll::Pending }
-    })
-    .await;
-    done.into_iter().flatten().collect()
 }

@@ -52,7 +52,8 @@ pub fn run(context: &Context, args: &BackupArgs) -> anyhow::Result<Change> {
     let partial = Place::at(file.with_added_extension("partial"));
     partial.remove();
     let plan = CopyPlan { from: from.to_string(), purpose: CopyPurpose::Backup { command: key }, now };
-    let written = write(context, &from, &ledger, &partial, &plan, &clock);
+    let mark = CopyMark::new(&plan, CopyStage::Backup { at: now, command: key });
+    let written = write(context, &from, &ledger, &partial, (&plan, &mark), &clock);
     let kept = written.and_then(|counts| {
         to.keep_secret(ledger.secret())?;
         if to.secret()?.is_none_or(|secret| secret.check_value() != ledger.secret().check_value()) {
@@ -79,19 +80,13 @@ fn write(
     from: &LedgerAddress,
     ledger: &Ledger,
     partial: &Place,
-    plan: &CopyPlan,
+    (plan, mark): (&CopyPlan, &CopyMark),
     clock: &SystemClock,
 ) -> anyhow::Result<semel_ledger::copy::Inventory> {
     let address = LedgerAddress::File(partial.database().to_owned());
     match from {
         LedgerAddress::File(file) => {
-            let stage = match &plan.purpose {
-                CopyPurpose::Backup { command } => CopyStage::Backup { at: plan.now, command: *command },
-                CopyPurpose::Move | CopyPurpose::Restore { .. } => CopyStage::Complete { at: plan.now },
-            };
-            let mark = CopyMark::new(ledger.secret(), plan, stage);
-            let place = Place::at(file);
-            sqlite::back_up(&place, partial, &mark)?;
+            sqlite::back_up(&Place::at(file), partial, mark)?;
             partial.keep_secret(ledger.secret())?;
         }
         LedgerAddress::Server { .. } => {
