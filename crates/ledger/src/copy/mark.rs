@@ -14,13 +14,12 @@ use serde::{Deserialize, Serialize};
 pub struct CopyMark {
     /// The address of the original, without a password.
     pub from: String,
-    pub began: At,
     pub stage: CopyStage,
 }
 
 impl CopyMark {
     pub fn new(plan: &CopyPlan, stage: CopyStage) -> CopyMark {
-        CopyMark { from: plan.from.clone(), began: plan.now, stage }
+        CopyMark { from: plan.from.clone(), stage }
     }
 }
 
