@@ -96,8 +96,8 @@ pub async fn keep_settling(services: Arc<Services>) {
     }
 }
 
-/// How long a server writes after its grace. Whoever manages it kills it soon, and a ledger that is gone says so after a
-/// minute; the next reader finds what is not written.
+/// How long a server writes after its grace. Its service manager kills it soon, and a ledger that is gone says so after
+/// a minute. The next reader finds what is not written.
 const LAST_WRITES_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// The last writes of a server.

@@ -4,16 +4,13 @@ use crate::delivery_batch::{BatchedAnswer, UnmarkedAnswer};
 use crate::http::server::on_sent::OnSent;
 use crate::local_tasks;
 use crate::remote_gate::Undelivered;
+use crate::remote_gate::delivery::RemoteMark;
 use crate::services::Services;
 use axum::response::Response;
-use semel_core::ids::EffectId;
+use futures_util::future::join_all;
 use semel_gate::clock::Clock;
-use semel_gate::pending_delivery::PendingDelivery;
 use semel_ledger::RecordSnapshot;
-use std::future::poll_fn;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Poll;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
@@ -35,31 +32,14 @@ pub struct Delivery {
 #[derive(Debug, Clone)]
 enum DeliveryMark {
     Ledger(Arc<UnmarkedAnswer>),
-    Server(Arc<ServerMark>),
-}
-
-/// The mark of an effect on record at a server elsewhere.
-#[derive(Debug)]
-struct ServerMark {
-    effect: EffectId,
-    late_from: Duration,
-    /// The next call waits for the mark as long as this is there.
-    pending: Mutex<Option<PendingDelivery>>,
-}
-
-impl ServerMark {
-    fn release(&self) {
-        drop(self.pending.lock().unwrap_or_else(PoisonError::into_inner).take());
-    }
+    Remote(Arc<RemoteMark>),
 }
 
 impl Delivery {
-    /// Of an answer that a server elsewhere gave.
-    pub fn elsewhere(services: &Arc<Services>, undelivered: Undelivered, late_from: Duration) -> Delivery {
-        let Undelivered { effect, key } = undelivered;
-        let pending = services.remote.as_ref().map(|remote| remote.pending.begin(key));
-        let mark = ServerMark { effect, late_from, pending: Mutex::new(pending) };
-        Delivery { services: Arc::clone(services), mark: DeliveryMark::Server(Arc::new(mark)) }
+    /// Of an answer that a server on another machine gave.
+    pub fn of_remote(services: &Arc<Services>, undelivered: Undelivered, late_from: Duration) -> Delivery {
+        let mark = RemoteMark::of(services, undelivered, late_from);
+        Delivery { services: Arc::clone(services), mark: DeliveryMark::Remote(Arc::new(mark)) }
     }
 
     /// `None`: there is nothing to mark, or it was marked before.
@@ -86,7 +66,7 @@ impl Delivery {
         let Delivery { services, mark } = self;
         let answer = match mark {
             DeliveryMark::Ledger(answer) => answer,
-            DeliveryMark::Server(mark) => return mark_elsewhere(services, mark),
+            DeliveryMark::Remote(mark) => return mark.set(services),
         };
         if answer.late_from.is_some_and(|late| services.clock.elapsed() > late) {
             return answer.release();
@@ -101,24 +81,9 @@ impl Delivery {
     pub fn release(&self) {
         match &self.mark {
             DeliveryMark::Ledger(answer) => answer.release(),
-            DeliveryMark::Server(mark) => mark.release(),
+            DeliveryMark::Remote(mark) => mark.release(),
         }
     }
-}
-
-fn mark_elsewhere(services: Arc<Services>, mark: Arc<ServerMark>) {
-    if services.clock.elapsed() > mark.late_from {
-        return mark.release();
-    }
-    let in_flight = services.in_flight.begin();
-    tokio::spawn(async move {
-        let _in_flight = in_flight;
-        if let Some(remote) = &services.remote {
-            // Losing the mark is safe: it means undelivered.
-            let _unmarked = remote.delivered(mark.effect).await;
-        }
-        mark.release();
-    });
 }
 
 async fn mark_batch(services: Arc<Services>) {
@@ -127,6 +92,7 @@ async fn mark_batch(services: Arc<Services>) {
     }
     let mut batch = services.delivery_batch.take();
     for _ in 0..TRIES_MAX {
+        // All at once, so that they meet in the ledger.
         let marked = join_all(batch.iter().map(|batched| mark(&services, &batched.answer))).await;
         let mut marked = marked.into_iter();
         batch.retain(|_| !marked.next().unwrap_or_default());
@@ -149,20 +115,4 @@ async fn mark(services: &Services, answer: &UnmarkedAnswer) -> bool {
         answer.release();
     }
     marked
-}
-
-/// All at once, so that they meet in the ledger. Each is ready after one or two turns, so all are polled whenever one
-/// is woken.
-async fn join_all(futures: impl Iterator<Item = impl Future<Output = bool>>) -> Vec<bool> {
-    let mut futures: Vec<Pin<Box<_>>> = futures.map(Box::pin).collect();
-    let mut answers: Vec<Option<bool>> = vec![None; futures.len()];
-    poll_fn(|context| {
-        for (future, answer) in futures.iter_mut().zip(&mut answers).filter(|(_, answer)| answer.is_none()) {
-            if let Poll::Ready(ready) = future.as_mut().poll(context) {
-                *answer = Some(ready);
-            }
-        }
-        answers.iter().copied().collect::<Option<Vec<bool>>>().map_or(Poll::Pending, Poll::Ready)
-    })
-    .await
 }

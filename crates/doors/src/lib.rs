@@ -5,8 +5,8 @@
 //!
 //! The doors are `command`, `mcp`, `proxy` (HTTP), `llm` (on `proxy`) and `api`. No other door is imported by one. Below
 //! them lie the rooms that all share: `services` (gate, policy, clock), `query` (probes and confirms), `reply` (kept
-//! replies), `redact`, `http`, `process`, `wire` and `remote_gate` (a gate behind a server elsewhere). Above them lie `undo`, which takes effects back through the doors,
-//! and `router`.
+//! replies), `redact`, `http`, `process`, `wire` and `remote_gate` (a gate behind a server on another
+//! machine). Above them lie `undo`, which takes effects back through the doors, and `router`.
 pub mod api;
 pub mod background_confirm;
 pub mod call_options;

@@ -18,7 +18,7 @@ pub struct Services {
     /// Without a ledger effects are refused, and reads pass (rule 16).
     pub gate: Result<Gate, String>,
     pub policy: Policy,
-    /// Instead of a gate of this process: the ledger is behind a server elsewhere.
+    /// Instead of a gate of this process: the ledger is behind a server on another machine.
     pub remote: Option<RemoteGate>,
     pub clock: RuntimeClock,
     pub in_flight: InFlight,

@@ -33,7 +33,7 @@ pub(crate) const DUPLICATE: &str =
     "duplicate_detected: two attempts of this effect succeeded, so it happened twice";
 
 /// A sender that was paused this close to its last moment does not send.
-const SEND_MARGIN: Duration = Duration::from_secs(1);
+pub const SEND_MARGIN: Duration = Duration::from_secs(1);
 
 impl Gate {
     /// Takes the claim and sends, unless something speaks against it.

@@ -45,7 +45,7 @@ impl Gate {
         };
         let claims = claims && in_the_way.is_none();
         let (would, change) = match decision {
-            Decision::Pass => (Would::Run, format!("pass {} through, as a read", intent.action)),
+            Decision::Pass => (Would::Run, pass_through(intent)),
             Decision::Claim(_) => in_the_way
                 .unwrap_or_else(|| (Would::Run, format!("run {} ({})", intent.action, intent.subject))),
             Decision::Resend => (Would::Run, format!("send {} again after an unclear answer", intent.action)),
@@ -179,6 +179,19 @@ impl Gate {
             ..Answer::plain(true, word.would(), OutcomeWord::DryRun, rule.tier())
         })
     }
+}
+
+/// Answers a dry run of a read, which no ledger is asked about.
+pub fn dry_run_of_read(intent: &Intent, rule: &Rule) -> Answer {
+    let changes = vec![json!({"action": intent.action, "what": pass_through(intent)})];
+    let rule_name = rule.origin.to_string();
+    let dry_run = DryRun { would: Would::Run, intent_digest: intent.digest, rule: rule_name, changes };
+    let word = rule.effect_word().unwrap_or(EffectWord::None).would();
+    Answer { dry_run: Some(dry_run), ..Answer::plain(true, word, OutcomeWord::DryRun, rule.tier()) }
+}
+
+fn pass_through(intent: &Intent) -> String {
+    format!("pass {} through, as a read", intent.action)
 }
 
 fn why(refusal: &Refusal) -> String {

@@ -1,5 +1,6 @@
 //! `begin`: code that calls tools itself asks for the right to make one attempt.
 
+use super::calls::{check_length, check_nonce};
 use super::claim;
 use super::client_effect::reply_of;
 use super::client_upstream::ClientUpstream;
@@ -10,6 +11,7 @@ use super::server::ApiServer;
 use crate::background_confirm::BackgroundConfirm;
 use crate::call_options::CallOptions;
 use crate::delivery::Delivery;
+use crate::remote_gate::forms::{CALL_ID_CHARS_MAX, NONCE_PATTERN, RESOURCE_CHARS_MAX};
 use crate::reply::to_json;
 use axum::response::Response;
 use http::StatusCode;
@@ -39,9 +41,6 @@ const DEADLINE_MAX: Duration = Duration::from_secs(24 * 3600);
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 const ACTION_CHARS_MAX: usize = 255;
-const RESOURCE_CHARS_MAX: usize = 1_024;
-const CALL_ID_CHARS_MAX: usize = 255;
-const NONCE_CHARS: std::ops::RangeInclusive<usize> = 16..=128;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
@@ -70,13 +69,13 @@ pub struct Begin {
     #[schemars(regex(pattern = r"^([0-9]|[1-5][0-9]|60)s$"))]
     wait: Option<String>,
     /// Take turns with other calls on this resource.
-    #[schemars(length(min = 1, max = 1024))]
+    #[schemars(length(min = 1, max = RESOURCE_CHARS_MAX))]
     serialize_by: Option<String>,
     /// The model's id of the call.
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = CALL_ID_CHARS_MAX))]
     call_id: Option<String>,
     /// A random name of this attempt. Whoever lost the answer asks again with it and gets the same claim.
-    #[schemars(regex(pattern = r"^[!-~]{16,128}$"))]
+    #[schemars(regex(pattern = NONCE_PATTERN))]
     nonce: Option<String>,
     /// Say what would happen, and do nothing. The header `Semel-Dry-Run: 1` says the same.
     #[serde(default)]
@@ -225,17 +224,9 @@ impl BeginRequest {
             .map(IdempotencyKey::parse)
             .transpose()
             .map_err(|error| bad("key", &error))?;
-        let short = |what: &str, text: &Option<String>, max: usize| match text {
-            Some(text) if text.is_empty() || text.chars().count() > max => {
-                Err(Problem::bad(format!("{what} has 1 to {max} characters")))
-            }
-            _ => Ok(()),
-        };
-        short("serialize_by", &wanted.serialize_by, RESOURCE_CHARS_MAX)?;
-        short("call_id", &wanted.call_id, CALL_ID_CHARS_MAX)?;
-        if wanted.nonce.as_ref().is_some_and(|nonce| !NONCE_CHARS.contains(&nonce.len()) || !visible(nonce)) {
-            return Err(Problem::bad("nonce has 16 to 128 visible characters, chosen at random"));
-        }
+        check_length("serialize_by", wanted.serialize_by.as_ref(), RESOURCE_CHARS_MAX)?;
+        check_length("call_id", wanted.call_id.as_ref(), CALL_ID_CHARS_MAX)?;
+        wanted.nonce.as_deref().map(check_nonce).transpose()?;
         Ok(BeginRequest {
             arguments: Json::object([("args", arguments)]),
             key,

@@ -10,8 +10,9 @@ use super::server::ApiServer;
 use super::settle::{known_claim, record, redact_why};
 use crate::redact::{MayHoldSecret, SecretParts, Secrets};
 use crate::remote_gate::forms::{
-    CallClaim, CallForm, CallOutcome, DeliveredAnswer, DeliveredForm, FORM_BYTES_MAX, REPLY_BYTES_MAX,
-    RunWord, SettlementForm, WHY_CHARS_MAX, Whoami,
+    ACTION_PATTERN, AUTHORITY_CHARS_MAX, CALL_ID_CHARS_MAX, CallClaim, CallForm, CallOutcome,
+    DeliveredAnswer, DeliveredForm, FORM_BYTES_MAX, FORM_REPLY_BYTES_MAX, NONCE_PATTERN, RESOURCE_CHARS_MAX,
+    RunWord, SettlementForm, TIMEOUT_MS_MAX, WAIT_MS_MAX, WHY_CHARS_MAX, Whoami,
 };
 use crate::remote_gate::rule_form::RefusedRule;
 use crate::reply::{CommandOutput, tool};
@@ -19,6 +20,7 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
+use regex::Regex;
 use semel_core::answer::EffectWord;
 use semel_core::class::Class;
 use semel_core::effect::{Evidence, NotAppliedWhy, Reply, State};
@@ -34,17 +36,10 @@ use semel_gate::upstream::Sent;
 use semel_gate::{BeginAnswer, GivenReply, Passed, Settlement};
 use semel_ledger::Error;
 use serde_json::Value;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-const ACTION_CHARS_MAX: usize = 504;
-const AUTHORITY_CHARS_MAX: usize = 1_024;
-const RESOURCE_CHARS_MAX: usize = 1_024;
-const CALL_ID_CHARS_MAX: usize = 255;
-const TIMEOUT_MS: std::ops::RangeInclusive<u64> = 1..=24 * 3_600_000;
-const WAIT_MS: std::ops::RangeInclusive<u64> = 0..=60_000;
-
-/// Keeps tools that are reached from elsewhere apart from those of the same name behind this server.
+/// Keeps tools that other machines reach apart from those of the same name behind this server.
 const ELSEWHERE: &str = "elsewhere ";
 
 pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
@@ -178,38 +173,48 @@ fn unfit(detail: impl Into<String>) -> Problem {
 }
 
 fn check(form: &CallForm) -> Result<(), Problem> {
-    let name = form.action.strip_prefix("cli:").or_else(|| form.action.strip_prefix("mcp:"));
-    let plain = |name: &str| !name.is_empty() && !name.chars().any(|c| c.is_ascii_control());
-    if !name.is_some_and(plain) || form.action.chars().count() > ACTION_CHARS_MAX {
+    static ACTION: LazyLock<Regex> = LazyLock::new(|| Regex::new(ACTION_PATTERN).expect("a pattern"));
+    if !ACTION.is_match(&form.action) {
         return Err(Problem::bad(format!(
-            "action is cli:PROGRAM or mcp:SERVER/TOOL, of at most {ACTION_CHARS_MAX} characters"
+            "action is cli:PROGRAM or mcp:SERVER/TOOL; it must match {ACTION_PATTERN}"
         )));
     }
-    let short = |what: &str, text: Option<&String>, max: usize| match text {
-        Some(text) if text.is_empty() || text.chars().count() > max => {
-            Err(Problem::bad(format!("{what} has 1 to {max} characters")))
-        }
-        _ => Ok(()),
-    };
-    short("serialize_by", form.serialize_by.as_ref(), RESOURCE_CHARS_MAX)?;
-    short("call_id", form.call_id.as_ref(), CALL_ID_CHARS_MAX)?;
+    check_length("serialize_by", form.serialize_by.as_ref(), RESOURCE_CHARS_MAX)?;
+    check_length("call_id", form.call_id.as_ref(), CALL_ID_CHARS_MAX)?;
     if form.authority.chars().count() > AUTHORITY_CHARS_MAX {
         return Err(Problem::bad(format!("authority has at most {AUTHORITY_CHARS_MAX} characters")));
     }
-    if !(16..=128).contains(&form.nonce.len()) || !form.nonce.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Problem::bad("nonce has 16 to 128 visible characters, chosen at random"));
-    }
-    if !TIMEOUT_MS.contains(&form.timeout_ms) || !WAIT_MS.contains(&form.wait_ms) {
-        return Err(Problem::bad("timeout_ms is at most a day, and wait_ms a minute"));
+    check_nonce(&form.nonce)?;
+    if !(1..=TIMEOUT_MS_MAX).contains(&form.timeout_ms) || form.wait_ms > WAIT_MS_MAX {
+        return Err(Problem::bad(format!(
+            "timeout_ms is from 1 to {TIMEOUT_MS_MAX}, and wait_ms at most {WAIT_MS_MAX}"
+        )));
     }
     if form.rule.class == Class::Read {
-        return Err(unfit("a read is not asked for: it passes"));
+        return Err(unfit("reads need no claim; send the read directly"));
     }
     Ok(())
 }
 
+pub fn check_length(what: &str, text: Option<&String>, max: usize) -> Result<(), Problem> {
+    match text {
+        Some(text) if text.is_empty() || text.chars().count() > max => {
+            Err(Problem::bad(format!("{what} has 1 to {max} characters")))
+        }
+        _ => Ok(()),
+    }
+}
+
+pub fn check_nonce(nonce: &str) -> Result<(), Problem> {
+    static NONCE: LazyLock<Regex> = LazyLock::new(|| Regex::new(NONCE_PATTERN).expect("a pattern"));
+    match NONCE.is_match(nonce) {
+        true => Ok(()),
+        false => Err(Problem::bad("nonce has 16 to 128 visible characters, chosen at random")),
+    }
+}
+
 pub async fn settle(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
-    // It is brought again until it is taken.
+    // Its sender asks again until it is taken.
     let (asking, bytes_max) = (request.who.clone(), request.bytes_max());
     let _until_it_is_answered = api.turn(&asking, bytes_max).await?;
     let (who, _, _, form) = request.json_of::<SettlementForm>(FORM_BYTES_MAX).await?;
@@ -239,14 +244,14 @@ fn sent_of(form: SettlementForm, action: &str, rule: &Rule) -> Result<Sent, Prob
         return Err(Problem::bad(format!("why has at most {WHY_CHARS_MAX} characters")));
     }
     let bytes = reply_base64.map(|text| STANDARD.decode(text)).transpose();
-    let brought = bytes.map_err(|error| unfit(format!("reply_base64: {error}")))?;
-    let brought_bytes = brought.as_ref().map(|bytes| bytes.len() as u64);
-    let reply = match brought.as_deref().map(|bytes| without_secrets(bytes, action, rule)) {
+    let given = bytes.map_err(|error| unfit(format!("reply_base64: {error}")))?;
+    let given_bytes = given.as_ref().map(|bytes| bytes.len() as u64);
+    let reply = match given.as_deref().map(|bytes| without_secrets(bytes, action, rule)) {
         Some(Ok(None)) => return Err(unfit("reply_base64 is no reply of such an action")),
-        Some(Ok(kept)) => kept.filter(|kept| kept.len() <= REPLY_BYTES_MAX),
+        Some(Ok(kept)) => kept.filter(|kept| kept.len() <= FORM_REPLY_BYTES_MAX),
         Some(Err(MayHoldSecret)) | None => None,
     };
-    let recorded = match (&reply, brought_bytes.or(reply_bytes)) {
+    let recorded = match (&reply, given_bytes.or(reply_bytes)) {
         (Some(_), _) => Reply::Kept,
         (None, Some(bytes)) => Reply::TooLarge(bytes),
         (None, None) => Reply::Unknown,

@@ -77,10 +77,10 @@ pub fn routes() -> Vec<Route> {
             begin::begin; body: Some(form::<begin::Begin>), has_dry_run: true, codes: OF_A_CALL),
         route!(POST "/settle", Agent, "settle", "Settle an attempt.", Answer, settle::settle;
             body: Some(form::<settle::Settle>), refuses: OF_AN_EFFECT),
-        route!(POST "/calls/begin", Agent, "beginCall", "`begin`, for a `semel run` or `semel mcp` elsewhere.",
+        route!(POST "/calls/begin", Agent, "beginCall", "`begin`, for `semel run` and `semel mcp` on other machines.",
             forms::BegunCallForm, calls::begin; body: Some(form::<forms::CallForm>), has_dry_run: true,
             codes: OF_A_CALL),
-        route!(POST "/calls/settle", Agent, "settleCall", "`settle`, for a `semel run` or `semel mcp` elsewhere.",
+        route!(POST "/calls/settle", Agent, "settleCall", "`settle`, for `semel run` and `semel mcp` on other machines.",
             Answer, calls::settle; body: Some(form::<forms::SettlementForm>), refuses: OF_AN_EFFECT,
             codes: OF_A_CALL),
         route!(POST "/calls/delivered", Agent, "callDelivered", "The answer of such a call has reached its caller.",

@@ -9,6 +9,7 @@ use super::server::ApiServer;
 use crate::background_confirm::BackgroundConfirm;
 use crate::delivery::Delivery;
 use crate::redact::SecretParts;
+use crate::remote_gate::forms::WHY_CHARS_MAX;
 use crate::reply::{REPLY_BYTES_MAX, encode_json};
 use axum::response::Response;
 use http::StatusCode;
@@ -28,9 +29,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 
-/// A sentence or two; the whole of an error is for the client's own log.
-const WHY_CHARS_MAX: usize = 500;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Settle {
@@ -47,7 +45,7 @@ pub struct Settle {
     #[serde(default)]
     accepted: bool,
     /// Why it was not applied, or why nobody knows.
-    #[schemars(length(max = 500))]
+    #[schemars(length(max = WHY_CHARS_MAX))]
     why: Option<String>,
 }
 

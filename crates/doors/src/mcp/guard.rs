@@ -125,7 +125,7 @@ fn answer(
     };
     let late_from = came + rule.late_after;
     let delivery = match undelivered {
-        Some(undelivered) => Some(Delivery::elsewhere(services, undelivered, late_from)),
+        Some(undelivered) => Some(Delivery::of_remote(services, undelivered, late_from)),
         None => Delivery::of(services, found, Some(late_from)),
     };
     Some(ClientAnswer { frame, is_success, delivery, task_end: None })
@@ -162,7 +162,7 @@ async fn pass_once(
     let GuardedCall { call, rule, server, connection, .. } = &*guarded;
     let trouble = |trouble| CallResult::trouble(rule, trouble);
     if let Some(remote) = &services.remote {
-        return pass_elsewhere(&services, &guarded, remote, handle).await;
+        return pass_remote(&services, &guarded, remote, handle).await;
     }
     let gate = match &services.gate {
         Ok(gate) => gate,
@@ -204,8 +204,8 @@ async fn pass_once(
     }
 }
 
-/// The same where the ledger is behind a server elsewhere.
-async fn pass_elsewhere(
+/// The same where the ledger is behind a server on another machine.
+async fn pass_remote(
     services: &Arc<Services>,
     guarded: &GuardedCall,
     remote: &RemoteGate,
@@ -279,7 +279,7 @@ async fn with_changes(mut answer: Answer, upstream: &ToolUpstream<'_>) -> Answer
 struct CallResult {
     passed: Passed,
     live: Option<Message>,
-    /// A success on record at a server elsewhere, to be marked once its answer has left.
+    /// A success on record at a remote server, to be marked once its answer has left.
     undelivered: Option<Undelivered>,
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// A server elsewhere: its address, and a token that no message of ours shows.
+/// A server on another machine: its address, and a token that no message of ours shows.
 #[derive(Clone)]
 pub struct ServerAccess {
     pub(super) client: Client,

@@ -3,7 +3,7 @@
 use super::access::ServerAccess;
 use super::forms::{BASE, FORM_BYTES_MAX};
 use crate::http::body;
-use crate::http::client::Payload;
+use crate::http::client::{NotReached, Payload};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, StatusCode};
@@ -12,6 +12,13 @@ use std::time::Duration;
 
 /// A reply of the largest size in base 64, and the words around it.
 const ANSWER_BYTES_MAX: usize = FORM_BYTES_MAX;
+
+/// Beyond the wait that was asked for.
+pub(super) const ANSWER_TAKES_MAX: Duration = Duration::from_secs(15);
+
+/// Between two tries, which come less and less often.
+pub(super) const PAUSE_FIRST: Duration = Duration::from_millis(50);
+pub(super) const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// The server's answer.
 #[derive(Debug)]
@@ -26,19 +33,28 @@ pub struct ApiReply {
 pub enum Unanswered {
     /// Certainly nothing was sent.
     NotReached(String),
+    /// Nothing was sent either, and a later try ends alike: this machine does not trust the server's certificate.
+    Untrusted(String),
     /// The server may have got it.
     Lost(String),
 }
 
 impl Unanswered {
     pub fn why(&self) -> &str {
-        let (Unanswered::NotReached(why) | Unanswered::Lost(why)) = self;
+        let (Unanswered::NotReached(why) | Unanswered::Untrusted(why) | Unanswered::Lost(why)) = self;
         why
     }
+}
 
-    /// Whose certificate nobody here vouches for is not there in a second either.
-    pub fn is_for_good(&self) -> bool {
-        matches!(self, Unanswered::NotReached(why) if why.contains("certificate"))
+impl From<NotReached> for Unanswered {
+    fn from(error: NotReached) -> Unanswered {
+        let why = error.to_string();
+        match error.is_untrusted {
+            true => Unanswered::Untrusted(format!(
+                "{why}; set SEMEL_SERVER_CA to a file with the certificate that vouches for the server"
+            )),
+            false => Unanswered::NotReached(why),
+        }
     }
 }
 
@@ -49,8 +65,22 @@ impl ApiReply {
         said.map_or_else(|| format!("it answers {}", self.status), str::to_owned)
     }
 
+    /// A refusal that is about no effect.
+    pub fn refusal(&self, access: &ServerAccess) -> String {
+        let what = match self.status {
+            StatusCode::UNAUTHORIZED => {
+                "it does not know the token: SEMEL_TOKEN is wrong, revoked or expired".to_owned()
+            }
+            StatusCode::NOT_FOUND if self.body["title"].is_null() => {
+                "there is no semel serve at that address, or an older one".to_owned()
+            }
+            _ => self.detail(),
+        };
+        format!("the server {access} refuses: {what}")
+    }
+
     /// A proxy that has no server behind it, or a server that has no room: the same again may be answered.
-    pub fn is_for_now(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         let codes = [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
         self.body["code"].is_null() && (codes.contains(&self.status) || self.status.as_u16() == 429)
     }
@@ -73,8 +103,7 @@ impl ServerAccess {
         body: Bytes,
         within: Duration,
     ) -> Result<ApiReply, Unanswered> {
-        let prepared =
-            self.client.connect().await.map_err(|error| Unanswered::NotReached(error.to_string()))?;
+        let prepared = self.client.connect().await?;
         let target = self.client.target();
         let place = format!("{}{BASE}{path}", target.uri().path().trim_end_matches('/'));
         let mut request = Request::new(Payload::from(body));
@@ -101,4 +130,8 @@ impl ServerAccess {
             Err(_) => Err(lost(format!("not within {} seconds", within.as_secs()))),
         }
     }
+}
+
+pub(super) fn bytes_of(form: &impl serde::Serialize) -> Bytes {
+    Bytes::from(serde_json::to_vec(form).expect("forms have string keys"))
 }

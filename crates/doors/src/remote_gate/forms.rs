@@ -12,21 +12,39 @@ use serde_json::value::RawValue;
 /// Every path of the API begins with this.
 pub const BASE: &str = "/api/v1";
 
+/// A program's or a tool's name is much shorter.
+pub const ACTION_PATTERN: &str = r"^(cli|mcp):[^\x00-\x1f\x7f]{1,500}$";
+
+/// As long as an address may be.
+pub const AUTHORITY_CHARS_MAX: usize = 1_024;
+
+pub const RESOURCE_CHARS_MAX: usize = 1_024;
+pub const CALL_ID_CHARS_MAX: usize = 255;
+
+/// Too random to be guessed, and no longer than that needs.
+pub const NONCE_PATTERN: &str = r"^[!-~]{16,128}$";
+
+/// No command is waited for any longer: 24 hours.
+pub const TIMEOUT_MS_MAX: u64 = 24 * 3_600_000;
+
+/// The server keeps no request waiting for longer.
+pub const WAIT_MS_MAX: u64 = 60_000;
+
 /// Of the outcome, as the ledger keeps it: a sentence or two.
 pub const WHY_CHARS_MAX: usize = 500;
 
 /// As large as the largest reply that any of these doors keeps.
-pub const REPLY_BYTES_MAX: usize = 16 << 20;
+pub const FORM_REPLY_BYTES_MAX: usize = 16 << 20;
 
 /// A reply of that size in base 64, and the words around it.
-pub const FORM_BYTES_MAX: usize = REPLY_BYTES_MAX / 3 * 4 + (1 << 20);
+pub const FORM_BYTES_MAX: usize = FORM_REPLY_BYTES_MAX / 3 * 4 + (1 << 20);
 
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 #[schemars(rename = "Call")]
 pub struct CallForm {
     /// `cli:PROGRAM` or `mcp:SERVER/TOOL`.
-    #[schemars(regex(pattern = r"^(cli|mcp):[^\x00-\x1f\x7f]{1,500}$"))]
+    #[schemars(regex(pattern = ACTION_PATTERN))]
     pub action: String,
     /// `argv`, `cwd` and `stdin` of a command; `args` of a tool.
     #[schemars(with = "std::collections::BTreeMap<String, serde_json::Value>")]
@@ -34,7 +52,7 @@ pub struct CallForm {
     pub rule: RuleForm,
     /// The server behind a tool's name.
     #[serde(default)]
-    #[schemars(length(max = 1024))]
+    #[schemars(length(max = AUTHORITY_CHARS_MAX))]
     pub authority: String,
     /// The class that this one call asks for.
     #[serde(default)]
@@ -52,27 +70,27 @@ pub struct CallForm {
     #[schemars(regex(pattern = r"^[!-~]{1,255}$"))]
     pub again: Option<String>,
     #[serde(default)]
-    #[schemars(length(min = 1, max = 255))]
+    #[schemars(length(min = 1, max = CALL_ID_CHARS_MAX))]
     pub call_id: Option<String>,
     /// The caller's own connection has done it before.
     #[serde(default)]
     pub live_connection: bool,
     #[serde(default)]
-    #[schemars(length(min = 1, max = 1024))]
+    #[schemars(length(min = 1, max = RESOURCE_CHARS_MAX))]
     pub serialize_by: Option<String>,
     /// A refusal under the key answers its repeats, as a success does.
     #[serde(default)]
     pub replay_refusals: bool,
     /// A random name of this attempt. Asking again with it gets the same claim.
-    #[schemars(regex(pattern = r"^[!-~]{16,128}$"))]
+    #[schemars(regex(pattern = NONCE_PATTERN))]
     pub nonce: String,
     /// How long the caller may take, 24 hours at most.
     #[serde(deserialize_with = "whole")]
-    #[schemars(range(min = 1, max = 86_400_000))]
+    #[schemars(range(min = 1, max = TIMEOUT_MS_MAX))]
     pub timeout_ms: u64,
     /// How long to wait for an equal call, a minute at most.
     #[serde(deserialize_with = "whole")]
-    #[schemars(range(min = 0, max = 60_000))]
+    #[schemars(range(min = 0, max = WAIT_MS_MAX))]
     pub wait_ms: u64,
     #[serde(default)]
     pub dry_run: bool,
@@ -86,7 +104,7 @@ pub(super) fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D
     let small =
         |number: f64| (number.fract() == 0.0 && (0.0..=EXACT_MAX).contains(&number)).then_some(number as u64);
     let whole = number.as_u64().or_else(|| number.as_f64().and_then(small));
-    whole.ok_or_else(|| D::Error::custom(format_args!("{number} is no whole number that can be")))
+    whole.ok_or_else(|| D::Error::custom(format_args!("{number} is not a non-negative whole number")))
 }
 
 pub(super) fn whole_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
@@ -156,7 +174,7 @@ pub struct SettlementForm {
     #[serde(default)]
     pub evidence: Option<Evidence>,
     #[serde(default)]
-    #[schemars(length(max = 500))]
+    #[schemars(length(max = WHY_CHARS_MAX))]
     pub why: String,
     /// The reply as the door keeps it.
     #[serde(default)]
@@ -196,7 +214,7 @@ pub struct DeliveredAnswer {
     pub delivered: bool,
 }
 
-/// Who asks, and whom.
+/// The identity that the token gives its bearer, and the server's own.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Whoami {
     pub tenant: String,

@@ -1,10 +1,8 @@
-//! A claim of the server's in our hands: it is sent once, and its outcome is brought back.
+//! A claim of the server's in our hands: its call is sent once, and the outcome goes to the server.
 
+use super::client::{ANSWER_TAKES_MAX, PAUSE_FIRST, PAUSE_MAX, bytes_of};
 use super::forms::{CallClaim, CallOutcome, SettlementForm, WHY_CHARS_MAX};
-use super::{
-    ANSWER_TAKES_MAX, LATE_PATIENCE, LATE_PAUSE_MAX, PAUSE_FIRST, PAUSE_MAX, RemoteGate, RemotePassed,
-    SETTLE_PATIENCE, Unsettled, answer, bytes_of,
-};
+use super::{RemoteGate, RemotePassed, answer};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -20,12 +18,21 @@ use semel_core::time::At;
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::upstream::{Recorded, Sending, Sent, Upstream};
-use semel_gate::{GivenReply, Passed};
+use semel_gate::{GivenReply, Passed, SEND_MARGIN};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A sender that was paused this close to its last moment does not send.
-const SEND_MARGIN: Duration = Duration::from_secs(1);
+/// How long a caller waits while its outcome is sent to the server again and again: losing it costs a doubt. The last
+/// try may take [`ANSWER_TAKES_MAX`] beyond it.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long a process that lives on sends an outcome whose caller has its answer. By then its claim has ended, mostly.
+const LATE_PATIENCE: Duration = Duration::from_secs(3600);
+
+const LATE_PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// Each may hold a reply of the largest size.
+pub(super) const LATE_OUTCOMES_MAX: usize = 8;
 
 #[derive(Debug)]
 pub struct HeldAttempt {
@@ -186,44 +193,50 @@ impl HeldAttempt {
     }
 }
 
+/// An outcome that the server has not taken, for [`RemoteGate::settle_late`].
+#[derive(Debug)]
+pub struct Unsettled {
+    form: Bytes,
+}
+
 impl RemoteGate {
-    /// Brings the outcome, again and again until the server has it or patience ends.
+    /// Sends the outcome to the server, again and again until it has it or patience ends.
     pub(super) async fn settle(&self, held: &HeldAttempt, sent: Sent) -> RemotePassed {
         let form = bytes_of(&held.form(&sent));
-        match self.bring(&form, SETTLE_PATIENCE, PAUSE_MAX).await {
-            Brought::Answer(answer) => settled(self.at_the_server(*answer), sent),
-            Brought::Refused(why) => held.unrecorded(sent, &why),
-            Brought::NotNow(why) => {
+        match self.send_outcome(&form, SETTLE_PATIENCE, PAUSE_MAX).await {
+            OutcomeReply::Answer(answer) => settled(self.at_the_server(*answer), sent),
+            OutcomeReply::Refused(why) => held.unrecorded(sent, &why),
+            OutcomeReply::Unavailable(why) => {
                 RemotePassed { unsettled: Some(Unsettled { form }), ..held.unrecorded(sent, &why) }
             }
         }
     }
 
-    /// Goes on bringing an outcome whose caller has its answer. It counts however late it comes.
+    /// Goes on sending an outcome whose caller has its answer. It counts however late it comes.
     pub async fn settle_late(&self, unsettled: Unsettled) {
         let Ok(_permit) = self.late_outcomes.try_acquire() else { return };
-        let _brought_or_in_doubt = self.bring(&unsettled.form, LATE_PATIENCE, LATE_PAUSE_MAX).await;
+        let _recorded_or_in_doubt = self.send_outcome(&unsettled.form, LATE_PATIENCE, LATE_PAUSE_MAX).await;
     }
 
-    async fn bring(&self, form: &Bytes, patience: Duration, pause_max: Duration) -> Brought {
+    async fn send_outcome(&self, form: &Bytes, patience: Duration, pause_max: Duration) -> OutcomeReply {
         let patience_ends = self.clock.elapsed() + patience;
         let mut pause = PAUSE_FIRST;
         loop {
             let why = match self.access.post("/calls/settle", form.clone(), ANSWER_TAKES_MAX).await {
                 // The ledger behind it may be back in a moment.
-                Ok(reply) if reply.is_for_now() || reply.status == StatusCode::SERVICE_UNAVAILABLE => {
+                Ok(reply) if reply.is_transient() || reply.status == StatusCode::SERVICE_UNAVAILABLE => {
                     reply.detail()
                 }
                 Ok(reply) => {
                     return match answer::read(&reply.body) {
-                        Some(answer) => Brought::Answer(Box::new(answer)),
-                        None => Brought::Refused(reply.detail()),
+                        Some(answer) => OutcomeReply::Answer(Box::new(answer)),
+                        None => OutcomeReply::Refused(reply.detail()),
                     };
                 }
                 Err(unanswered) => unanswered.why().to_owned(),
             };
             if self.clock.elapsed() > patience_ends {
-                return Brought::NotNow(why);
+                return OutcomeReply::Unavailable(why);
             }
             self.clock.sleep(pause).await;
             pause = (pause * 2).min(pause_max);
@@ -232,11 +245,11 @@ impl RemoteGate {
 }
 
 /// The answer of the server to an outcome.
-enum Brought {
+enum OutcomeReply {
     Answer(Box<Answer>),
     /// It will say the same again.
     Refused(String),
-    NotNow(String),
+    Unavailable(String),
 }
 
 /// The server's answer, with what only the sender has.

@@ -1,5 +1,8 @@
 //! Why a client has no response.
 
+use std::error::Error;
+use std::io;
+
 /// Semel could not build a client.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -15,6 +18,8 @@ pub enum ClientError {
 pub struct NotReached {
     pub target: String,
     pub why: String,
+    /// This machine does not trust its certificate.
+    pub is_untrusted: bool,
 }
 
 /// A request that got no response.
@@ -26,4 +31,16 @@ pub enum Failed {
     /// Some of it may have arrived.
     #[error("no response came: {0}")]
     Lost(String),
+}
+
+/// Whether the peer's certificate was refused. An I/O error passes over its own cause when it is asked for a source.
+pub fn is_untrusted(error: &(dyn Error + 'static)) -> bool {
+    if let Some(error) = error.downcast_ref::<rustls::Error>() {
+        return matches!(error, rustls::Error::InvalidCertificate(_));
+    }
+    let cause = match error.downcast_ref::<io::Error>() {
+        Some(error) => error.get_ref().map(|cause| cause as &(dyn Error + 'static)),
+        None => error.source(),
+    };
+    cause.is_some_and(is_untrusted)
 }

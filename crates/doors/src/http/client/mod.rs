@@ -25,6 +25,7 @@ use crate::http::target::Target;
 use body::BodyFraming;
 use connect::Connector;
 use connection::{Connection, Unanswered};
+use error::is_untrusted;
 use http::{Request, Response};
 use pool::Pool;
 use resolver::{Names, SystemNames};
@@ -119,14 +120,18 @@ impl Client {
     pub async fn connect(&self) -> Result<Prepared, NotReached> {
         let connecting = async {
             let stream = self.connector.clone().call(self.target.uri().clone()).await;
-            let stream = stream.map_err(|error| describe(error.as_ref()))?;
-            Connection::open(stream).await.map_err(|error| describe(&error))
+            let stream = stream.map_err(|error| (describe(error.as_ref()), is_untrusted(error.as_ref())))?;
+            Connection::open(stream).await.map_err(|error| (describe(&error), false))
         };
         let connection = match tokio::time::timeout(CONNECT_TIME, connecting).await {
             Ok(connected) => connected,
-            Err(_) => Err(format!("not connected within {} seconds", CONNECT_TIME.as_secs())),
+            Err(_) => Err((format!("not connected within {} seconds", CONNECT_TIME.as_secs()), false)),
         };
-        connection.map(Prepared::now).map_err(|why| NotReached { target: self.target.to_string(), why })
+        connection.map(Prepared::now).map_err(|(why, is_untrusted)| NotReached {
+            target: self.target.to_string(),
+            why,
+            is_untrusted,
+        })
     }
 
     /// Opens a connection ahead where the next call would wait for a handshake. Without TLS it would wait for one round
