@@ -1,21 +1,22 @@
 //! Answers that are lost, and a server that is away.
 
-use super::{Cutter, Office, TOUCH};
+use super::{Office, TOUCH, lose_answer};
 use crate::serve::served::Served;
+use semel_testkit::proxy::Proxy;
 use serde_json::json;
 use std::process::Stdio;
 
 #[test]
 fn an_answer_of_begin_or_settle_that_is_lost_is_asked_for_again() {
     let office = Office::open("");
-    let cutter = Cutter::before(&office.served.address);
-    let laptop = office.laptop_at("ci", &cutter.url());
+    let proxy = Proxy::to(office.target());
+    let laptop = office.laptop_behind("ci", &proxy);
     for (n, path) in ["/calls/begin", "/calls/settle", "/calls/delivered"].into_iter().enumerate() {
-        cutter.cut(path, 1);
+        lose_answer(&proxy, path);
         let key = format!("key-{n}");
         let ran = laptop.run(&["--key", &key, "--json"], TOUCH);
         assert_eq!((ran.code, &ran.json()["attempt"]), (Some(0), &json!(1)), "{path}: {ran:?}");
-        assert_eq!((cutter.lost(), office.effects()), (n + 1, n + 1), "{path}");
+        assert_eq!((proxy.cuts_left(), office.effects()), (0, n + 1), "{path}");
         let replayed = laptop.run(&["--key", &key, "--json"], TOUCH);
         assert_eq!(replayed.json()["outcome"], "replayed", "{path}: {replayed:?}");
     }
@@ -48,15 +49,15 @@ const WAITING: &str = "echo x >> \"$WORLD\"; touch begun; until [ -e go ]; do sl
 #[test]
 fn a_server_that_was_restarted_meanwhile_gets_the_outcome() {
     let mut office = Office::open("");
-    let cutter = Cutter::before(&office.served.address);
-    let laptop = office.laptop_at("ci", &cutter.url());
+    let proxy = Proxy::to(office.target());
+    let laptop = office.laptop_behind("ci", &proxy);
     let mut running = laptop.command(&["run", "--key", "k", "--", "sh", "-c", WAITING]);
     let running = running.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("semel starts");
     laptop.home.wait_until("it runs", || laptop.home.work().join("begun").exists());
     office.served.kill();
     laptop.home.file("go", "");
     office.served = Served::again(&office.home);
-    cutter.lead_to(&office.served.address);
+    proxy.lead_to(office.target());
     let ended = running.wait_with_output().expect("it ends");
     assert_eq!((ended.status.code(), ended.stdout.as_slice()), (Some(0), b"done\n".as_slice()), "{ended:?}");
     let replayed = laptop.run(&["--key", "k"], WAITING);
@@ -67,8 +68,8 @@ fn a_server_that_was_restarted_meanwhile_gets_the_outcome() {
 #[test]
 fn an_outcome_that_nobody_takes_is_never_told_as_recorded() {
     let mut office = Office::open("");
-    let cutter = Cutter::before(&office.served.address);
-    let laptop = office.laptop_at("ci", &cutter.url());
+    let proxy = Proxy::to(office.target());
+    let laptop = office.laptop_behind("ci", &proxy);
     let mut running = laptop.command(&["run", "--json", "--key", "k", "--", "sh", "-c", WAITING]);
     let running = running.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("semel starts");
     laptop.home.wait_until("it runs", || laptop.home.work().join("begun").exists());
@@ -83,7 +84,7 @@ fn an_outcome_that_nobody_takes_is_never_told_as_recorded() {
     assert!(what_happened.contains("in flight until its deadline"), "{answer}");
     // Nobody else runs it.
     office.served = Served::again(&office.home);
-    cutter.lead_to(&office.served.address);
+    proxy.lead_to(office.target());
     let other = laptop.run(&["--json", "--key", "k", "--wait", "0s"], WAITING);
     assert_eq!((other.code, &other.json()["code"]), (Some(122), &json!("in_flight")), "{other:?}");
     assert_eq!(office.effects(), 1);

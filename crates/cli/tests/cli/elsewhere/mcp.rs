@@ -1,11 +1,12 @@
 //! `semel mcp` before a server elsewhere.
 
-use super::{Cutter, Laptop, Office};
+use super::{Laptop, Office, lose_answer};
 use crate::mcp::door::stage::{Stage, greeted};
 use crate::mcp::line::Line;
 use crate::mcp::{assert_in_doubt, assert_replayed, receipt};
 use crate::serve::served::{SESSION, Served, calling};
 use semel_testkit::http::FakeMcpServer;
+use semel_testkit::proxy::Proxy;
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -51,13 +52,13 @@ fn two_laptops_charge_once_and_both_get_the_servers_own_result() {
 #[test]
 fn without_the_server_tools_that_act_are_refused_and_reads_pass() {
     let mut office = Office::open("");
-    let cutter = Cutter::before(&office.served.address);
-    let laptop = office.laptop_at("ci", &cutter.url());
+    let proxy = Proxy::to(office.target());
+    let laptop = office.laptop_behind("ci", &proxy);
     let stage = Stage::with_tools(&["charge", "get_charge"]);
     let mut line = open(&stage, &laptop);
-    cutter.cut("/calls/begin", 1);
+    lose_answer(&proxy, "/calls/begin");
     assert_eq!(receipt(&line.call("charge", json!({"customer": "ada"})))["outcome"], "ran");
-    assert_eq!((cutter.lost(), office.effects()), (1, 1), "its lost claim was asked for again");
+    assert_eq!((proxy.cuts_left(), office.effects()), (0, 1), "its lost claim was asked for again");
     office.served.kill();
     let refused = line.call("charge", json!({"customer": "bob"}));
     assert_eq!(receipt(&refused)["code"], "ledger_unavailable", "{refused}");
@@ -65,6 +66,18 @@ fn without_the_server_tools_that_act_are_refused_and_reads_pass() {
     let read = line.call("get_charge", json!({"id": 1}));
     assert_ne!(read["isError"], true, "{read}");
     assert!(line.close().success());
+}
+
+#[test]
+fn a_dry_run_of_a_tool_that_reads_is_answered() {
+    let office = Office::open("");
+    let stage = Stage::with_tools(&["get_charge"]);
+    let mut line = open(&stage, &office.laptop("ci"));
+    let dry = json!({"name": "get_charge", "arguments": {"id": 1}, "_meta": {"dev.semel/dry-run": true}});
+    let would = line.call_with(dry);
+    let answer = receipt(&would);
+    assert_eq!((&answer["ok"], &answer["would"]), (&json!(true), &json!("run")), "{would}");
+    assert_eq!((stage.heard_calls().len(), office.recorded().len()), (0, 0));
 }
 
 #[test]
@@ -131,8 +144,8 @@ fn a_late_answer_counts_after_its_caller_was_told_of_the_doubt() {
 #[test]
 fn an_outcome_that_nobody_took_is_brought_once_the_server_is_back() {
     let mut office = Office::open("");
-    let cutter = Cutter::before(&office.served.address);
-    let laptop = office.laptop_at("ci", &cutter.url());
+    let proxy = Proxy::to(office.target());
+    let laptop = office.laptop_behind("ci", &proxy);
     let stage = waiting("60s");
     let mut line = open(&stage, &laptop);
     let asked = line.ask("tools/call", json!({"name": "charge", "arguments": {"customer": "ada"}}));
@@ -143,7 +156,7 @@ fn an_outcome_that_nobody_took_is_brought_once_the_server_is_back() {
     assert_eq!(doubt["id"], asked);
     assert_in_doubt(&doubt["result"]);
     office.served = Served::again(&office.home);
-    cutter.lead_to(&office.served.address);
+    proxy.lead_to(office.target());
     stage.wait_until("its outcome is on record", || office.recorded()[0]["state"] == "applied");
     let replayed = line.call("charge", json!({"customer": "ada"}));
     assert_eq!(receipt(&replayed)["outcome"], "replayed", "{replayed}");
@@ -201,9 +214,10 @@ fn a_tool_elsewhere_never_answers_for_one_of_its_name_behind_the_server() {
 #[test]
 fn a_note_is_appended_as_often_as_asked_however_late_its_mark_is() {
     let office = Office::open("");
-    let cutter = Cutter::before(&office.served.address);
-    cutter.slow("/calls/delivered", Duration::from_millis(200));
-    let laptop = office.laptop_at("ci", &cutter.url());
+    let proxy = Proxy::to(office.target());
+    // So that requests overtake each other.
+    proxy.delay_up_to(Duration::from_millis(50));
+    let laptop = office.laptop_behind("ci", &proxy);
     let stage = Stage::with_tools(&["append_note"]);
     let mut line = open(&stage, &laptop);
     for asked in 1..=4 {

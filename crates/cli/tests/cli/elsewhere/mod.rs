@@ -9,13 +9,10 @@ mod settings;
 use crate::api::client::token;
 use crate::home::{Home, Ran};
 use crate::serve::served::Served;
+use semel_testkit::proxy::{Moment, Proxy, Target};
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 /// A server with its ledger, and the world.
 pub struct Office {
@@ -42,6 +39,17 @@ impl Office {
     pub fn laptop_at(&self, name: &str, url: &str) -> Laptop {
         let (url, token) = (url.to_owned(), self.token(name));
         Laptop { home: Home::new(), url, token, world: self.home.work().join("world") }
+    }
+
+    /// One whose requests pass through this proxy.
+    pub fn laptop_behind(&self, name: &str, proxy: &Proxy) -> Laptop {
+        self.laptop_at(name, &format!("http://127.0.0.1:{}", proxy.port()))
+    }
+
+    /// Where the server listens now.
+    pub fn target(&self) -> Target {
+        let (_, port) = self.served.address.rsplit_once(':').expect("an address");
+        Target::Port(port.parse().expect("a port"))
     }
 
     pub fn laptop(&self, name: &str) -> Laptop {
@@ -92,91 +100,7 @@ impl Laptop {
 /// A command that changes the world once for each time it runs, and says so.
 pub const TOUCH: &str = "echo x >> \"$WORLD\"; echo touched";
 
-/// A line to the server that loses answers.
-pub struct Cutter {
-    pub address: String,
-    state: Arc<Mutex<CutterState>>,
-}
-
-#[derive(Debug, Default)]
-struct CutterState {
-    target: String,
-    /// Of requests with this in their first line, so many answers are lost.
-    cut: Option<(&'static str, usize)>,
-    /// Requests with this in their first line are late by so much.
-    slow: Option<(&'static str, Duration)>,
-    lost: usize,
-}
-
-impl Cutter {
-    pub fn before(target: &str) -> Cutter {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let address = listener.local_addr().expect("an address").to_string();
-        let state = Arc::new(Mutex::new(CutterState { target: target.to_owned(), ..CutterState::default() }));
-        let shared = Arc::clone(&state);
-        std::thread::spawn(move || {
-            for client in listener.incoming().map_while(Result::ok) {
-                let state = Arc::clone(&shared);
-                std::thread::spawn(move || pass(client, &state));
-            }
-        });
-        Cutter { address, state }
-    }
-
-    pub fn url(&self) -> String {
-        format!("http://{}", self.address)
-    }
-
-    pub fn lead_to(&self, target: &str) {
-        self.state.lock().expect("nobody panicked").target = target.to_owned();
-    }
-
-    pub fn cut(&self, path: &'static str, answers: usize) {
-        self.state.lock().expect("nobody panicked").cut = Some((path, answers));
-    }
-
-    pub fn slow(&self, path: &'static str, by: Duration) {
-        self.state.lock().expect("nobody panicked").slow = Some((path, by));
-    }
-
-    pub fn lost(&self) -> usize {
-        self.state.lock().expect("nobody panicked").lost
-    }
-}
-
-#[allow(clippy::disallowed_methods, reason = "a slow network is slow by the wall clock")]
-fn pass(mut client: TcpStream, state: &Mutex<CutterState>) -> Option<()> {
-    let mut head = vec![0; 64 * 1024];
-    let read = client.read(&mut head).ok()?;
-    head.truncate(read);
-    let line = String::from_utf8_lossy(&head).lines().next().unwrap_or_default().to_owned();
-    let (target, is_cut, late) = {
-        let mut state = state.lock().expect("nobody panicked");
-        let is_cut = match &mut state.cut {
-            Some((path, left)) if line.contains(*path) && *left > 0 => {
-                *left -= 1;
-                true
-            }
-            _ => false,
-        };
-        state.lost += usize::from(is_cut);
-        let late = state.slow.filter(|(path, _)| line.contains(path)).map(|(_, by)| by);
-        (state.target.clone(), is_cut, late)
-    };
-    late.into_iter().for_each(std::thread::sleep);
-    let mut server = TcpStream::connect(target).ok()?;
-    server.write_all(&head).ok()?;
-    let (mut from_client, mut to_server) = (client.try_clone().ok()?, server.try_clone().ok()?);
-    std::thread::spawn(move || {
-        let _ended = std::io::copy(&mut from_client, &mut to_server);
-        let _gone = to_server.shutdown(Shutdown::Write);
-    });
-    if is_cut {
-        // It has answered, so it has done what it was asked to.
-        let _answer = server.read(&mut [0; 1]).ok()?;
-    } else {
-        let _ended = std::io::copy(&mut server, &mut client);
-    }
-    let _gone = client.shutdown(Shutdown::Both);
-    Some(())
+/// Cuts the next connection that asks for this path once the server has answered, before its client sees the answer.
+pub fn lose_answer(proxy: &Proxy, path: &'static str) {
+    proxy.cut(Moment::Behind(path.as_bytes(), b""), 1);
 }

@@ -1,5 +1,6 @@
-use super::{Cutter, Office, TOUCH};
+use super::{Office, TOUCH};
 use crate::home::Ran;
+use semel_testkit::proxy::{Proxy, Target};
 use serde_json::json;
 
 #[test]
@@ -92,6 +93,17 @@ fn answers_and_exit_codes_are_those_of_a_ledger_of_ones_own() {
 }
 
 #[test]
+fn a_dry_run_of_a_read_is_answered_as_by_a_ledger_of_ones_own() {
+    let office = Office::open("");
+    let laptop = office.laptop("ann");
+    let args = ["run", "--json", "--dry-run", "--class", "read", "--", "sh", "-c", TOUCH];
+    let remote = laptop.semel(&args);
+    assert_eq!((remote.code, &remote.json()["would"]), (Some(0), &json!("run")), "{remote:?}");
+    assert_eq!(remote.json(), laptop.home.semel(args).json());
+    assert_eq!((office.effects(), office.recorded().len()), (0, 0));
+}
+
+#[test]
 fn a_laptop_that_dies_leaves_a_doubt_after_its_deadline_and_no_second_run() {
     let office = Office::open("");
     let (dying, other) = (office.laptop("ci"), office.laptop("ci"));
@@ -163,12 +175,12 @@ fn an_operators_secrets_are_kept_of_no_callers_output() {
 #[test]
 fn the_token_is_in_no_output_and_in_no_process_list() {
     let office = Office::open("");
-    let cutter = Cutter::before(&office.served.address);
-    let laptop = office.laptop_at("ann", &cutter.url());
+    let proxy = Proxy::to(office.target());
+    let laptop = office.laptop_behind("ann", &proxy);
     let list = "cat /proc/$PPID/cmdline | tr '\\0' ' '";
     let shown = laptop.run(&["--key", "k"], list);
     assert_eq!(shown.code, Some(0), "{shown:?}");
-    cutter.lead_to("127.0.0.1:9");
+    proxy.lead_to(Target::Port(9));
     let refused = laptop.run(&["--key", "other", "--json"], TOUCH);
     assert_eq!(refused.code, Some(125), "{refused:?}");
     let doctor = laptop.semel(&["doctor"]);
