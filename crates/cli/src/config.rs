@@ -1,5 +1,6 @@
 //! The environment, read once. Flag over environment over project file over user file.
 
+use crate::output::Hinted;
 use anyhow::{Context, bail};
 use semel_core::own_tokens::{CLIENT_TOKEN, CLIENT_TOKEN_FILE, OPERATOR_TOKEN, SERVE_TOKEN};
 use std::ffi::OsString;
@@ -62,6 +63,18 @@ impl Environment {
             Err(std::env::VarError::NotPresent) => Ok(None),
             Err(std::env::VarError::NotUnicode(_)) => bail!("{name} is not valid UTF-8"),
         };
+        // An empty one is a template that was not filled in, and would mean another ledger than the others share. A
+        // secret that comes from a file often ends with a line's end.
+        let address = |name: &str| {
+            let given = text(name)?.map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+            match given.is_none() && std::env::var_os(name).is_some() {
+                true => Err(Hinted::error(
+                    format!("{name} is set and empty; nothing was sent"),
+                    "write the address into it, or unset it: then the ledger is the one of this machine",
+                )),
+                false => Ok(given),
+            }
+        };
         let path = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         Ok(Environment {
             home: path("HOME"),
@@ -73,12 +86,9 @@ impl Environment {
             gemini_home: path("GEMINI_CLI_HOME"),
             curl_home: path("CURL_HOME"),
             app_data: path("APPDATA"),
-            // A secret that comes from a file often ends with a line's end.
-            ledger: text("SEMEL_LEDGER")?
-                .map(|ledger| ledger.trim().to_owned())
-                .filter(|ledger| !ledger.is_empty()),
+            ledger: address("SEMEL_LEDGER")?,
             shared_ledger: text("SEMEL_SHARED_LEDGER")?.is_some_and(|value| value != "0"),
-            server: text("SEMEL_SERVER")?,
+            server: address("SEMEL_SERVER")?,
             server_ca: path("SEMEL_SERVER_CA"),
             client_token: text(CLIENT_TOKEN)?,
             client_token_file: path(CLIENT_TOKEN_FILE),

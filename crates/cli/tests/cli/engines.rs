@@ -13,7 +13,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 
 fn semel(home: &Home, ledger: &str, args: &[&str]) -> Ran {
-    Ran::of(home.command(args).env("SEMEL_LEDGER", ledger).output().expect("semel starts"))
+    let variable = (!ledger.is_empty()).then_some(("SEMEL_LEDGER", ledger));
+    Ran::of(home.command(args).envs(variable).output().expect("semel starts"))
 }
 
 // --- What a doctor finds
@@ -151,10 +152,15 @@ fn refuses(address: &str, words: &str) {
 fn an_address_that_means_nothing_is_refused_and_begins_no_ledger() {
     for (address, words) in [
         ("mysql://me:wrong-s3cret@h/x", "names the engine mysql"),
-        ("POSTGRES://me:wrong-s3cret@h/x", "names the engine POSTGRES"),
-        ("postgres:/me:wrong-s3cret@h/x", "names the engine postgres"),
-        ("etcd:me:wrong-s3cret@h", "names the engine etcd"),
+        ("POSTGRES://me:wrong-s3cret@h/x", "write postgres://, with two slashes"),
+        ("postgres:/me:wrong-s3cret@h/x", "write postgres://, with two slashes"),
+        ("etcd:me:wrong-s3cret@h", "write etcd://, with two slashes"),
+        ("postgres//me:wrong-s3cret@h/x", "neither an address nor a path"),
+        ("redis/wrong-s3cret", "neither an address nor a path"),
+        ("wrong-s3cret@h", "neither an address nor a path"),
+        ("me:wrong-s3cret", "is a relative path"),
         ("me:wrong-s3cret@h", "names the engine me"),
+        ("postgres://me:wrong@h/s3cret@h/x", "write %40 for @ and %2F for /"),
         ("postgres://me:wrong-s3cret@h:port/x", "write postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
         ("postgres://me:wrong-s3cret@/x", "the URL names no host"),
         ("postgres://me:wrong-s3cret@h/x?schema=a;drop", "schema must consist of"),
@@ -168,6 +174,19 @@ fn an_address_that_means_nothing_is_refused_and_begins_no_ledger() {
         ("etcd://me:wrong-s3cret@h?ledger=", "ledger=NAME must consist of"),
     ] {
         refuses(address, words);
+    }
+}
+
+#[test]
+fn an_empty_address_is_an_error_and_begins_no_ledger() {
+    for variable in ["SEMEL_LEDGER", "SEMEL_SERVER"] {
+        let home = Home::new();
+        for (args, code) in [(&["run", "--key", "k", "--", "true"][..], 125), (&["ledger", "list"], 2)] {
+            let ran = Ran::of(home.command(args).env(variable, " \n").output().expect("semel starts"));
+            assert_eq!(ran.code, Some(code), "{ran:?}");
+            assert!(ran.stderr.contains(&format!("{variable} is set and empty")), "{ran:?}");
+        }
+        assert!(!home.state().exists(), "no ledger is begun");
     }
 }
 
@@ -275,7 +294,8 @@ const MEASURED: u64 = 500;
 /// Bytes that an effect takes: each with 60 bytes of arguments and a reply of 300, in a named run.
 fn bytes_per_effect(ledger: &str, size: impl Fn(&Home) -> u64) -> u64 {
     let home = Home::new();
-    let mut served = Served::start_with(&home, "", &[("SEMEL_LEDGER", ledger)]);
+    let variable: Vec<_> = (!ledger.is_empty()).then_some(("SEMEL_LEDGER", ledger)).into_iter().collect();
+    let mut served = Served::start_with(&home, "", &variable);
     let make = |served: &Served, n: u64| {
         let post = |path: &str, body: serde_json::Value| {
             let headers = format!("Authorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n");
@@ -293,7 +313,7 @@ fn bytes_per_effect(ledger: &str, size: impl Fn(&Home) -> u64) -> u64 {
     (0..20).for_each(|n| make(&served, n));
     assert!(served.stop().success());
     let before = size(&home);
-    let mut served = Served::again_with(&home, &[("SEMEL_LEDGER", ledger)]);
+    let mut served = Served::again_with(&home, &variable);
     (20..20 + MEASURED).for_each(|n| make(&served, n));
     assert!(served.stop().success());
     (size(&home) - before) / MEASURED
@@ -358,5 +378,5 @@ fn a_relative_path_is_the_same_ledger_in_every_directory() {
     assert_eq!(std::fs::read_to_string(home.work().join("world")).expect("it is there"), "once\n");
     let refused =
         Ran::of(home.command(["doctor"]).env("SEMEL_LEDGER", "here.db").output().expect("it starts"));
-    assert!(refused.stdout.contains("is the relative path here.db"), "{refused:?}");
+    assert!(refused.stdout.contains("is a relative path"), "{refused:?}");
 }

@@ -50,12 +50,14 @@ impl PostgresAddress {
                 _ => theirs.push(option),
             }
         }
-        // The parser's own words may quote the password.
+        // The parser's own words may quote the password. One with a / in it would end the host, and be shown.
         let authority_part = before.split_once("://").map_or(before, |(_, rest)| rest);
-        if authority_part.split('/').next().unwrap_or_default().matches('@').count() > 1 {
-            return Err(refused(
-                "it has more than one @; write %40 for one in a name or password".to_owned(),
-            ));
+        let (login_and_host, database) = authority_part.split_once('/').unwrap_or((authority_part, ""));
+        let later = std::iter::once(database).chain(theirs.iter().copied()).any(|part| part.contains('@'));
+        if login_and_host.matches('@').count() > 1 || later {
+            let what = "it has more than one @, or one behind the host; write %40 for @ and %2F for / in a name or \
+                        password";
+            return Err(refused(what.to_owned()));
         }
         let mut config: Config = format!("{before}?{}", theirs.join("&")).parse().map_err(|_| {
             if before.parse::<Config>().is_ok() {
@@ -138,6 +140,9 @@ mod tests {
         assert!(PostgresAddress::parse("postgres://h/x?schema=a;drop").is_err());
         for (url, words) in [
             ("postgres://me:s3@cret@db/x", "write %40"),
+            ("postgres://me:s3@h/cret@db/x", "write %40"),
+            ("postgres://me:5432/cret@db/x", "write %40"),
+            ("postgres://me:5432?cret@db/x", "write %40"),
             ("postgres://me:s3cret@db/x?shema=y", "unknown or has a wrong value: shema"),
         ] {
             let broken = PostgresAddress::parse(url).unwrap_err().to_string();

@@ -24,6 +24,10 @@ impl RedisAddress {
         let scheme = scheme.strip_suffix("+cluster").unwrap_or(scheme);
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let ledger = ledger_name(query).map_err(refused)?;
+        // It would end the address, and a password with one would be shown in part.
+        if rest.contains('#') {
+            return Err(refused("write %23 for # in a name or password"));
+        }
         let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
         let (user, hosts) = authority.rsplit_once('@').map_or(("", authority), |(user, hosts)| (user, hosts));
         let at = if user.is_empty() { "" } else { "@" };
@@ -107,6 +111,8 @@ mod tests {
             "redis://me:s3cret@h?ledger=",
             "redis://me:s3cret@h?db=1",
             "redis://me:s3cret@",
+            "redis://me:7000#s3cret@h",
+            "redis://me:7000/s3cret@h",
         ] {
             let refused = RedisAddress::parse(url).unwrap_err().to_string();
             assert!(!refused.contains("s3cret"), "{refused}");
