@@ -163,8 +163,8 @@ fn a_pod_whose_secret_is_empty_or_wrong_begins_no_ledger_of_its_own() {
         Ran::of(command.output().expect("it starts"))
     };
     for (ledger, words) in [
-        ("", "no other host shares"),
-        ("\n", "no other host shares"),
+        ("", "SEMEL_LEDGER is set and empty"),
+        ("\n", "SEMEL_LEDGER is set and empty"),
         ("sqlite:/tmp/ledger.db", "no other host shares"),
         ("redis://:s3cret@127.0.0.1:1", "refused"),
     ] {
