@@ -226,6 +226,23 @@ fn a_process_that_has_just_taken_the_outbox_keeps_it() {
 }
 
 #[test]
+fn a_process_whose_mark_is_older_than_a_minute_is_silent() {
+    let server = MemoryKv::default();
+    let (store, owner) = (on(&server), OwnerId(7));
+    store.announce(owner);
+    let mut claim = claim(named("k"), index(1, true));
+    claim.require.room = true;
+    assert_eq!(commit(&store, claim).expect("answered"), Committed::Done);
+    for (seconds, silent) in [(59, vec![]), (61, vec![owner])] {
+        let connecting = server.clone();
+        let later = move || At(1_000_000 + seconds * 1_000_000);
+        let opening = KvStore::open(async move { Ok(connecting) }, SECRET, Arc::new(later));
+        let (other, _) = block_on(opening).expect("it opens");
+        assert_eq!(block_on(other.silent(&[owner])).expect("readable"), silent, "after {seconds} s");
+    }
+}
+
+#[test]
 fn a_process_that_claims_is_heard_of_until_it_ends_or_falls_silent() {
     let server = MemoryKv::default();
     let (one, other) = (on(&server), on(&server));

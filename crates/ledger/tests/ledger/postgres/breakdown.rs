@@ -46,7 +46,17 @@ fn a_connection_that_breaks_before_anything_was_written_is_made_anew() {
 /// Every answer is true after the server has come back: done is there, refused is not, and unknown becomes done.
 #[test]
 fn a_server_that_is_killed_under_load_keeps_its_word() {
-    let mut server = PostgresServer::start(&[]);
+    kill_under_load(PostgresServer::start(&[]));
+}
+
+/// By its own settings the server would keep acknowledged commits in its memory for a while.
+#[test]
+fn a_server_with_lazy_defaults_keeps_its_word_too() {
+    let settings = ["synchronous_commit=off", "wal_writer_delay=10s", "wal_writer_flush_after=1GB"];
+    kill_under_load(PostgresServer::start(&settings));
+}
+
+fn kill_under_load(mut server: PostgresServer) {
     let store = Arc::new(store(&server.url("semel")));
     let runtime = scene::runtime();
     let done = Arc::new(AtomicU64::new(0));

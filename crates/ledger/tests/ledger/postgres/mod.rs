@@ -16,9 +16,11 @@ use semel_testkit::postgres_server::PostgresServer;
 use semel_testkit::proxy::{Proxy, Target};
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record};
 use semel_testkit::wait_until;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio_postgres::AsyncMessage;
 
 fn wait<F: Future>(future: F) -> F::Output {
     scene::runtime().block_on(future)
@@ -183,6 +185,57 @@ fn a_waiter_wakes_when_another_store_writes() {
         assert_eq!(runtime.block_on(here.commit(settle.into())).expect("answered"), Committed::Done);
         assert_eq!(runtime.block_on(waiter).expect("no panic"), Hint::Changed);
     }
+}
+
+/// Other hosts hear of a settlement, and find it when they do.
+#[test]
+fn a_settlement_is_announced_once_it_can_be_read() {
+    let server = PostgresServer::start(&[]);
+    let (store, key) = (store(&server.url("semel")), named("k"));
+    scene::runtime().block_on(async {
+        let mut config = tokio_postgres::Config::new();
+        config.host_path(server.directory()).port(server.port).user("semel").dbname("postgres");
+        let (client, mut connection) = config.connect(tokio_postgres::NoTls).await.expect("it connects");
+        let (heard, mut news) = tokio::sync::mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+                if let AsyncMessage::Notification(said) = message {
+                    heard.send(said.payload().to_owned()).expect("the test waits");
+                }
+            }
+        });
+        client.batch_execute("LISTEN semel_semel").await.expect("it listens");
+        store.commit(claim(key, index(1, true)).into()).await.expect("answered");
+        store.commit(one(record(key, 1, 1, index(1, false))).into()).await.expect("answered");
+        assert_eq!(
+            news.recv().await,
+            Some(format!("{:016x}", key.short())),
+            "a first claim is news to nobody"
+        );
+        let found = client.query_one("SELECT revision FROM semel.effect", &[]).await.expect("a row");
+        assert_eq!(found.get::<_, i64>(0), 2);
+    });
+}
+
+/// Each transaction that writes has a number of its own.
+#[test]
+fn claims_that_come_together_share_transactions() {
+    let server = PostgresServer::start(&[]);
+    let store = Arc::new(store(&server.url("semel")));
+    let numbers =
+        || server.sql("SELECT pg_snapshot_xmax(pg_current_snapshot())").parse::<u64>().expect("a number");
+    let before = numbers();
+    wait(async {
+        let mut claims = tokio::task::JoinSet::new();
+        for n in 0..64 {
+            let store = Arc::clone(&store);
+            claims
+                .spawn(async move { store.commit(noted_claim(&n.to_string(), n)).await.expect("answered") });
+        }
+        assert_eq!(claims.join_all().await, vec![Committed::Done; 64]);
+    });
+    let used = numbers() - before;
+    assert!(used <= 32, "64 claims took {used} transactions");
 }
 
 #[test]
