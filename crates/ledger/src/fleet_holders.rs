@@ -70,8 +70,8 @@ impl Holders for FleetHolders {
         Ok(me)
     }
 
-    /// One of another host that was never heard of has just begun, or its first beat was lost: it counts as alive until
-    /// its attempt's deadline.
+    /// One of another host that was never heard of is silent where its mark comes with its first claim. On PostgreSQL, where
+    /// the first beat follows, it counts as alive until its attempt's deadline.
     async fn liveness(&self, owners: &[OwnerId]) -> Result<Vec<Liveness>, Error> {
         let (here, elsewhere): (Vec<_>, Vec<_>) = owners.iter().partition(|owner| self.is_here(**owner));
         let known = self.here.liveness(&here).await?;

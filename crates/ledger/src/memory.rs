@@ -1,6 +1,7 @@
 //! The engine of tests and simulations: the same semantics as every other one, in memory, with faults on demand.
 
 use crate::Error;
+use crate::engine_facts::EngineFacts;
 use crate::precondition::{Finding, LastWrite, RowHead, View, examine, moved};
 use crate::store::{
     ALIKE_MAX, By, Cell, Commit, Committed, Cursor, Durability, EPOCH_CELL, Hint, Index, JOURNAL_PAGE_MAX,
@@ -9,6 +10,7 @@ use crate::store::{
 };
 use async_trait::async_trait;
 use semel_core::digest::Digest;
+use semel_core::time::At;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::convert::Infallible;
 use std::future::Future;
@@ -400,6 +402,18 @@ impl Store for MemoryStore {
         let mut keys: Vec<Digest> = self.readable()?.tables.cells.keys().copied().collect();
         keys.sort_unstable();
         Ok(keys)
+    }
+
+    fn engine(&self) -> &'static str {
+        "memory"
+    }
+
+    fn is_durable(&self) -> bool {
+        true
+    }
+
+    async fn describe(&self, _now: At) -> Result<EngineFacts, Error> {
+        Ok(EngineFacts::of_memory())
     }
 
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {

@@ -377,19 +377,13 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     }
 
     /// The engine's name, from a closed set.
-    fn engine(&self) -> &'static str {
-        "memory"
-    }
+    fn engine(&self) -> &'static str;
 
     /// Whether an acknowledged durable commit is on a disk. Else the ledger is best effort, and answers say so.
-    fn is_durable(&self) -> bool {
-        true
-    }
+    fn is_durable(&self) -> bool;
 
     /// The engine and how far its answers can be trusted, for people. `now` is this host's clock.
-    async fn describe(&self, _now: At) -> Result<EngineFacts, Error> {
-        Ok(EngineFacts::of_memory())
-    }
+    async fn describe(&self, now: At) -> Result<EngineFacts, Error>;
 
     /// Whether lines of the journal are there that cannot be read yet.
     async fn holds_lines_back(&self) -> Result<bool, Error> {

@@ -11,10 +11,12 @@ use semel_core::json::{Json, parse};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{Inject, InjectInto, Probe, Rule, RuleCall};
 use semel_core::policy::{ActionFacts, Mode, Policy};
+use semel_core::time::At;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::look::Look;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{BeginAnswer, Error, Gate, Passed};
+use semel_ledger::engine_facts::EngineFacts;
 use semel_ledger::memory::MemoryStore;
 use semel_ledger::record::decode;
 use semel_ledger::store::{
@@ -667,6 +669,18 @@ impl Store for HookedStore {
 
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, LedgerError> {
         self.inner.reply(key, ordinal).await
+    }
+
+    fn engine(&self) -> &'static str {
+        self.inner.engine()
+    }
+
+    fn is_durable(&self) -> bool {
+        self.inner.is_durable()
+    }
+
+    async fn describe(&self, now: At) -> Result<EngineFacts, LedgerError> {
+        self.inner.describe(now).await
     }
 
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {

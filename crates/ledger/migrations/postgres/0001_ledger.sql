@@ -188,6 +188,26 @@ BEGIN
   PERFORM must_be(written, cardinality($1));
 END $$;
 
+CREATE FUNCTION forget_rows(ids bigint[]) RETURNS void LANGUAGE plpgsql
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  written bigint;
+BEGIN
+  DELETE FROM effect e WHERE e.id = ANY (ids);
+  GET DIAGNOSTICS written = ROW_COUNT;
+  PERFORM must_be(written, cardinality(ids));
+END $$;
+
+CREATE FUNCTION drop_replies(ids bigint[]) RETURNS void LANGUAGE plpgsql
+  SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
+DECLARE
+  written bigint;
+BEGIN
+  UPDATE effect e SET reply = NULL WHERE e.id = ANY (ids);
+  GET DIAGNOSTICS written = ROW_COUNT;
+  PERFORM must_be(written, cardinality(ids));
+END $$;
+
 CREATE FUNCTION put_cells(key bytea[], revision bigint[], nonce bytea[], body bytea[]) RETURNS void LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column

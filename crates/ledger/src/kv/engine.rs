@@ -148,19 +148,13 @@ pub trait Kv: Send + Sync + 'static {
     fn listen(&self, heard: impl Fn(u64) + Send) -> impl Future<Output = ()> + Send;
 
     /// Its name, from a closed set.
-    fn engine(&self) -> &'static str {
-        "memory"
-    }
+    fn engine(&self) -> &'static str;
 
     /// Whether an acknowledged durable write is on a disk.
-    fn is_durable(&self) -> bool {
-        true
-    }
+    fn is_durable(&self) -> bool;
 
     /// The server and how far its answers can be trusted, for people.
-    fn describe(&self, _now: At) -> impl Future<Output = Result<EngineFacts, Error>> + Send {
-        async { Ok(EngineFacts::of_memory()) }
-    }
+    fn describe(&self, now: At) -> impl Future<Output = Result<EngineFacts, Error>> + Send;
 
     /// How the server is named in an error; without a password.
     fn address(&self) -> String;

@@ -2,6 +2,8 @@
 
 use super::engine::{Applied, Batch, Found, Group, Kv, Span, Value, Version, Write};
 use crate::Error;
+use crate::engine_facts::EngineFacts;
+use semel_core::time::At;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -165,6 +167,14 @@ impl Kv for MemoryKv {
 
     async fn has_only_restarted(&self) -> Result<bool, Error> {
         Ok(self.is_durable() && self.state().has_only_restarted)
+    }
+
+    fn engine(&self) -> &'static str {
+        "memory"
+    }
+
+    async fn describe(&self, _now: At) -> Result<EngineFacts, Error> {
+        Ok(EngineFacts::of_memory())
     }
 
     fn is_durable(&self) -> bool {

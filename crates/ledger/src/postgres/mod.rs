@@ -185,6 +185,10 @@ impl Store for PostgresStore {
         "postgresql"
     }
 
+    fn is_durable(&self) -> bool {
+        true
+    }
+
     async fn describe(&self, now: At) -> Result<EngineFacts, Error> {
         let reader = Arc::clone(&self.reader);
         self.io.run(async move { reader.describe(now).await }).await

@@ -46,11 +46,6 @@ pub(super) const ROW: &str = "e.id, e.key, e.ordinal, e.revision, e.nonce, e.eff
 /// In the order of [`super::columns::line`].
 const LINE: &str = "id, at, effect, run, kind, data";
 
-/// A write that touched another number of rows than it was checked for ends its transaction, by a division by zero.
-fn exactly(write: &str) -> String {
-    format!("WITH written AS ({write} RETURNING 1) SELECT 1 / (count(*) = cardinality($1))::int FROM written")
-}
-
 /// A schema may be named like a word of SQL. It has no quotes of its own: see `PostgresAddress`.
 pub(super) fn quote(schema: &str) -> String {
     format!("\"{schema}\"")
@@ -93,8 +88,8 @@ impl Sql {
             alike: format!("SELECT * FROM {s}.seen_alike($1, $2, $3)"),
             insert: call("add_rows", 17),
             overwrite: call("overwrite_rows", 16),
-            forget: exactly(&format!("DELETE FROM {s}.effect WHERE id = ANY($1)")),
-            drop_replies: exactly(&format!("UPDATE {s}.effect SET reply = NULL WHERE id = ANY($1)")),
+            forget: call("forget_rows", 1),
+            drop_replies: call("drop_replies", 1),
             forget_cells: call("forget_cells", 1),
             put_cells: call("put_cells", 4),
             journal_lines: call("add_lines", 6),

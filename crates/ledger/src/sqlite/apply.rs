@@ -14,6 +14,27 @@ use semel_core::digest::Digest;
 /// Larger replies lie apart from their outcome, which may be written more than once.
 const REPLY_IN_ROW_MAX: usize = 1_024;
 
+/// The parameters of a row that is inserted or rewritten, behind those that name it.
+macro_rules! row_values {
+    ([$($name:expr),+], $write:expr, $index:expr, $body:expr) => {
+        params![
+            $($name,)+
+            $write.revision.0 as i64,
+            $index.effect.to_be_bytes(),
+            $index.run.as_ref().map(|run| run.0),
+            $index.family.0,
+            $index.alike.as_ref().map(|alike| alike.0),
+            $index.open,
+            $index.owner.map(|owner| owner.0.to_be_bytes()),
+            micros($index.opened_at),
+            micros($index.changed_at),
+            $write.nonce.0.to_be_bytes(),
+            $body.fixed,
+            $body.state
+        ]
+    };
+}
+
 /// One write transaction, and what this process remembers of those before.
 pub(super) struct Batch<'c> {
     statements: Statements<'c>,
@@ -122,22 +143,8 @@ impl<'c> Batch<'c> {
         index: &Index,
         body: &Body,
     ) -> rusqlite::Result<i64> {
-        let id = self.statements.get(Sql::Insert)?.insert(params![
-            key.0,
-            ordinal,
-            write.revision.0 as i64,
-            index.effect.to_be_bytes(),
-            index.run.as_ref().map(|run| run.0),
-            index.family.0,
-            index.alike.as_ref().map(|alike| alike.0),
-            index.open,
-            index.owner.map(|owner| owner.0.to_be_bytes()),
-            micros(index.opened_at),
-            micros(index.changed_at),
-            write.nonce.0.to_be_bytes(),
-            body.fixed,
-            body.state
-        ])?;
+        let id =
+            self.statements.get(Sql::Insert)?.insert(row_values!([key.0, ordinal], write, index, body))?;
         if index.open {
             self.list_open(id, index)?;
         }
@@ -204,21 +211,7 @@ impl<'c> Batch<'c> {
         body: &Body,
         reply: &ReplyChange,
     ) -> rusqlite::Result<()> {
-        self.statements.get(Sql::Rewrite)?.execute(params![
-            id,
-            write.revision.0 as i64,
-            index.effect.to_be_bytes(),
-            index.run.as_ref().map(|run| run.0),
-            index.family.0,
-            index.alike.as_ref().map(|alike| alike.0),
-            index.open,
-            index.owner.map(|owner| owner.0.to_be_bytes()),
-            micros(index.opened_at),
-            micros(index.changed_at),
-            write.nonce.0.to_be_bytes(),
-            body.fixed,
-            body.state
-        ])?;
+        self.statements.get(Sql::Rewrite)?.execute(row_values!([id], write, index, body))?;
         if *reply == ReplyChange::Keep {
             self.statements.get(Sql::KeepReply)?.execute([id])?;
         }

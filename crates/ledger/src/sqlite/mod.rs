@@ -246,13 +246,18 @@ impl Store for SqliteStore {
         "sqlite"
     }
 
+    fn is_durable(&self) -> bool {
+        true
+    }
+
     async fn describe(&self, _now: At) -> Result<EngineFacts, Error> {
         let mode: String =
             self.with_reader(|connection| connection.query_row("PRAGMA journal_mode", [], |row| row.get(0)))?;
         Ok(EngineFacts {
             server: format!("SQLite {}", version()),
             persistence: format!("journal_mode {mode}, synchronous full for claims"),
-            durability: "durable: on this disk before anything is sent; the loss of the disk loses all".to_owned(),
+            durability: "durable: on this disk before anything is sent; the loss of the disk loses all"
+                .to_owned(),
             clock_ahead_ms: None,
         })
     }

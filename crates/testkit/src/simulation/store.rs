@@ -9,8 +9,10 @@ use super::tally::EventTally;
 use async_trait::async_trait;
 use semel_core::digest::Digest;
 use semel_core::effect::Occurrence;
+use semel_core::time::At;
 use semel_gate::clock::{Clock, block_on};
 use semel_ledger::Error;
+use semel_ledger::engine_facts::EngineFacts;
 use semel_ledger::memory::InjectedFault;
 use semel_ledger::record::{StoredEffect, decode};
 use semel_ledger::store::{
@@ -182,6 +184,18 @@ impl Store for ShakyStore {
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
         self.before_read().await?;
         block_on(self.inner.reply(key, ordinal))
+    }
+
+    fn engine(&self) -> &'static str {
+        self.inner.engine()
+    }
+
+    fn is_durable(&self) -> bool {
+        self.inner.is_durable()
+    }
+
+    async fn describe(&self, now: At) -> Result<EngineFacts, Error> {
+        self.inner.describe(now).await
     }
 
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {

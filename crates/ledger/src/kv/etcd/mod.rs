@@ -195,7 +195,8 @@ impl Kv for EtcdKv {
     }
 
     async fn apply(&self, batch: Batch<'_>) -> Applied {
-        // etcd cannot compare it. A cluster that is restored is started anew, and every read of a commit tells.
+        // etcd cannot compare it. Another cluster is known by every read of a commit. One that was restored from a snapshot
+        // may have its old id: `semel ledger mark-restored` begins the epoch.
         if *self.cluster() != batch.lineage {
             return Applied::OtherLineage;
         }
@@ -258,6 +259,10 @@ impl Kv for EtcdKv {
 
     fn engine(&self) -> &'static str {
         "etcd"
+    }
+
+    fn is_durable(&self) -> bool {
+        true
     }
 
     async fn describe(&self, now: At) -> Result<EngineFacts, Error> {
