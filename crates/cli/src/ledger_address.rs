@@ -2,7 +2,7 @@
 
 use crate::config::Environment;
 use crate::context::Context;
-use crate::output::Hinted;
+use crate::output::{Hinted, Output};
 use crate::policy_files;
 use crate::server_access;
 use anyhow::bail;
@@ -139,8 +139,13 @@ impl LedgerAddress {
             LedgerAddress::Server { server, here } => {
                 let now = Arc::new(|| SystemClock::start().now());
                 let cannot = |source| Error::Open { path: here.clone(), source };
+                let is_copy = copy_of.is_some();
                 let fresh = copy_of.map_or_else(Place::fresh_secret, Ok).map_err(cannot)?;
                 let (store, secret) = block_on(server.open(*fresh.expose(), now))?;
+                // A mistyped name of a schema or a ledger means another one, which knows nothing.
+                if !is_copy && secret.expose() == fresh.expose() {
+                    Output::warn_everybody(format_args!("semel: began a new ledger at {server}"));
+                }
                 let holders = FleetHolders::new(here, Arc::clone(&store))?;
                 let ledger = Ledger::new(store, Arc::new(holders), OsEntropy, secret);
                 Ok(ledger.spooled_below(&self.spool()))
@@ -242,7 +247,9 @@ fn parse_from(
         Some((engine, _)) if names_engine(engine) => {
             let right = engine.to_ascii_lowercase();
             return Err(Hinted::error(
-                format!("{from} is no address of a ledger: write {right}://, with two slashes and in small letters"),
+                format!(
+                    "{from} is no address of a ledger: write {right}://, with two slashes and in small letters"
+                ),
                 "correct the address; then: semel doctor",
             ));
         }

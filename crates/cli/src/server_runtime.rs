@@ -107,7 +107,8 @@ pub async fn write_rest(services: &Services, output: Output) {
         write_counts(services).await;
     };
     if tokio::time::timeout(LAST_WRITES_TIME_MAX, writes).await.is_err() {
-        output.warn("semel: the ledger does not answer; calls that are still in flight, if any, are in doubt");
+        output
+            .warn("semel: the ledger does not answer; calls that are still in flight, if any, are in doubt");
     }
 }
 

@@ -53,9 +53,11 @@ fn two_hosts_make_one_effect(ledger: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     let world = directory.path().join("world");
     let (one, other) = (Host::new(ledger, &world), Host::new(ledger, &world));
-    assert_eq!(one.charge("a", "echo charged").code, Some(0));
+    let first = one.charge("a", "echo charged");
+    assert_eq!((first.code, first.stderr.matches("began a new ledger at").count()), (Some(0), 1), "{first:?}");
     let replayed = other.charge("a", "echo charged");
     assert_eq!((replayed.code, replayed.stdout.as_str()), (Some(0), "charged\n"), "{replayed:?}");
+    assert!(!replayed.stderr.contains("began a new ledger"), "{replayed:?}");
     assert_eq!(charges(&world), 1);
     // The first host's process dies in the middle of its call.
     let mut dying = one.semel(&["run", "--key", "b", "--timeout", "3s", "--", "sh", "-c"]);
@@ -216,9 +218,8 @@ fn a_tool_call_of_two_hosts_on_redis_happens_once() {
 fn a_model_call_of_two_hosts_on_redis_is_paid_once() {
     let (server, model) = (RedisServer::start(&[]), FakeModel::start());
     let url = model.url();
-    let policy = format!(
-        "[serve]\nrequire_token = false\n[upstream.openai]\nurl = \"{url}\"\nspeaks = \"openai\"\n"
-    );
+    let policy =
+        format!("[serve]\nrequire_token = false\n[upstream.openai]\nurl = \"{url}\"\nspeaks = \"openai\"\n");
     let call = || {
         let home = Home::new();
         let served = Served::start_with(&home, &policy, &[("SEMEL_LEDGER", &server.url())]);

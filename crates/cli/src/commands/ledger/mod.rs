@@ -70,8 +70,6 @@ pub fn run(context: &Context, args: &LedgerArgs) -> anyhow::Result<ExitCode> {
             Ok(quarantine::begin(context, restored)?.answer(context))
         }
         Some(LedgerCommand::EndQuarantine(end)) => Ok(quarantine::end(context, end)?.answer(context)),
-        Some(LedgerCommand::RotateSecret(rotate)) => {
-            Ok(rotate_secret::run(context, rotate)?.answer(context))
-        }
+        Some(LedgerCommand::RotateSecret(rotate)) => Ok(rotate_secret::run(context, rotate)?.answer(context)),
     }
 }
