@@ -67,7 +67,8 @@ impl<'a> Operator<'a> {
             Some((id, kept)) => Ok(format!("operator token {}", kept.name.as_deref().unwrap_or(id))),
             None => Err(Hinted::error(
                 format!("nothing was changed: this is no token of scope {scope} for tenant {tenant}"),
-                "semel token list shows which there are, and until when they work",
+                "semel token list shows which there are, and until when they work; the token of semel serve works over \
+                 HTTP alone",
             )),
         }
     }

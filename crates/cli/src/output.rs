@@ -112,6 +112,11 @@ impl Output {
 
     /// Something for people that even a quiet caller must see.
     pub fn warn(self, text: impl Display) {
+        Output::warn_everybody(text);
+    }
+
+    /// The same, where nobody has said how to talk.
+    pub fn warn_everybody(text: impl Display) {
         let _nobody_listens = writeln!(anstream::stderr(), "{}", pasteable(&text.to_string()));
     }
 
@@ -201,7 +206,11 @@ pub fn ledger_hint(error: &semel_ledger::Error) -> Option<String> {
             "give the command that began it again (ledger copy or ledger restore), and it goes on".into()
         }
         Error::IsBackup { .. } => "put it in the place of the ledger: semel ledger restore FILE".into(),
-        Error::NotWritten { .. } => "is the disk full or the directory read-only? semel doctor".into(),
+        Error::NotWritten { .. } => {
+            "is its disk or memory full, may its user not write, or is it a backup (semel ledger restore FILE)? semel \
+             doctor"
+                .into()
+        }
         Error::Open { .. } => "semel doctor".into(),
         Error::Engine { .. } => {
             "correct the address in SEMEL_LEDGER, or `ledger` in semel.toml, or mend the server; then: semel doctor".into()

@@ -64,7 +64,7 @@ pub fn done_before(effect: &Effect, now: At) -> String {
 pub const GONE: &str = "gone; whether by this call is not known";
 
 /// The ledger could not be reached once the answer was there.
-pub const SPOOLED: &str = "recorded on this host; the ledger cannot be written now and gets it later";
+pub const SPOOLED: &str = "recorded on this host; semel writes it to the ledger when the ledger can be reached";
 
 /// The same reason is the same repetition, so that a retried one is safe.
 pub const REASON_USED: &str = "; this reason was used already, so it is the same repetition";
@@ -105,7 +105,9 @@ pub fn why_in_doubt(doubt: &Doubt) -> String {
         Doubt::DeadlinePassed => "it did not answer before its deadline".into(),
         Doubt::Ambiguous(why) if why.is_empty() => "its answer was lost".into(),
         Doubt::Ambiguous(why) => why.clone(),
-        Doubt::Epoch => "the ledger may have lost the record of an earlier call".into(),
+        Doubt::Epoch => {
+            "the ledger may have lost claims, and for a day it holds every call that it does not know".into()
+        }
         Doubt::Reopened(reason) => format!("its ruling was taken back: {}", reason.as_str()),
         Doubt::WrittenByNewer => "a newer semel wrote its record".into(),
         Doubt::Damaged => "its record in the ledger is damaged".into(),
@@ -143,7 +145,7 @@ pub fn in_doubt(effect: &Effect) -> Trouble {
                 Code::InDoubt,
                 format!("{} has no complete answer: {why} (since {since}).", named(effect)),
                 "Ask again, unchanged. It is generated anew.",
-                to_show(id),
+                to_show_doubt(effect),
             )
         };
     }
@@ -153,7 +155,7 @@ pub fn in_doubt(effect: &Effect) -> Trouble {
         format!(
             "Do not call it again. Check with a read-only tool whether it happened, or tell the user that {id} needs a decision."
         ),
-        to_show(id),
+        to_show_doubt(effect),
     )
 }
 
@@ -179,6 +181,16 @@ pub fn in_doubt_until_sent(effect: &Effect) -> Trouble {
 /// Names the effect and the ledger, never the command that rules: models read it too.
 fn to_show(id: EffectId) -> String {
     format!("semel ledger show {id}")
+}
+
+/// A loss is one for all calls that it holds: when and why, and until when, is said once.
+fn to_show_doubt(effect: &Effect) -> String {
+    match &effect.state {
+        State::InDoubt(doubt) if doubt.why == Doubt::Epoch => {
+            format!("semel ledger quarantine; {}", to_show(effect.id))
+        }
+        _ => to_show(effect.id),
+    }
 }
 
 /// How a call is repeated on purpose at the door of an action.
@@ -259,11 +271,13 @@ pub fn superseded(effect: &Effect, by: EffectId, action: &str, until: Again, use
 }
 
 pub fn in_flight(effect: &Effect, now: At) -> Trouble {
-    let started = effect.open_attempt().map_or(effect.opened_at, |attempt| attempt.claimed_at);
+    let open = effect.open_attempt();
+    let started = open.map_or(effect.opened_at, |attempt| attempt.claimed_at);
+    let until = open.map_or_else(String::new, |attempt| format!("; it has until {}", attempt.deadline));
     trouble(
         Code::InFlight,
         format!(
-            "The same call started {} ago{} and is still running.",
+            "The same call started {} ago{} and has not reported its end{until}.",
             in_words(now.since(started)),
             by_run(effect)
         ),
@@ -335,7 +349,7 @@ pub fn cancelled(run: &str, effect: Option<&Effect>) -> Trouble {
         Some((State::Applied(_), id)) => format!(" The same call had been done before ({id})."),
         Some((State::InDoubt(_), id)) => format!(" The same call is in doubt ({id})."),
         Some((State::InFlight { .. }, id)) => {
-            format!(" The same call is still running ({id}) and may be done.")
+            format!(" The same call has not reported its end ({id}) and may be done.")
         }
         _ => String::new(),
     };
@@ -516,7 +530,7 @@ pub fn undo_needs_ruling(effect: &Effect) -> Trouble {
 
 pub fn undo_too_early(effect: &Effect, now: At) -> Trouble {
     Trouble {
-        what_happened: format!("Nothing was undone: {} is still running.", named(effect)),
+        what_happened: format!("Nothing was undone: {} has not reported its end.", named(effect)),
         next_step: "Ask again once it has ended.".into(),
         ..in_flight(effect, now)
     }
@@ -561,6 +575,15 @@ pub fn ledger_unavailable(why: &str) -> Trouble {
         "Call it again later, unchanged. If that fails too, tell the user.",
         "semel doctor",
     )
+}
+
+/// The ledger could not be opened, and waiting alone may not change that. `waits`: it may.
+pub fn ledger_not_opened(why: &str, waits: bool) -> Trouble {
+    let next_step = match waits {
+        true => "Call it again later, unchanged. If the cause is a setting, or that fails too, tell the user.",
+        false => "Fix the cause, then call it again, unchanged.",
+    };
+    Trouble { next_step: next_step.into(), ..ledger_unavailable(why) }
 }
 
 /// semel itself failed between sending and settling.

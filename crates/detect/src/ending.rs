@@ -93,7 +93,7 @@ fn of_guard(text: &str) -> Option<Ending> {
         return None;
     }
     match () {
-        () if says(&["not run again", "Not run", "is still running"]) => Some(Ending::Refused),
+        () if says(&["not run again", "Not run", "has not reported its end"]) => Some(Ending::Refused),
         () if says(&["may have been carried out"]) => Some(Ending::HeldInDoubt),
         () => None,
     }

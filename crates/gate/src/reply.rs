@@ -222,7 +222,7 @@ pub(crate) fn answer_of_record(
     let mut reason = wording::done_before(effect, now);
     if outcome == OutcomeWord::Replayed {
         if effect.delivered_at.is_none() {
-            reason.push_str(" (the first caller never got the answer)");
+            reason.push_str(" (the first caller may not have got the answer)");
         } else if intent.again.as_ref().is_some_and(|why| effect.occurrence.was_for(why)) {
             reason.push_str(wording::REASON_USED);
         }

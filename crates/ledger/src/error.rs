@@ -7,7 +7,7 @@ pub enum Error {
     /// Refused before anything was written, so that what was sent can be settled.
     #[error("too many claims wait for the ledger")]
     Overloaded,
-    #[error("cannot open the ledger {path}: {source}")]
+    #[error("the ledger cannot be opened: {path}: {source}")]
     Open { path: PathBuf, source: std::io::Error },
     #[error("the ledger {path} is not safe to use: {why}")]
     Unsafe { path: PathBuf, why: Unsafe },
@@ -57,6 +57,19 @@ pub enum Error {
     IsBackup { ledger: String },
     #[error("nothing was changed: the same command came under this key with other arguments")]
     KeyUsed,
+}
+
+/// What to do about a connection that failed, where the words of the libraries do not say it.
+pub fn advice_on_connection(words: &str) -> &'static str {
+    match words {
+        _ if words.contains("UnknownIssuer") => "; name the certificate of its authority: SSL_CERT_FILE=FILE",
+        _ if words.contains("CaUsedAsEndEntity") => {
+            "; this is the certificate of an authority; make one for the server, with basicConstraints=CA:FALSE and a \
+             subjectAltName"
+        }
+        _ if words.contains("InvalidContentType") => "; it does not speak TLS at this port: leave the s out of the scheme",
+        _ => "",
+    }
 }
 
 /// Why a path is refused. Each says what to do in `hint`.

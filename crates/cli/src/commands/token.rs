@@ -92,8 +92,13 @@ fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow:
         TokenOnce::Made(made) => {
             let mut document = TokenJson::document(&made.id, &made.kept, now)?;
             document["token"] = made.text.as_str().into();
+            let shares = match &made.kept.name {
+                Some(name) => format!("only with tokens named {}", terminal_text::line(name)),
+                None => "with no other token; those of a fleet need one --name".to_owned(),
+            };
             let hint = format!(
-                "semel: this is shown once; it is token {}, scope {scope}, tenant {tenant}. hint: semel token revoke {}",
+                "semel: this is shown once; it is token {}, scope {scope}, tenant {tenant}. It shares effects {shares}. \
+                 hint: semel token revoke {}",
                 made.id, made.id
             );
             Ok(Change { hint: Some(hint), ..Change::new(EffectWord::Created, document, made.text) })

@@ -46,6 +46,18 @@ fn a_doctor_names_what_is_wrong_and_what_to_do() {
 }
 
 #[test]
+fn a_doctor_warns_of_a_password_that_others_can_read() {
+    let home = Home::new();
+    let policy = home.file("semel.toml", "ledger = \"redis://:s3cret@127.0.0.1:1\"\n");
+    for (mode, warns) in [(0o644, true), (0o640, false)] {
+        std::fs::set_permissions(&policy, std::fs::Permissions::from_mode(mode)).unwrap();
+        let ran = home.semel(["doctor"]);
+        assert_eq!(ran.stdout.contains("hint: chmod o= "), warns, "{ran:?}");
+        assert!(!ran.stdout.contains("s3cret"), "{ran:?}");
+    }
+}
+
+#[test]
 fn a_doctor_says_which_credentials_are_not_there() {
     let home = Home::new();
     home.file(

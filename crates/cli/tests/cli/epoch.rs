@@ -5,7 +5,11 @@ fn a_bumped_epoch_holds_what_is_unseen_until_it_is_accepted() {
     let home = Home::new();
     assert_eq!(home.json(["ledger", "quarantine"])["number"], 1);
     assert_eq!(home.json(["ledger", "mark-restored", "--reason", "restored"])["number"], 2);
-    assert_eq!(home.semel(["run", "--", "echo", "a"]).code, Some(121));
+    let held = home.semel(["run", "--", "echo", "a"]);
+    assert_eq!(held.code, Some(121), "{held:?}");
+    for words in ["for a day it holds every call that it does not know", "hint: semel ledger quarantine;"] {
+        assert!(held.stderr.contains(words), "{held:?}");
+    }
     assert!(home.semel(["ledger"]).stderr.contains("may have forgotten"));
     let accepted = home.json(["ledger", "end-quarantine"]);
     assert_eq!(

@@ -7,6 +7,7 @@ use crate::http::client::{NotReached, Payload};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, StatusCode};
+use semel_ledger::error::advice_on_connection;
 use serde_json::Value;
 use std::time::Duration;
 
@@ -46,14 +47,24 @@ impl Unanswered {
     }
 }
 
+/// The libraries' words for a wrong scheme or certificate do not say what to change.
+fn with_advice(why: String) -> String {
+    let advice = match why.contains("invalid HTTP version") {
+        true => "; it may speak TLS at this port: write https://",
+        false => advice_on_connection(&why),
+    };
+    why + advice
+}
+
 impl From<NotReached> for Unanswered {
     fn from(error: NotReached) -> Unanswered {
         let why = error.to_string();
         match error.is_untrusted {
+            true if why.contains("CaUsedAsEndEntity") => Unanswered::Untrusted(with_advice(why)),
             true => Unanswered::Untrusted(format!(
                 "{why}; set SEMEL_SERVER_CA to a file with the certificate that vouches for the server"
             )),
-            false => Unanswered::NotReached(why),
+            false => Unanswered::NotReached(with_advice(why)),
         }
     }
 }
@@ -124,7 +135,7 @@ impl ServerAccess {
             let body = serde_json::from_slice(&whole).unwrap_or_default();
             Ok(ApiReply { status: parts.status, body })
         };
-        let lost = |why: String| Unanswered::Lost(format!("{target} did not answer: {why}"));
+        let lost = |why: String| Unanswered::Lost(with_advice(format!("{target} did not answer: {why}")));
         match tokio::time::timeout(within, exchange).await {
             Ok(answered) => answered.map_err(lost),
             Err(_) => Err(lost(format!("not within {} seconds", within.as_secs()))),

@@ -2,6 +2,7 @@
 
 use super::address::PostgresAddress;
 use crate::Error;
+use crate::error::advice_on_connection;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -108,10 +109,11 @@ pub(super) fn explain(error: &tokio_postgres::Error) -> String {
         words = format!("{words}: {next}");
         cause = next.source();
     }
-    if words.contains("UnknownIssuer") {
-        words.push_str("; name the certificate of its authority with sslrootcert=FILE");
-    }
-    words
+    let advice = match words.contains("UnknownIssuer") {
+        true => "; name the certificate of its authority with sslrootcert=FILE",
+        false => advice_on_connection(&words),
+    };
+    words + advice
 }
 
 /// The oldest server that has all that is used here.

@@ -1,17 +1,14 @@
 //! A ledger in a file: its directory, disk, pages and lock files.
 
-use super::ledger::{contents, engine, latency, spooled};
+use super::ledger::{contents, engine, latency, records, spooled};
 use super::{CLAIMS_TIMED, Checks};
 use crate::context::Context;
 use crate::ledger_address::{LedgerAddress, Purpose};
-use crate::output::{RESTORE, counted, hint, ledger_hint};
+use crate::output::{RESTORE, hint, ledger_hint};
 use rustix::fs::Access;
-use semel_core::ids::EffectId;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::Ledger;
 use semel_ledger::place::Place;
 use semel_ledger::sqlite;
-use semel_ledger::store::{By, PAGE_ROWS_MAX};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -21,20 +18,19 @@ use std::time::Duration;
 const FREE_BYTES_LOW: u64 = 256 * 1024 * 1024;
 const FREE_BYTES_OUT: u64 = 8 * 1024 * 1024;
 
-/// So many are named; whoever restores a backup needs no more.
-const NAMED_MAX: usize = 20;
-
 /// One claim in SQLite's log: a few pages.
 const CLAIM_BYTES: usize = 16 * 1024;
 
 pub fn examine(context: &Context, checks: &mut Checks, place: &Place, full: bool) {
-    directory(checks, place);
+    // In another directory it would begin with an empty ledger.
+    let is_founded = LedgerAddress::File(place.database().to_owned()).is_founded();
+    directory(checks, place.directory(), is_founded);
     database(context, checks, place, full);
     owners(checks, &place.owners());
 }
 
-fn directory(checks: &mut Checks, place: &Place) {
-    let directory = place.directory();
+/// Where this host keeps the ledger, or its own part of one.
+pub fn directory(checks: &mut Checks, directory: &Path, has_ledger: bool) {
     let shown = directory.display();
     let there = directory.ancestors().find(|ancestor| ancestor.exists()).unwrap_or(Path::new("/"));
     let writable = rustix::fs::access(there, Access::WRITE_OK | Access::EXEC_OK).is_ok();
@@ -43,8 +39,7 @@ fn directory(checks: &mut Checks, place: &Place) {
         Ok(found) if !found.is_dir() => {
             checks.fail("state directory", format!("{shown} is not a directory"), hint())
         }
-        // In another directory it would begin with an empty ledger.
-        Ok(_) if !writable && LedgerAddress::File(place.database().to_owned()).is_founded() => {
+        Ok(_) if !writable && has_ledger => {
             let hint =
                 format!("make it writable again: what was done is known by the ledger in {shown} alone");
             checks.fail("state directory", format!("{shown} cannot be written"), Some(hint));
@@ -116,19 +111,7 @@ fn database(context: &Context, checks: &mut Checks, place: &Place, full: bool) {
             }
             Err(error) => checks.fail("integrity", error.to_string(), ledger_hint(&error)),
         }
-        match damaged(&ledger) {
-            Ok(damaged) if damaged.is_empty() => checks.ok("records", "every one can be read"),
-            Ok(damaged) => {
-                let names: Vec<String> = damaged.iter().take(NAMED_MAX).map(ToString::to_string).collect();
-                let more = if damaged.len() > NAMED_MAX { ", …" } else { "" };
-                let records = counted(damaged.len(), "record", "records");
-                let detail = format!("{records} cannot be read: {}{more}", names.join(", "));
-                let hint =
-                    format!("their calls are in doubt, the others go on: semel ledger resolve, or {RESTORE}");
-                checks.fail("records", detail, Some(hint));
-            }
-            Err(error) => checks.fail("records", error.to_string(), ledger_hint(&error)),
-        }
+        records(checks, &ledger);
     }
 }
 
@@ -148,19 +131,6 @@ fn disk_latency(checks: &mut Checks, directory: &Path, clock: &SystemClock) {
     match timed() {
         Ok(times) => latency(checks, "a claim", times),
         Err(error) => checks.fail("latency", format!("nothing can be written here: {error}"), None),
-    }
-}
-
-/// Every effect whose record cannot be read.
-fn damaged(ledger: &Ledger) -> Result<Vec<EffectId>, semel_ledger::Error> {
-    let (mut damaged, mut after) = (Vec::new(), None);
-    loop {
-        let page = block_on(ledger.listing(By::All, after, PAGE_ROWS_MAX))?;
-        damaged.extend(page.damaged);
-        match page.next {
-            None => return Ok(damaged),
-            next => after = next,
-        }
     }
 }
 

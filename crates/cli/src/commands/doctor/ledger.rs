@@ -1,13 +1,17 @@
 //! The parts of every ledger, in a file or on a server: engine, contents, and answers that wait on this host.
 
 use super::{CLOCK_SLACK, Checks};
-use crate::output::{counted, ledger_hint};
+use crate::output::{RESTORE, counted, ledger_hint};
 use semel_core::effect::State;
+use semel_core::ids::EffectId;
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::Ledger;
 use semel_ledger::store::{By, PAGE_ROWS_MAX};
 use std::time::Duration;
+
+/// So many are named; whoever restores a backup needs no more.
+const NAMED_MAX: usize = 20;
 
 /// The engine: its version, what it keeps, and its clock.
 pub fn engine(checks: &mut Checks, ledger: &Ledger, clock: &SystemClock) {
@@ -25,7 +29,11 @@ pub fn engine(checks: &mut Checks, ledger: &Ledger, clock: &SystemClock) {
     }
     let Some(ahead) = facts.clock_ahead_ms else { return };
     let word = if ahead < 0 { "behind" } else { "ahead of" };
-    let detail = format!("the server's clock is {} ms {word} this host's", ahead.unsigned_abs());
+    let detail = match ahead.unsigned_abs() {
+        // Some servers tell whole seconds alone.
+        0..1000 => "the server's clock is within a second of this host's".to_owned(),
+        ms => format!("the server's clock is {ms} ms {word} this host's"),
+    };
     match u128::from(ahead.unsigned_abs()) > CLOCK_SLACK.as_millis() {
         true => {
             checks.warn("clock skew", detail, "set both by NTP: ages and deadlines are judged by this host's")
@@ -60,6 +68,36 @@ pub fn spooled(checks: &mut Checks, ledger: &Ledger) {
                     Some("rule on it (semel ledger), then remove the file".to_owned()),
                 );
             }
+        }
+    }
+}
+
+/// Whether every record can be read.
+pub fn records(checks: &mut Checks, ledger: &Ledger) {
+    match damaged(ledger) {
+        Ok(damaged) if damaged.is_empty() => checks.ok("records", "every one can be read"),
+        Ok(damaged) => {
+            let names: Vec<String> = damaged.iter().take(NAMED_MAX).map(ToString::to_string).collect();
+            let more = if damaged.len() > NAMED_MAX { ", …" } else { "" };
+            let records = counted(damaged.len(), "record", "records");
+            let detail = format!("{records} cannot be read: {}{more}", names.join(", "));
+            let hint =
+                format!("their calls are in doubt, the others go on: semel ledger resolve, or {RESTORE}");
+            checks.fail("records", detail, Some(hint));
+        }
+        Err(error) => checks.fail("records", error.to_string(), ledger_hint(&error)),
+    }
+}
+
+/// Every effect whose record cannot be read.
+fn damaged(ledger: &Ledger) -> Result<Vec<EffectId>, semel_ledger::Error> {
+    let (mut damaged, mut after) = (Vec::new(), None);
+    loop {
+        let page = block_on(ledger.listing(By::All, after, PAGE_ROWS_MAX))?;
+        damaged.extend(page.damaged);
+        match page.next {
+            None => return Ok(damaged),
+            next => after = next,
         }
     }
 }

@@ -32,7 +32,7 @@ pub fn run(context: &Context, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
 fn ledger(context: &Context, checks: &mut Checks, full: bool) {
     match LedgerAddress::of(context) {
         Err(error) => checks.fail("ledger", format!("{error:#}"), hint(&error)),
-        Ok(address @ LedgerAddress::Server { .. }) => server::examine(context, checks, &address),
+        Ok(address @ LedgerAddress::Server { .. }) => server::examine(context, checks, &address, full),
         Ok(LedgerAddress::File(file)) => file::examine(context, checks, &Place::at(file), full),
     }
 }

@@ -7,10 +7,13 @@ use crate::policy_files::{self, Unusable};
 use semel_core::policy::Policy;
 use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::servers::McpEndpoint;
+use semel_ledger::server_address::ServerAddress;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 pub fn examine(context: &Context, checks: &mut Checks) {
     policy(context, checks);
+    password(context, checks);
     search_path(context, checks);
 }
 
@@ -38,6 +41,20 @@ fn policy(context: &Context, checks: &mut Checks) {
         Err(Unusable::Content(found)) => {
             checks.fail("policy", format!("{}: {} findings", names.join(", "), found.len()), check);
         }
+    }
+}
+
+/// A policy is a file that people share, and a password in it is for nobody else.
+fn password(context: &Context, checks: &mut Checks) {
+    let Ok(Some((file, ledger))) = policy_files::ledger(&context.environment, context.global.policy.as_deref())
+    else {
+        return;
+    };
+    let has_password = matches!(ServerAddress::parse(&ledger), Ok(Some(server)) if server.has_password());
+    if has_password && file.metadata().is_ok_and(|found| found.mode() & 0o004 != 0) {
+        let shown = file.display();
+        let detail = format!("{shown} holds the password of the ledger, and other users can read it");
+        checks.warn("policy", detail, &format!("chmod o= {shown}, or put the address into SEMEL_LEDGER"));
     }
 }
 

@@ -1,6 +1,7 @@
 //! A ledger on a server: its settings, and how long a durable write takes on the path of a claim.
 
-use super::ledger::{contents, engine, latency, spooled, waits};
+use super::file::directory;
+use super::ledger::{contents, engine, latency, records, spooled, waits};
 use super::{CLAIMS_TIMED, Checks};
 use crate::context::Context;
 use crate::ledger_address::{LedgerAddress, Purpose};
@@ -9,7 +10,11 @@ use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::spool;
 use std::time::Duration;
 
-pub fn examine(context: &Context, checks: &mut Checks, address: &LedgerAddress) {
+/// As many digits as people compare.
+const ID_DIGITS: usize = 8;
+
+pub fn examine(context: &Context, checks: &mut Checks, address: &LedgerAddress, full: bool) {
+    directory(checks, &address.directory(), false);
     let clock = SystemClock::start();
     let ledger = match address.open(&context.environment, &clock, Purpose::Command) {
         Ok(ledger) => ledger,
@@ -24,6 +29,8 @@ pub fn examine(context: &Context, checks: &mut Checks, address: &LedgerAddress) 
         }
     };
     checks.ok("ledger", address.to_string());
+    // The same on every host that shares it.
+    checks.ok("ledger id", &ledger.secret().check_value().to_string()[..ID_DIGITS]);
     engine(checks, &ledger, &clock);
     spooled(checks, &ledger);
     let mut times: Vec<Duration> = Vec::new();
@@ -37,5 +44,8 @@ pub fn examine(context: &Context, checks: &mut Checks, address: &LedgerAddress) 
     latency(checks, "a claim", times);
     if let Err(error) = contents(checks, &ledger, clock.now()) {
         checks.fail("ledger", format!("{error:#}"), hint(&error));
+    }
+    if full {
+        records(checks, &ledger);
     }
 }

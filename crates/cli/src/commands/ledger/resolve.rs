@@ -104,8 +104,8 @@ fn is_ruled(
 pub fn refused(error: Error, id: EffectId) -> anyhow::Error {
     match error {
         Error::Illegal(Illegal { state: "in flight", .. }) => Hinted::error(
-            format!("{id} is still running; there is no doubt to rule on"),
-            "wait for it, or end the process that runs it",
+            format!("{id} has not reported its end; there is no doubt to rule on before its deadline"),
+            format!("semel ledger show {id} names the deadline; before it, end the process that runs it"),
         ),
         Error::Illegal(Illegal { state, .. }) => Hinted::error(
             format!("{id} is {state}; there is no doubt to rule on"),

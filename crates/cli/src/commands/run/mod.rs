@@ -8,13 +8,14 @@ use crate::args::{DRAIN_OUTPUT, RunArgs};
 use crate::context::Context;
 use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::open;
-use crate::output::{ledger_hint, stderr_is_terminal};
+use crate::output::{Hinted, ledger_hint, stderr_is_terminal};
 use crate::policy_files;
 use crate::probe_access;
 use crate::{server_access, server_runtime};
 use request::{RunRequest, named_action};
 use respond::{
-    dry_run, finish_trouble, finish_unavailable, not_understood, policy_invalid, respond, say_waiting,
+    dry_run, finish_trouble, finish_unavailable, finish_unopened, not_understood, policy_invalid, respond,
+    say_waiting,
 };
 use rustix::process::Pid;
 use semel_core::class::Class;
@@ -29,7 +30,7 @@ use semel_doors::remote_gate::{RemoteCall, RemoteGate, RemotePassed, ServerAcces
 use semel_gate::Gate;
 use semel_gate::Passed;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::Ledger;
+use semel_ledger::{Error, Ledger};
 use semel_ledger::holders::{FileHolders, Holders};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub fn run(context: &Context, args: &RunArgs) -> u8 {
         Ok(opened) => call.pass(context, opened, clock, parent),
         // With the ledger unreachable, effects are refused before they are sent, and reads pass.
         Err(_) if call.rule.class == Class::Read && !args.dry_run => call.pass_unrecorded(context, &clock),
-        Err(Unopened { why, hint }) => finish_unavailable(context, &call.rule, &why, hint),
+        Err(Unopened { why, hint, waits }) => finish_unopened(context, &call.rule, &why, waits, hint),
     }
 }
 
@@ -76,12 +77,17 @@ struct OpenedLedger {
 struct Unopened {
     why: String,
     hint: Option<String>,
+    /// It may be there later.
+    waits: bool,
 }
 
 fn open_ledger(context: &Context, dry_run: bool, clock: &SystemClock) -> Result<OpenedLedger, Unopened> {
     let environment = &context.environment;
-    let unopened =
-        |error: anyhow::Error| Unopened { why: error.to_string(), hint: crate::output::hint(&error) };
+    let unopened = |error: anyhow::Error| Unopened {
+        why: error.to_string(),
+        hint: crate::output::hint(&error),
+        waits: false,
+    };
     let address = LedgerAddress::of(context).map_err(unopened)?;
     let empty = (dry_run && !address.is_founded()).then(tempfile::tempdir).and_then(Result::ok);
     let opened = match (dry_run, &empty) {
@@ -96,7 +102,11 @@ fn open_ledger(context: &Context, dry_run: bool, clock: &SystemClock) -> Result<
     };
     match opened {
         Ok(ledger) => Ok(OpenedLedger { ledger, _empty: empty }),
-        Err(error) => Err(Unopened { why: error.to_string(), hint: ledger_hint(&error) }),
+        Err(error) => Err(Unopened {
+            why: error.to_string(),
+            hint: ledger_hint(&error),
+            waits: matches!(error, Error::Engine { .. } | Error::NotRead { .. } | Error::NotWritten { .. }),
+        }),
     }
 }
 
@@ -160,7 +170,8 @@ impl PreparedRun {
         if self.request.probe.is_some() {
             let what =
                 "--probe is asked by the gate itself, and SEMEL_SERVER says that it is behind a server";
-            return not_understood(context, &anyhow::anyhow!(what));
+            let hint = "leave --probe out; a doubt is ruled on at the server";
+            return not_understood(context, &Hinted::error(what, hint));
         }
         let runtime = match server_runtime::runtime() {
             Ok(runtime) => runtime,

@@ -163,7 +163,20 @@ pub fn finish_trouble(context: &Context, rule: &Rule, trouble: Trouble) -> u8 {
 }
 
 pub fn finish_unavailable(context: &Context, rule: &Rule, why: &str, hint: Option<String>) -> u8 {
-    let mut trouble = wording::ledger_unavailable(why);
+    finish_hinted(context, rule, wording::ledger_unavailable(why), hint)
+}
+
+pub fn finish_unopened(
+    context: &Context,
+    rule: &Rule,
+    why: &str,
+    waits: bool,
+    hint: Option<String>,
+) -> u8 {
+    finish_hinted(context, rule, wording::ledger_not_opened(why, waits), hint)
+}
+
+fn finish_hinted(context: &Context, rule: &Rule, mut trouble: Trouble, hint: Option<String>) -> u8 {
     if let Some(hint) = hint {
         trouble.human_next_step = hint;
     }

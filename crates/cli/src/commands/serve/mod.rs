@@ -62,6 +62,12 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
     if !policy.warnings.is_empty() {
         context.output.warn(policy.warnings.render(false).trim_end());
     }
+    if tls.is_none() && !address.ip().is_loopback() {
+        let what = "other machines reach it without TLS, and whoever is on the way reads their tokens";
+        context.output.warn(format_args!(
+            "semel: {what}; set tls under [serve], or let a proxy with TLS be the only way to it"
+        ));
+    }
     let (token, token_file) = token(context, &policy.serve)?;
     let mcp_servers::PreparedServers { servers, all, offers } =
         mcp_servers::prepare(context, &policy, &clock)?;
@@ -193,10 +199,10 @@ fn say(
         let files = policy_files::found(&context.environment, context.global.policy.as_deref());
         let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         context.output.say(match files.is_empty() {
-            true => "  there is nothing to offer: no semel.toml was found from here".to_owned(),
+            true => "  it answers /api/v1 and SEMEL_SERVER alone: no semel.toml was found from here".to_owned(),
             false => {
                 format!(
-                    "  there is nothing to offer: no [mcp.NAME] and no [upstream.NAME] in {}",
+                    "  it answers /api/v1 and SEMEL_SERVER alone: no [mcp.NAME] and no [upstream.NAME] in {}",
                     files.join(", ")
                 )
             }

@@ -4,8 +4,9 @@ use anyhow::{Context as _, bail};
 use semel_doors::http::server::OperatorToken;
 use semel_ledger::entropy::{Entropy, OsEntropy};
 use semel_ledger::tokens::PREFIX;
+use std::fs::DirBuilder;
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
 /// A shorter one could be guessed.
@@ -17,6 +18,8 @@ const BYTES_MAX: u64 = 4 * 1024;
 pub fn kept(file: &Path) -> anyhow::Result<OperatorToken> {
     if !file.exists() {
         let directory = file.parent().context("the token has no directory")?;
+        // A ledger that could not be opened has not made it.
+        DirBuilder::new().recursive(true).mode(0o700).create(directory).context("cannot write the token")?;
         let mut aside = tempfile::NamedTempFile::new_in(directory).context("cannot write the token")?;
         // By its looks it is semel's own: one that is mistyped or old is refused, and goes to no upstream.
         writeln!(aside, "{PREFIX}{:032x}{:032x}", OsEntropy.bits(), OsEntropy.bits())?;

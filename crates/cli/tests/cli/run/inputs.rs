@@ -100,6 +100,7 @@ fn a_ledger_on_an_engine_that_semel_lacks_is_refused_with_its_name() {
             assert_eq!(ran.code, Some(125), "{ran:?}");
             let says = |text: &str| text.contains(&format!("names the engine {engine}"));
             assert!(ran.json()["what_happened"].as_str().is_some_and(says), "{ran:?}");
+            assert_eq!(ran.json()["next_step"], "Fix the cause, then call it again, unchanged.", "{ran:?}");
         }
         for args in [["ledger", "list"], ["token", "list"], ["ledger", "prune"]] {
             let ran = home.semel(args.into_iter().chain(["--ledger", &place]));

@@ -1,8 +1,11 @@
 use super::served::{Served, TOKEN};
 use crate::home::Home;
 use semel_testkit::http::{FakeMcpServer, RawClient};
+use semel_testkit::postgres_server::free_port;
 use serde_json::json;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
 #[test]
 fn only_who_shows_the_token_under_a_known_name_is_let_in() {
@@ -80,6 +83,33 @@ fn a_token_is_made_once_and_for_its_owner_alone() {
     assert!(ran.stderr.contains("chmod 600"), "{ran:?}");
 }
 
+/// The first line with these words that a server says at its start.
+fn line_with(words: &str, command: &mut Command) -> String {
+    let mut child = command.stderr(Stdio::piped()).spawn().expect("semel starts");
+    let talk = BufReader::new(child.stderr.take().expect("a pipe"));
+    let line = talk.lines().map_while(Result::ok).find(|line| line.contains(words));
+    child.kill().and_then(|()| child.wait()).expect("it ends");
+    line.expect("it is said")
+}
+
+#[test]
+fn a_server_whose_ledger_cannot_be_reached_starts_on_a_fresh_host_and_makes_its_token() {
+    let home = Home::new();
+    let mut serve = home.command(["serve", "--listen", "127.0.0.1:0"]);
+    serve.env("SEMEL_LEDGER", format!("redis://127.0.0.1:{}", free_port()));
+    let line = line_with("clients show the token in", &mut serve);
+    assert!(line.ends_with("/shared/serve.token"), "{line}");
+    assert!(home.state().join("shared/serve.token").exists());
+}
+
+#[test]
+fn a_server_that_others_reach_without_tls_says_so() {
+    let home = Home::new();
+    home.file("semel.toml", "[serve]\nallow_remote = true\n");
+    let line = line_with("without TLS", &mut home.command(["serve", "--listen", "0.0.0.0:0"]));
+    assert!(line.contains("set tls under [serve]"), "{line}");
+}
+
 #[test]
 fn what_is_not_safe_to_serve_is_not_served_and_the_place_is_named() {
     let home = Home::new();
@@ -116,17 +146,9 @@ fn what_is_not_safe_to_serve_is_not_served_and_the_place_is_named() {
 }
 
 #[test]
-fn a_server_with_nothing_to_offer_says_where_it_looked() {
+fn a_server_without_upstreams_says_what_it_answers_and_where_it_looked() {
     let home = Home::new();
-    let told = || {
-        let mut child = home.command(["serve", "--listen", "127.0.0.1:0"]);
-        let mut child = child.stderr(std::process::Stdio::piped()).spawn().expect("semel starts");
-        let talk = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
-        let mut lines = std::io::BufRead::lines(talk).map_while(Result::ok);
-        let line = lines.find(|line| line.contains("nothing to offer")).expect("it is said");
-        child.kill().and_then(|()| child.wait()).expect("it ends");
-        line
-    };
+    let told = || line_with("answers /api/v1", &mut home.command(["serve", "--listen", "127.0.0.1:0"]));
     assert!(told().ends_with("no semel.toml was found from here"), "{}", told());
     let file = home.file("semel.toml", "[defaults]\nwait = \"1s\"\n");
     assert!(told().ends_with(&format!("no [upstream.NAME] in {}", file.display())), "{}", told());

@@ -55,6 +55,9 @@ fn a_token_is_shown_once_and_written_nowhere() {
     let token = ran.stdout.trim();
     assert!(token.starts_with("semel_") && token.len() > 64, "{ran:?}");
     assert!(!ran.stderr.contains(token));
+    assert!(ran.stderr.contains("It shares effects with no other token"), "{ran:?}");
+    let named = home.semel(["token", "create", "--scope", "agent", "--name", "ci"]);
+    assert!(named.stderr.contains("It shares effects only with tokens named ci."), "{named:?}");
     let secret = token.rsplit('_').next().expect("its last part");
     for file in home.state_files().iter().filter(|path| path.is_file()) {
         let bytes = std::fs::read(file).expect("it can be read");

@@ -36,7 +36,7 @@ fn what_runs_is_waited_for() {
         std::hint::spin_loop();
     }
     let running = till.home.json(["ledger", "list"])["items"][0]["effect_id"].clone();
-    refused(&till, running.as_str().expect("an id"), 122, "in_flight", "is still running");
+    refused(&till, running.as_str().expect("an id"), 122, "in_flight", "has not reported its end");
     till.home.file("go", "");
     assert!(child.wait_with_output().expect("it ends").status.success());
 }

@@ -51,6 +51,10 @@ impl EtcdAddress {
         Ok(EtcdAddress { endpoints, login, ledger: ledger.to_owned() })
     }
 
+    fn is_tls(&self) -> bool {
+        self.endpoints.iter().any(|endpoint| endpoint.starts_with("https"))
+    }
+
     pub fn has_password(&self) -> bool {
         self.login.is_some()
     }
@@ -65,7 +69,8 @@ impl fmt::Display for EtcdAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let place = |endpoint: &String| endpoint.split("://").last().unwrap_or_default().to_owned();
         let places: Vec<String> = self.endpoints.iter().map(place).collect();
-        write!(f, "etcd://{}?ledger={}", places.join(","), self.ledger)
+        let scheme = if self.is_tls() { "etcds" } else { "etcd" };
+        write!(f, "{scheme}://{}?ledger={}", places.join(","), self.ledger)
     }
 }
 
@@ -82,7 +87,7 @@ mod tests {
     #[test]
     fn an_address_is_shown_without_its_password() {
         let address = EtcdAddress::parse("etcds://me:s3cret@a,b:7001?ledger=billing").unwrap();
-        assert_eq!(format!("{address} {address:?}"), "etcd://a:2379,b:7001?ledger=billing ".repeat(2).trim());
+        assert_eq!(format!("{address} {address:?}"), "etcds://a:2379,b:7001?ledger=billing ".repeat(2).trim());
         assert_eq!(address.endpoints, ["https://a:2379", "https://b:7001"]);
         assert_eq!(address.key(b'v', b"x"), b"semel/billing/v/x");
     }

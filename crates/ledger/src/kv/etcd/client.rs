@@ -3,6 +3,7 @@
 use super::address::EtcdAddress;
 use crate::Error;
 use crate::engine_facts::{EngineFacts, ahead_ms};
+use crate::error::advice_on_connection;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::{Request, Response, StatusCode};
@@ -123,6 +124,7 @@ impl Client {
             StatusCode::NOT_FOUND => {
                 "there is no gateway of etcd 3.4 or later at this place (HTTP 404)".to_owned()
             }
+            StatusCode::BAD_REQUEST => "HTTP 400; if it speaks TLS there, write etcds://".to_owned(),
             _ => format!("HTTP {status}"),
         };
         if REFUSALS.contains(&complaint.code) {
@@ -228,5 +230,6 @@ fn causes(error: &dyn std::error::Error) -> String {
         words = format!("{words}: {next}");
         cause = next.source();
     }
-    words
+    let advice = advice_on_connection(&words);
+    words + advice
 }

@@ -9,6 +9,7 @@ use std::fmt;
 /// several nodes, with commas between them, and `redis+unix:///PATH` is a socket.
 #[derive(Clone)]
 pub struct RedisAddress {
+    scheme: String,
     /// Asked in turn, until one answers.
     pub(super) seeds: Vec<ConnectionInfo>,
     pub(super) ledger: String,
@@ -20,8 +21,8 @@ impl RedisAddress {
     pub fn parse(url: &str) -> Result<RedisAddress, Error> {
         // The parser's own words may quote the password.
         let refused = |what: &str| Error::Engine { ledger: "redis://…".to_owned(), what: what.to_owned() };
-        let (scheme, rest) = url.split_once("://").ok_or_else(|| refused(FORM))?;
-        let scheme = scheme.strip_suffix("+cluster").unwrap_or(scheme);
+        let (given, rest) = url.split_once("://").ok_or_else(|| refused(FORM))?;
+        let scheme = given.strip_suffix("+cluster").unwrap_or(given);
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let ledger = ledger_name(query).map_err(refused)?;
         // It would end the address, and a password with one would be shown in part.
@@ -36,7 +37,7 @@ impl RedisAddress {
             seed.map_err(|_| refused(FORM))
         };
         let seeds = hosts.split(',').map(seed).collect::<Result<_, _>>()?;
-        Ok(RedisAddress { seeds, ledger: ledger.to_owned() })
+        Ok(RedisAddress { scheme: given.to_owned(), seeds, ledger: ledger.to_owned() })
     }
 
     pub fn has_password(&self) -> bool {
@@ -47,6 +48,10 @@ impl RedisAddress {
     pub(super) fn key(&self, what: &str) -> String {
         format!("{{semel:{}}}:{what}", self.ledger)
     }
+}
+
+pub(super) fn is_tls(seed: &ConnectionInfo) -> bool {
+    matches!(seed.addr(), ConnectionAddr::TcpTls { .. })
 }
 
 /// The same server at another place: the node that a cluster has sent us to.
@@ -68,7 +73,7 @@ pub(super) fn moved_to(seed: &ConnectionInfo, place: &str) -> Option<ConnectionI
 impl fmt::Display for RedisAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places: Vec<String> = self.seeds.iter().map(|seed| seed.addr().to_string()).collect();
-        write!(f, "redis://{}", places.join(","))?;
+        write!(f, "{}://{}", self.scheme, places.join(","))?;
         match self.seeds.first().map_or(0, |seed| seed.redis_settings().db()) {
             0 => {}
             database => write!(f, "/{database}")?,
@@ -92,7 +97,7 @@ mod tests {
         let address =
             RedisAddress::parse("rediss+cluster://me:s3cret@a:7000,b:7001/0?ledger=billing").unwrap();
         assert_eq!(format!("{address} {address:?}").matches("s3cret").count(), 0);
-        assert_eq!(address.to_string(), "redis://a:7000,b:7001?ledger=billing");
+        assert_eq!(address.to_string(), "rediss+cluster://a:7000,b:7001?ledger=billing");
         assert_eq!(address.seeds[1].redis_settings().password(), Some("s3cret"));
         assert!(matches!(address.seeds[1].addr(), ConnectionAddr::TcpTls { port: 7001, .. }));
         assert_eq!(address.key("values"), "{semel:billing}:values");

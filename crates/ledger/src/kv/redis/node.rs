@@ -1,10 +1,11 @@
 //! The node that keeps the ledger: how it is found, and whether it may.
 
-use super::address::{RedisAddress, moved_to};
+use super::address::{RedisAddress, is_tls, moved_to};
 use super::tier::Tier;
 use crate::engine_facts::{EngineFacts, ahead_ms};
+use crate::error::advice_on_connection;
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, RedisError};
+use redis::{AsyncConnectionConfig, Client, ConnectionInfo, ErrorKind, RedisError};
 use semel_core::time::At;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -48,11 +49,21 @@ pub(super) async fn connect(address: &RedisAddress) -> Result<Node, String> {
             Err(error) => failed = Some(error),
         }
     }
-    Err(failed.map_or_else(|| "the URL names no host".to_owned(), |error| explain(&error)))
+    Err(failed.map_or_else(|| "the URL names no host".to_owned(), |error| explain_unreached(address, &error)))
+}
+
+/// A server that expects TLS closes a plain connection, and one that expects none waits for more.
+fn explain_unreached(address: &RedisAddress, error: &RedisError) -> String {
+    let about_tls = match address.seeds.iter().any(is_tls) {
+        true if error.is_timeout() => "; it may not speak TLS at this port",
+        false if error.is_connection_dropped() => "; it may want TLS at this port: write rediss://",
+        _ => "",
+    };
+    explain(error) + about_tls
 }
 
 async fn open(info: &ConnectionInfo) -> Result<MultiplexedConnection, RedisError> {
-    if matches!(info.addr(), ConnectionAddr::TcpTls { .. }) {
+    if is_tls(info) {
         // Fails where one is installed already, which is as good.
         let _installed = rustls::crypto::ring::default_provider().install_default();
     }
@@ -190,7 +201,10 @@ pub(super) fn explain(error: &RedisError) -> String {
             "the server refuses this user or password; correct them in the URL".to_owned()
         }
         (_, Some(code), Some(detail)) => format!("{code} {detail}"),
-        _ => error.to_string(),
+        _ => {
+            let words = error.to_string();
+            format!("{words}{}", advice_on_connection(&words))
+        }
     }
 }
 
