@@ -64,7 +64,8 @@ pub fn done_before(effect: &Effect, now: At) -> String {
 pub const GONE: &str = "gone; whether by this call is not known";
 
 /// The ledger could not be reached once the answer was there.
-pub const SPOOLED: &str = "recorded on this host; semel writes it to the ledger when the ledger can be reached";
+pub const SPOOLED: &str =
+    "recorded on this host; semel writes it to the ledger when the ledger can be reached";
 
 /// The same reason is the same repetition, so that a retried one is safe.
 pub const REASON_USED: &str = "; this reason was used already, so it is the same repetition";
@@ -580,7 +581,9 @@ pub fn ledger_unavailable(why: &str) -> Trouble {
 /// The ledger could not be opened, and waiting alone may not change that. `waits`: it may.
 pub fn ledger_not_opened(why: &str, waits: bool) -> Trouble {
     let next_step = match waits {
-        true => "Call it again later, unchanged. If the cause is a setting, or that fails too, tell the user.",
+        true => {
+            "Call it again later, unchanged. If the cause is a setting, or that fails too, tell the user."
+        }
         false => "Fix the cause, then call it again, unchanged.",
     };
     Trouble { next_step: next_step.into(), ..ledger_unavailable(why) }

@@ -67,7 +67,9 @@ pub fn advice_on_connection(words: &str) -> &'static str {
             "; this is the certificate of an authority; make one for the server, with basicConstraints=CA:FALSE and a \
              subjectAltName"
         }
-        _ if words.contains("InvalidContentType") => "; it does not speak TLS at this port: leave the s out of the scheme",
+        _ if words.contains("InvalidContentType") || words.contains("tls handshake eof") => {
+            "; it does not speak TLS at this port: leave the s out of the scheme"
+        }
         _ => "",
     }
 }

@@ -26,7 +26,8 @@ fn examined(home: &Home, ledger: &str) -> String {
     let mut shown = format!("exit {:?}\n", ran.code);
     for line in ran.stdout.lines() {
         let line = line.replace(&place, "HOME").replace("behind", "ahead of");
-        let line = line.split_once("ledger id").map_or(line.clone(), |(ok, _)| format!("{ok}ledger id        ID"));
+        let line =
+            line.split_once("ledger id").map_or(line.clone(), |(ok, _)| format!("{ok}ledger id        ID"));
         let line = line.split(" (Debian").next().unwrap_or_default();
         let unit = ["µs", "ms", "ns"].into_iter().find(|unit| line.contains(unit) && line.contains("takes"));
         let line = unit.map_or(line.to_owned(), |unit| line.replace(unit, "UNIT"));

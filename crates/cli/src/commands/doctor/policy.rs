@@ -46,7 +46,8 @@ fn policy(context: &Context, checks: &mut Checks) {
 
 /// A policy is a file that people share, and a password in it is for nobody else.
 fn password(context: &Context, checks: &mut Checks) {
-    let Ok(Some((file, ledger))) = policy_files::ledger(&context.environment, context.global.policy.as_deref())
+    let Ok(Some((file, ledger))) =
+        policy_files::ledger(&context.environment, context.global.policy.as_deref())
     else {
         return;
     };

@@ -30,8 +30,8 @@ use semel_doors::remote_gate::{RemoteCall, RemoteGate, RemotePassed, ServerAcces
 use semel_gate::Gate;
 use semel_gate::Passed;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::{Error, Ledger};
 use semel_ledger::holders::{FileHolders, Holders};
+use semel_ledger::{Error, Ledger};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 

@@ -166,13 +166,7 @@ pub fn finish_unavailable(context: &Context, rule: &Rule, why: &str, hint: Optio
     finish_hinted(context, rule, wording::ledger_unavailable(why), hint)
 }
 
-pub fn finish_unopened(
-    context: &Context,
-    rule: &Rule,
-    why: &str,
-    waits: bool,
-    hint: Option<String>,
-) -> u8 {
+pub fn finish_unopened(context: &Context, rule: &Rule, why: &str, waits: bool, hint: Option<String>) -> u8 {
     finish_hinted(context, rule, wording::ledger_not_opened(why, waits), hint)
 }
 

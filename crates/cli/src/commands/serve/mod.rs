@@ -199,7 +199,9 @@ fn say(
         let files = policy_files::found(&context.environment, context.global.policy.as_deref());
         let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         context.output.say(match files.is_empty() {
-            true => "  it answers /api/v1 and SEMEL_SERVER alone: no semel.toml was found from here".to_owned(),
+            true => {
+                "  it answers /api/v1 and SEMEL_SERVER alone: no semel.toml was found from here".to_owned()
+            }
             false => {
                 format!(
                     "  it answers /api/v1 and SEMEL_SERVER alone: no [mcp.NAME] and no [upstream.NAME] in {}",

@@ -87,7 +87,10 @@ mod tests {
     #[test]
     fn an_address_is_shown_without_its_password() {
         let address = EtcdAddress::parse("etcds://me:s3cret@a,b:7001?ledger=billing").unwrap();
-        assert_eq!(format!("{address} {address:?}"), "etcds://a:2379,b:7001?ledger=billing ".repeat(2).trim());
+        assert_eq!(
+            format!("{address} {address:?}"),
+            "etcds://a:2379,b:7001?ledger=billing ".repeat(2).trim()
+        );
         assert_eq!(address.endpoints, ["https://a:2379", "https://b:7001"]);
         assert_eq!(address.key(b'v', b"x"), b"semel/billing/v/x");
     }
