@@ -1,4 +1,4 @@
-//! `SEMEL_SERVER`: the ledger is behind a `semel serve` elsewhere, and this machine has a token for it.
+//! `SEMEL_SERVER`: the ledger is behind a `semel serve` on another machine, and this machine has a token for it.
 
 use crate::context::Context;
 use crate::output::Hinted;
@@ -54,7 +54,7 @@ pub fn refuse(context: &Context) -> anyhow::Result<()> {
     match &context.environment.server {
         None => Ok(()),
         Some(_) => Err(Hinted::error(
-            "this command works on the ledger itself, and SEMEL_SERVER says that it is behind a server",
+            "This command needs the ledger itself, but SEMEL_SERVER is set. Nothing was changed.",
             "run it on that server's machine, or ask its API (/api/v1/effects, /api/v1/runs; docs/api.md); without \
              SEMEL_SERVER it is about this machine's own ledger",
         )),

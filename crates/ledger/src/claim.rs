@@ -376,7 +376,7 @@ impl Ledger {
                 }
             }
         }
-        Err(Error::NotWritten { what: format!("record {} does not come to rest", snapshot.key) })
+        Err(Error::NotWritten { what: format!("record {} kept changing", snapshot.key) })
     }
 
     /// An answer whose attempt its effect has dropped, or the ledger has lost: evidence, and nothing else.
@@ -448,7 +448,7 @@ impl Ledger {
             }
             ended = Some(holder);
         }
-        Err(Error::NotRead { what: format!("turn {key} does not come to rest") })
+        Err(Error::NotRead { what: format!("turn {key} kept changing") })
     }
 
     /// Lets a caller's own key point to the effect that answers it, unless it has come to point elsewhere since it was

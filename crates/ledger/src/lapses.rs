@@ -66,6 +66,6 @@ impl Ledger {
                 return Ok(true);
             }
         }
-        Err(Error::NotWritten { what: format!("record {key} does not come to rest") })
+        Err(Error::NotWritten { what: format!("record {key} kept changing; nothing was written") })
     }
 }

@@ -226,7 +226,7 @@ impl Ledger {
                 Err(error) => return Err(error),
             }
         }
-        Err(Error::NotRead { what: format!("record {key} does not come to rest") })
+        Err(Error::NotRead { what: format!("record {key} kept changing") })
     }
 
     /// Changes of the newest effect that nobody has written down yet.

@@ -118,7 +118,7 @@ impl Ledger {
                 return Ok(changed);
             }
         }
-        Err(Error::NotWritten { what: format!("effect {id} does not come to rest") })
+        Err(Error::NotWritten { what: format!("effect {id} kept changing; nothing was written. Try again.") })
     }
 
     /// Records what a probe found about the doubt that was seen. `None`: the record moved, or the "no" does not
@@ -191,7 +191,7 @@ impl Ledger {
                 return Ok(true);
             }
         }
-        Err(Error::NotWritten { what: format!("record {} does not come to rest", seen.key) })
+        Err(Error::NotWritten { what: format!("record {} kept changing; nothing was written. Try again.", seen.key) })
     }
 
     /// Journals a call that semel kept from starting, so that a cancel can say what was prevented.

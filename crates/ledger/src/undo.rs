@@ -90,7 +90,7 @@ impl Ledger {
                 return Ok(());
             }
         }
-        Err(Error::NotWritten { what: format!("record {key} does not come to rest") })
+        Err(Error::NotWritten { what: format!("record {key} kept changing") })
     }
 
     /// Writes down that the newest effect of a record was undone, if it was and that is missing.

@@ -247,7 +247,7 @@ fn sent_of(form: SettlementForm, action: &str, rule: &Rule) -> Result<Sent, Prob
     let given = bytes.map_err(|error| unfit(format!("reply_base64: {error}")))?;
     let given_bytes = given.as_ref().map(|bytes| bytes.len() as u64);
     let reply = match given.as_deref().map(|bytes| without_secrets(bytes, action, rule)) {
-        Some(Ok(None)) => return Err(unfit("reply_base64 is no reply of such an action")),
+        Some(Ok(None)) => return Err(unfit("reply_base64 is not a reply of this kind of action")),
         Some(Ok(kept)) => kept.filter(|kept| kept.len() <= FORM_REPLY_BYTES_MAX),
         Some(Err(MayHoldSecret)) | None => None,
     };
@@ -266,7 +266,7 @@ fn sent_of(form: SettlementForm, action: &str, rule: &Rule) -> Result<Sent, Prob
                 None | Some(Evidence::Reported) => Evidence::Reported,
                 Some(evidence @ (Evidence::Accepted | Evidence::Probed)) => evidence,
                 Some(Evidence::Ruled | Evidence::Confirmed) => {
-                    return Err(unfit("evidence of a settlement is accepted, reported or probed"));
+                    return Err(unfit("evidence must be accepted, reported or probed"));
                 }
             },
             word: effect.unwrap_or(EffectWord::Updated),
@@ -284,7 +284,7 @@ fn sent_of(form: SettlementForm, action: &str, rule: &Rule) -> Result<Sent, Prob
     Ok(Sent { reply, ..Sent::of(outcome) })
 }
 
-/// A reply as it may be kept: its caller need not have the rule of this side. `None`: it is no reply of such an action.
+/// A reply as it may be kept: its caller need not have the rule of this side. `None`: it is not a reply of this kind of action.
 fn without_secrets(reply: &[u8], action: &str, rule: &Rule) -> Result<Option<Vec<u8>>, MayHoldSecret> {
     if action.starts_with("cli:") {
         let Some(output) = CommandOutput::decode(reply) else { return Ok(None) };

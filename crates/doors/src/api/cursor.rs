@@ -15,7 +15,7 @@ pub fn opened(secret: &Secret, tenant: &str, text: &str) -> Result<Cursor, Probl
     let halves = text.split_at_checked(16).filter(|(_, place)| place.len() == 16);
     let numbers = halves.and_then(|(mark, place)| Some((number(mark)?, number(place)?)));
     let (known, hidden) =
-        numbers.ok_or_else(|| Problem::bad("cursor is what `next` of an earlier page said"))?;
+        numbers.ok_or_else(|| Problem::bad("cursor must be the `next` of an earlier page"))?;
     let place = hidden ^ pad(secret, known);
     match known == mark(secret, tenant, place) {
         true => Ok(Cursor(place)),

@@ -183,9 +183,9 @@ fn since(_: &mut SchemaGenerator) -> Schema {
 /// An instant, or so long ago.
 fn instant(text: &str, now: At) -> Result<At, Problem> {
     let ago = duration::parse(text).map(|span| At(now.0.saturating_sub(span.as_micros() as u64)));
-    ago.ok()
-        .or_else(|| At::parse(text))
-        .ok_or_else(|| Problem::bad("since is an instant such as 2026-01-31T00:00:00Z, or a span such as 7d"))
+    ago.ok().or_else(|| At::parse(text)).ok_or_else(|| {
+        Problem::bad("since must be an instant such as 2026-01-31T00:00:00Z, or a span such as 7d")
+    })
 }
 
 pub async fn one(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {

@@ -53,7 +53,7 @@ pub fn router(api: Arc<ApiServer>) -> Router {
         router.route(&path, on(filter, answer))
     });
     let other_method =
-        || async { Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this path has other methods") };
+        || async { Problem::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not take this method") };
     all.method_not_allowed_fallback(other_method).with_state(api)
 }
 

@@ -59,10 +59,13 @@ pub async fn probe(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
     let (key, effect) = find_effect::by_name(&api, &who, &id, now).await?;
     let about = |what: &str| Problem::new(StatusCode::CONFLICT, format!("{} {what}", effect.id));
     if !who.made(&effect) || !effect.facts.action.starts_with("fn:") {
-        return Err(Problem::new(StatusCode::FORBIDDEN, "a probe is told by whoever made the call itself"));
+        return Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "nothing was changed: only the principal that made the call may report a probe",
+        ));
     }
     if !matches!(effect.state, State::InDoubt(_)) {
-        return Err(about(&format!("is {}; there is no doubt", effect.state.word())));
+        return Err(about(&format!("is {}; there is no doubt to clear", effect.state.word())));
     }
     let seen = gate.ledger.find(key).await?;
     if seen.effect().map(|newest| newest.id) != Some(effect.id) {
@@ -90,10 +93,14 @@ pub async fn probe(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
             At(now.0.saturating_sub(ago.as_micros() as u64))
         }
         (FoundWord::No, Some(None)) => {
-            return Err(Problem::bad("asked_ms_ago says how long ago it was asked, up to an hour"));
+            return Err(Problem::bad(
+                "asked_ms_ago is the age of the question in milliseconds, up to an hour",
+            ));
         }
         (FoundWord::No, None) => {
-            return Err(about("was not found, but when? asked_ms_ago says how long ago it was asked"));
+            return Err(about(
+                "was not found, and asked_ms_ago is missing. Say in it how long ago it was asked",
+            ));
         }
     };
     let counts = match &probed {
@@ -102,7 +109,7 @@ pub async fn probe(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
     };
     let changed = if counts { gate.ledger.probed(&seen, probed, asked_at).await? } else { None };
     let Some(changed) = changed else {
-        let detail = "was not found, but it may still be carried out; ask again later";
+        let detail = "was not found, but it may still be carried out. Nothing was changed; ask again later";
         return Err(about(detail).with("is_it_safe_to_retry", "wait"));
     };
     let found = changed.snapshot;

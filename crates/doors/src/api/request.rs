@@ -1,4 +1,4 @@
-//! A request, once it is known whose it is and that it may be request.
+//! A request, once its principal is known and allowed to make it.
 
 use super::problem::Problem;
 use crate::call_options::CallOptions;
@@ -96,17 +96,21 @@ impl ApiRequest {
     ) -> Result<ApiRequest, Problem> {
         let (mut parts, body) = request.into_parts();
         let Some(scope) = parts.extensions.get::<AccessScope>().copied() else {
-            return Err(Problem::new(StatusCode::UNAUTHORIZED, "a token of semel's own is needed"));
+            return Err(Problem::new(
+                StatusCode::UNAUTHORIZED,
+                "nothing was done: a token of semel is needed. Send it as Authorization: Bearer TOKEN",
+            ));
         };
         if scope < access.scope {
-            let needs = format!("this needs a token of scope {}; yours is {scope}", access.scope);
+            let needs =
+                format!("nothing was done: this needs a token of scope {}; yours is {scope}", access.scope);
             return Err(Problem::new(StatusCode::FORBIDDEN, needs));
         }
         let caller = caller(services.secret(), None, &mut parts)
             .map_err(|_| Problem::bad("Semel-Run-Id cannot name a run"))?;
         let options = CallOptions::of(&parts.headers).map_err(|bad| Problem::bad(bad.to_string()))?;
         if options.dry_run && !access.has_dry_run {
-            return Err(Problem::bad("there is no dry run of this; nothing was done"));
+            return Err(Problem::bad("nothing was done: this has no dry run"));
         }
         let (tenant, principal) = (caller.tenant, caller.principal);
         let mark = services.secret().map(|secret| principal_mark(secret, &tenant, &principal));
@@ -177,7 +181,7 @@ impl ApiRequest {
         let (who, run, received_at, said) = self.json::<T>().await?;
         let Some(run) = run else { return Ok((who, received_at, said)) };
         let detail =
-            format!("nothing was changed: the request belongs to the run {}, and no run rules", run.id);
+            format!("nothing was changed: no run rules on its own doubts, and this names the run {}", run.id);
         Err(Problem::new(StatusCode::FORBIDDEN, detail))
     }
 
@@ -201,7 +205,10 @@ impl ApiRequest {
 }
 
 fn no_json() -> Problem {
-    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must be application/json, not encoded")
+    Problem::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "the body must be application/json, without a Content-Encoding",
+    )
 }
 
 async fn whole(body: Body, bytes_max: usize) -> Result<Bytes, Problem> {

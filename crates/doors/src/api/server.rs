@@ -39,7 +39,7 @@ impl ApiServer {
         }
         let whose = format!("{}\n{}", principal.tenant, principal.principal);
         let turn = tokio::time::timeout(large_body_permits::WAIT_MAX, self.large.take(&whose)).await;
-        let crowded = "too many large requests at once; nothing was begun or recorded";
+        let crowded = "nothing was begun or recorded: too many large requests came at once. Send it again in a few seconds";
         turn.map_err(|_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, crowded))
     }
 

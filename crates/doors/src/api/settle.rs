@@ -131,7 +131,7 @@ pub async fn known_claim(
     Ok((known, effect, attempt, nonce))
 }
 
-/// Records what a holder brings. A client that goes away in the middle has settled all the same.
+/// Records the outcome that a holder reports. A client that goes away in the middle has settled all the same.
 pub async fn record(api: &Arc<ApiServer>, settlement: Settlement) -> Result<Box<Passed>, Problem> {
     let in_flight = api.services.in_flight.begin();
     let settling = Arc::clone(api);
@@ -139,7 +139,12 @@ pub async fn record(api: &Arc<ApiServer>, settlement: Settlement) -> Result<Box<
         let _in_flight = in_flight;
         settling.gate()?.settle(settlement).await.map_err(|error| unrecorded(&error))
     });
-    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "settling failed; send it again");
+    let failed = |_| {
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "semel failed in the middle; the settlement may be recorded. It is safe to send it again, unchanged",
+        )
+    };
     match settled.await.map_err(failed)?? {
         SettleAnswer::NoSuchClaim => Err(Problem::not_found("such claim")),
         SettleAnswer::Otherwise(effect) => {
@@ -202,6 +207,7 @@ pub fn redact_why(why: String, rule: &Rule) -> String {
 
 /// The call was made, so nothing may be said that sounds as if it was not.
 fn unrecorded(error: &semel_gate::Error) -> Problem {
-    let detail = format!("the settlement could not be recorded: {error}; send it again, unchanged");
+    let detail =
+        format!("the settlement could not be recorded: {error}. It is safe to send it again, unchanged");
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
 }

@@ -27,7 +27,7 @@ pub struct UndoForm {
     pub dry_run: bool,
 }
 
-/// An answer that took longer than this has not reached whoever request.
+/// An answer that took longer than this has not reached its caller.
 const LATE_AFTER: Duration = Duration::from_secs(25);
 
 pub async fn undo(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
@@ -51,7 +51,12 @@ pub async fn undo(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, 
         let _in_flight = in_flight;
         undoing.undoer.carry_out(&wanted).await.map_err(Problem::from)
     });
-    let failed = |_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "undoing failed; ask again");
+    let failed = |_| {
+        Problem::new(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "semel failed in the middle; the undo may have happened. It is safe to ask again: it happens at most once",
+        )
+    };
     let passed = undone.await.map_err(failed)??;
     if passed.answer.trouble.is_some() {
         return Err(problem_of(&passed.answer));

@@ -20,11 +20,10 @@ pub struct ServerAccess {
 /// A setting that cannot be used. Nothing was asked.
 #[derive(Debug, thiserror::Error)]
 pub enum BadAccess {
-    #[error("SEMEL_SERVER is no address of a server: {0}")]
+    #[error("SEMEL_SERVER is not the address of a server: {0}")]
     Address(String),
     #[error(
-        "SEMEL_SERVER is {0}: over http anybody on the way could read the token; only a server on this machine may be \
-         asked so"
+        "SEMEL_SERVER is {0}: http would expose the token. Use https; http is allowed for this machine only."
     )]
     Plain(String),
     #[error("the token for SEMEL_SERVER is not one line of plain characters")]

@@ -46,9 +46,13 @@ impl RemoteGate {
             }
             Begun::Answered(answered) => match answered.passed.answer.trouble {
                 Some(trouble) => Err(trouble),
-                None => Err(wording::ledger_unavailable("the server's answer is no dry run")),
+                None => Err(wording::ledger_unavailable(
+                    "the server did not answer with a dry run; it runs another version of semel",
+                )),
             },
-            Begun::Run(_) => Err(wording::ledger_unavailable("the server took a dry run for a call")),
+            Begun::Run(_) => Err(wording::ledger_unavailable(
+                "the server answered a dry run with a claim; it runs another version of semel",
+            )),
         }
     }
 
@@ -71,7 +75,7 @@ impl RemoteGate {
             if now > *failing_since.get_or_insert(now) + BEGIN_PATIENCE {
                 let claimed = match perhaps_claimed && !form.dry_run {
                     true => {
-                        "; the server may hold a claim of this call until its deadline, and hold its repeats"
+                        "; the server may have a claim of this call, and then holds its repeats until its deadline"
                     }
                     false => "",
                 };
@@ -95,8 +99,11 @@ impl RemoteGate {
     fn read_begun(&self, reply: ApiReply) -> Result<Begun, Trouble> {
         if reply.status.is_success() && reply.body["outcome"] == "run" {
             let claim = CallClaim::deserialize(&reply.body);
-            let unread =
-                |_| wording::ledger_unavailable("the server's claim cannot be read; it runs another semel");
+            let unread = |_| {
+                wording::ledger_unavailable(
+                    "the server's claim cannot be read; it runs another version of semel",
+                )
+            };
             return claim.map(|claim| Begun::Run(Box::new(claim))).map_err(unread);
         }
         let Some(answer) = answer::read(&reply.body).map(|answer| self.at_the_server(answer)) else {
@@ -106,7 +113,8 @@ impl RemoteGate {
         let reply = bytes.map_or(GivenReply::None, GivenReply::Recorded);
         let passed = Passed { answer, reply, delivery: None };
         Ok(Begun::Answered(Box::new(RemotePassed::plain(passed))))
-    }}
+    }
+}
 
 /// The call as this side sees it. Its keys are of no use to anybody: the server's secret is not here.
 pub(super) fn local_intent(call: RemoteCall<'_>) -> Result<Intent, Trouble> {

@@ -104,7 +104,7 @@ impl RemoteGate {
         let timeout = Duration::from_millis(form.timeout_ms);
         let waited = Duration::from_millis(claim.waited_ms);
         let Some(held) = HeldAttempt::of(&claim, &intent, rule, asked_on.plus(waited), timeout) else {
-            let why = "the server's claim cannot be read; it runs another semel";
+            let why = "the server's claim cannot be read; it runs another version of semel";
             return RemotePassed::of_trouble(rule, wording::ledger_unavailable(why));
         };
         let sent = held.send(&*self.clock, asked_at + waited, rule, upstream).await;

@@ -17,10 +17,11 @@ pub enum ServerTrouble {
 impl RemoteGate {
     /// The principal, tenant and scope that the server reads from our token.
     pub async fn whoami(&self) -> Result<Whoami, ServerTrouble> {
-        let reply = self.access.get("/whoami", ANSWER_TAKES_MAX).await.map_err(|unanswered| match unanswered {
-            Unanswered::Untrusted(why) => ServerTrouble::Setting(why),
-            Unanswered::NotReached(why) | Unanswered::Lost(why) => ServerTrouble::Away(why),
-        })?;
+        let reply =
+            self.access.get("/whoami", ANSWER_TAKES_MAX).await.map_err(|unanswered| match unanswered {
+                Unanswered::Untrusted(why) => ServerTrouble::Setting(why),
+                Unanswered::NotReached(why) | Unanswered::Lost(why) => ServerTrouble::Away(why),
+            })?;
         match Whoami::deserialize(&reply.body) {
             Ok(whoami) if reply.status.is_success() => Ok(whoami),
             _ if reply.is_transient() => Err(ServerTrouble::Away(reply.detail())),

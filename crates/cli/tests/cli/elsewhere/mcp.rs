@@ -5,8 +5,10 @@ use crate::mcp::door::stage::{Stage, greeted};
 use crate::mcp::line::Line;
 use crate::mcp::{assert_in_doubt, assert_replayed, receipt};
 use crate::serve::served::{SESSION, Served, calling};
+use semel_core::time::At;
+use semel_gate::clock::{Clock, SystemClock};
 use semel_testkit::http::FakeMcpServer;
-use semel_testkit::proxy::Proxy;
+use semel_testkit::proxy::{Moment, Proxy};
 use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -215,14 +217,30 @@ fn a_tool_elsewhere_never_answers_for_one_of_its_name_behind_the_server() {
 fn a_note_is_appended_as_often_as_asked_however_late_its_mark_is() {
     let office = Office::open("");
     let proxy = Proxy::to(office.target());
-    // So that requests overtake each other.
-    proxy.delay_up_to(Duration::from_millis(50));
     let laptop = office.laptop_behind("ci", &proxy);
     let stage = Stage::with_tools(&["append_note"]);
     let mut line = open(&stage, &laptop);
-    for asked in 1..=4 {
-        let result = line.call("append_note", json!({"note": "called, nobody there"}));
-        assert_eq!(receipt(&result)["outcome"], "ran", "time {asked}: {result}");
-        assert_eq!(office.effects(), asked);
+    let append = |note: &str| json!({"name": "append_note", "arguments": {"note": note}});
+    for times in 0..3 {
+        proxy.hold(Moment::Before(b"/calls/delivered"));
+        let first = line.call_with(append("called, nobody there"));
+        assert_eq!(receipt(&first)["outcome"], "ran", "{first}");
+        stage.wait_until("its mark is on its way, for longer than the server waits for one", || {
+            let applied_at = office.recorded()[0]["changed_at"].as_str().and_then(At::parse).expect("a time");
+            proxy.has_held() && SystemClock::start().now().since(applied_at) > Duration::from_millis(100)
+        });
+        line.ask("tools/call", append("called, nobody there"));
+        // Another one, which waits for no mark, is through before it.
+        line.ask("tools/call", append(&format!("called {times} times")));
+        for _ in 0..2 {
+            let (answer, _) = line.read_answer().expect("it is answered");
+            assert_eq!(receipt(&answer["result"])["outcome"], "ran", "{answer}");
+            proxy.let_go();
+        }
+        assert_eq!(office.effects(), 3 * (times + 1));
+        // One on its way would be the next to be held.
+        stage.wait_until("all are marked", || {
+            office.recorded().iter().all(|effect| effect["delivered_at"].is_string())
+        });
     }
 }

@@ -29,8 +29,8 @@ fn settings_that_cannot_work_start_nothing() {
     refused(&laptop, &[("SEMEL_TOKEN", "")], &["SEMEL_TOKEN", "hint: ", "semel token create"]);
     refused(&laptop, &[("SEMEL_TOKEN", "wrong")], &["does not know the token", "SEMEL_TOKEN"]);
     refused(&laptop, &[("SEMEL_TOKEN", "a b")], &["one line of plain characters"]);
-    refused(&laptop, &[("SEMEL_SERVER", "http://semel.example.com")], &["read the token", "https://"]);
-    refused(&laptop, &[("SEMEL_SERVER", "semel.example.com")], &["SEMEL_SERVER is no address"]);
+    refused(&laptop, &[("SEMEL_SERVER", "http://semel.example.com")], &["expose the token", "https://"]);
+    refused(&laptop, &[("SEMEL_SERVER", "semel.example.com")], &["SEMEL_SERVER is not the address"]);
     refused(&laptop, &[("SEMEL_LEDGER", "other.db")], &["SEMEL_SERVER and SEMEL_LEDGER name two ledgers"]);
     refused(&laptop, &[("SEMEL_SERVER", &format!("{}/elsewhere", laptop.url))], &["refuses"]);
     let file = laptop.home.file("token", &format!("{}\n", laptop.token));
@@ -60,7 +60,8 @@ fn commands_that_need_the_ledger_itself_name_the_server() {
         let ran = laptop.semel(args);
         assert_eq!(ran.code, Some(2), "{args:?}: {ran:?}");
         assert!(
-            ran.stderr.contains("SEMEL_SERVER") && ran.stderr.contains("/api/v1/effects"),
+            ran.stderr.contains("SEMEL_SERVER is set. Nothing was changed.")
+                && ran.stderr.contains("/api/v1/effects"),
             "{args:?}: {ran:?}"
         );
     }
@@ -68,6 +69,7 @@ fn commands_that_need_the_ledger_itself_name_the_server() {
     assert_eq!(flag.code, Some(125), "{flag:?}");
     let probe = laptop.run(&["--key", "k", "--probe", "true"], TOUCH);
     assert_eq!(probe.code, Some(125), "{probe:?}");
+    assert!(probe.stderr.contains("hint:  leave --probe out"), "{probe:?}");
     assert!(!laptop.has_a_ledger() && office.effects() == 0);
 }
 
@@ -90,20 +92,42 @@ fn doctor_tells_of_the_server_the_token_and_the_clock() {
 }
 
 #[test]
-fn a_private_authority_vouches_for_a_server_and_no_other_does() {
+fn a_wrong_scheme_or_the_certificate_of_an_authority_is_named() {
+    let office = Office::open("");
+    let laptop = office.laptop("ci");
+    let with_tls = laptop.url.replace("http://", "https://");
+    refused(&laptop, &[("SEMEL_SERVER", &with_tls)], &["does not speak TLS", "leave the s out"]);
     let home = Home::new();
+    certify(&home, "CA:TRUE");
+    let served = Served::start(&home, TLS);
+    let (plain, tls) = (format!("http://{}", served.address), format!("https://{}", served.address));
+    refused(&laptop, &[("SEMEL_SERVER", &plain)], &["write https://"]);
+    let roots = home.work().join("cert.pem").to_string_lossy().into_owned();
+    let words = ["the certificate of an authority", "basicConstraints=CA:FALSE"];
+    refused(&laptop, &[("SEMEL_SERVER", &tls), ("SEMEL_SERVER_CA", &roots)], &words);
+}
+
+/// A certificate of its own for the server on this machine.
+fn certify(home: &Home, constraints: &str) {
     let made = Command::new("openssl")
         .args("req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2".split(' '))
         .args(["-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1"])
-        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .args(["-addext", &format!("basicConstraints=critical,{constraints}")])
         .args(["-keyout", "key.pem", "-out", "cert.pem"])
         .current_dir(home.work())
         .output()
         .expect("openssl is installed by `cargo xtask test`");
     assert!(made.status.success(), "{made:?}");
     set_mode(&home.work().join("key.pem"), 0o640);
-    let policy = "[serve]\ntls = { certificate = \"cert.pem\", key = \"key.pem\" }\n";
-    let served = Served::start(&home, policy);
+}
+
+const TLS: &str = "[serve]\ntls = { certificate = \"cert.pem\", key = \"key.pem\" }\n";
+
+#[test]
+fn a_private_authority_vouches_for_a_server_and_no_other_does() {
+    let home = Home::new();
+    certify(&home, "CA:FALSE");
+    let served = Served::start(&home, TLS);
     let roots = home.work().join("cert.pem").to_string_lossy().into_owned();
     let office = Office { home, served };
     let laptop = office.laptop_at("ci", &format!("https://{}", office.served.address));
