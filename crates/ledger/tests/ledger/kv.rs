@@ -132,8 +132,11 @@ fn a_restart_loses_what_was_not_on_the_disk_before_it() {
     let store = on(&server);
     server.restart("restarted");
     assert_eq!(epoch(&server), Revision::ABSENT, "it has read everything again");
+    let done =
+        |word, effect| commit(&store, claim(named(word), index(effect, true))).unwrap() == Committed::Done;
+    assert!(done("safe", 1), "it knows the history by now");
     server.set_forgetful(true);
-    assert_eq!(commit(&store, claim(named("k"), index(1, true))).unwrap(), Committed::Done);
+    assert!(done("not on the disk", 2));
     server.set_forgetful(false);
     server.restart("restarted again");
     assert_eq!(epoch(&server), Revision(1));

@@ -20,6 +20,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use tokio::time::timeout;
 use tokio_postgres::AsyncMessage;
 
 fn wait<F: Future>(future: F) -> F::Output {
@@ -207,11 +208,8 @@ fn a_settlement_is_announced_once_it_can_be_read() {
         client.batch_execute("LISTEN semel_semel").await.expect("it listens");
         store.commit(claim(key, index(1, true)).into()).await.expect("answered");
         store.commit(one(record(key, 1, 1, index(1, false))).into()).await.expect("answered");
-        assert_eq!(
-            news.recv().await,
-            Some(format!("{:016x}", key.short())),
-            "a first claim is news to nobody"
-        );
+        let first = timeout(Duration::from_secs(60), news.recv()).await.expect("it is announced");
+        assert_eq!(first, Some(format!("{:016x}", key.short())), "a first claim is news to nobody");
         let found = client.query_one("SELECT revision FROM semel.effect", &[]).await.expect("a row");
         assert_eq!(found.get::<_, i64>(0), 2);
     });
