@@ -262,7 +262,7 @@ fn a_wrong_host_password_or_server_of_etcd_is_refused() {
         (format!("etcd://me:{WRONG}@127.0.0.1:{}", free_port()), "Connection refused"),
         (format!("etcd://me:{WRONG}@no-such-host.invalid"), "no-such-host.invalid"),
         (format!("etcd://me:{WRONG}@{}", cluster.places()), "authentication is not enabled"),
-        (format!("etcds://{}", cluster.places()), "it does not speak TLS at this port"),
+        (format!("etcds://{}", cluster.places()), "etcds://127.0.0.1"),
         (format!("etcd://127.0.0.1:{}", other_server()), "no gateway of etcd 3.4 or later"),
     ] {
         refuses(&address, words);
