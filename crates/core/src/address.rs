@@ -5,28 +5,27 @@ use std::net::IpAddr;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
-    #[error("`{0}` is no address: {1}")]
-    Malformed(String, String),
-    #[error("`{0}` is not http or https")]
-    Scheme(String),
+    #[error("it is no address: {0}")]
+    Malformed(String),
+    #[error("an address begins with http:// or https://")]
+    Scheme,
     #[error("an address with a user name or password would be written down in too many places")]
     UserInfo,
-    #[error("`{0}` looks like a number in disguise; write the address in its usual form")]
-    Disguised(String),
+    #[error("its host looks like a number in disguise; write it in its usual form")]
+    Disguised,
 }
 
+/// An error quotes nothing: a mistyped address may hold a password anywhere.
 pub fn parse(text: &str) -> Result<Uri, Invalid> {
     // Parts that the type for addresses would quietly drop or read in its own way are refused first.
     if text.contains('#') {
-        return Err(Invalid::Malformed(text.to_owned(), "a fragment means nothing to a server".into()));
+        return Err(Invalid::Malformed("a fragment (#) means nothing to a server".into()));
     }
-    let uri: Uri = text
-        .parse()
-        .map_err(|error: http::uri::InvalidUri| Invalid::Malformed(text.to_owned(), error.to_string()))?;
+    let uri: Uri =
+        text.parse().map_err(|error: http::uri::InvalidUri| Invalid::Malformed(error.to_string()))?;
     match uri.scheme_str() {
         Some("http" | "https") => {}
-        Some(other) => return Err(Invalid::Scheme(other.to_owned())),
-        None => return Err(Invalid::Malformed(text.to_owned(), "it has no http:// or https://".into())),
+        _ => return Err(Invalid::Scheme),
     }
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     if authority.contains('@') {
@@ -34,12 +33,12 @@ pub fn parse(text: &str) -> Result<Uri, Invalid> {
     }
     let host = host(&uri);
     if host.is_empty() {
-        return Err(Invalid::Malformed(text.to_owned(), "it names no host".into()));
+        return Err(Invalid::Malformed("it names no host".into()));
     }
     let last_label = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     let number = last_label.starts_with(|first: char| first.is_ascii_digit());
     if number && host.parse::<IpAddr>().is_err() {
-        return Err(Invalid::Disguised(host.to_owned()));
+        return Err(Invalid::Disguised);
     }
     Ok(uri)
 }

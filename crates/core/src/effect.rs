@@ -628,20 +628,27 @@ impl Effect {
     }
 
     /// The same by the uptime of the machine, as far as that can tell. A wall clock that was set forward, perhaps before this
-    /// process began, makes attempts look older than they are.
-    pub fn has_been_quiet(&self, quiet: Duration, uptime: Option<Uptime>) -> bool {
-        let unproven = self.attempts.iter().filter(|attempt| attempt.verdict == Verdict::Unproven);
-        let mut ages = unproven.filter_map(|attempt| {
-            let age = uptime?.since(attempt.uptime?)?;
+    /// process began, makes attempts look older than they are; so does one that is ahead of the sender's.
+    pub fn has_been_quiet(&self, quiet: Duration, now: At, uptime: Option<Uptime>) -> bool {
+        let mut unproven = self.attempts.iter().filter(|attempt| attempt.verdict == Verdict::Unproven);
+        unproven.all(|attempt| {
             let sends_for = match (attempt.gone_at, attempt.last_send) {
-                (None, LastSend::By(last)) => last.since(attempt.claimed_at),
-                _ => Duration::ZERO,
+                (None, LastSend::By(last)) => Some(last.since(attempt.claimed_at)),
+                _ => None,
             };
-            Some((age, sends_for))
-        });
-        ages.all(|(age, sends_for)| age >= sends_for + quiet)
+            let silence = sends_for.unwrap_or_default() + quiet;
+            let Some((here, there)) = uptime.zip(attempt.uptime) else { return true };
+            match here.since(there) {
+                Some(age) => age >= silence,
+                // Another boot, or another machine. A death that was seen was seen by a lock, not by a clock.
+                None => sends_for.is_none() || now >= attempt.claimed_at.plus(silence + CLOCKS_DIFFER_MAX),
+            }
+        })
     }
 }
+
+/// The clocks of two hosts may differ by so much: each is refused that differs by half of it from the ledger's server.
+pub const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(10);
 
 /// The last moment for sending comes this long after the claim. Everything that can be slow (resolving,
 /// connecting, TLS) happens before the claim, so a sender needs milliseconds; what is later was paused.

@@ -78,7 +78,8 @@ pub enum SettleAnswer {
 
 impl Gate {
     /// Claims for a client that sends by itself. Asking again with the same nonce gets the same claim, as long as it is
-    /// in flight: so a client whose answer was lost loses nothing (rule 15).
+    /// in flight: so a client whose answer was lost loses nothing (rule 15). Later the nonce is the id of a call: a copy
+    /// of the request that was held up on its way gets the outcome, and no claim that nobody waits for.
     pub async fn begin(
         &self,
         intent: &Intent,
@@ -93,6 +94,9 @@ impl Gate {
             self.emit(&GateEvent::PassedThrough { intent });
             return Ok(BeginAnswer::Unrecorded);
         }
+        let mut intent = intent.clone();
+        intent.call_id.get_or_insert_with(|| format!("{:032x}", nonce.0));
+        let intent = &intent;
         // A client that has read the answer of its last call means another one now.
         self.pending_deliveries.settled(intent.key, &*self.clock).await;
         let came = self.clock.now();

@@ -101,7 +101,7 @@ impl Gate {
     /// Whether a probe's "no" may count that does so after `quiet`: not as long as the clock has jumped (rule 2).
     pub fn may_count_no(&self, effect: &Effect, quiet: Duration) -> bool {
         self.clock_jumps.none_for(quiet, self.clock.now(), self.clock.elapsed())
-            && effect.has_been_quiet(quiet, self.clock.uptime())
+            && effect.has_been_quiet(quiet, self.clock.now(), self.clock.uptime())
     }
 
     pub(crate) fn emit(&self, event: &GateEvent<'_>) {

@@ -191,7 +191,9 @@ impl Ledger {
                 return Ok(true);
             }
         }
-        Err(Error::NotWritten { what: format!("record {} kept changing; nothing was written. Try again.", seen.key) })
+        Err(Error::NotWritten {
+            what: format!("record {} kept changing; nothing was written. Try again.", seen.key),
+        })
     }
 
     /// Journals a call that semel kept from starting, so that a cancel can say what was prevented.

@@ -13,6 +13,10 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinError};
 use tokio::time::timeout;
 
+/// Why nothing is written to a ledger that is not the one that was opened: all keys come from its secret.
+pub(crate) const OTHER_LEDGER: &str = "the ledger was deleted from the server, or another one stands there. Find out why \
+                                       before you start semel again";
+
 /// Without a message a waiter looks again after so long.
 const POLL: Duration = Duration::from_millis(250);
 

@@ -101,7 +101,9 @@ impl Spool {
         };
         let mut names = Vec::new();
         for entry in entries {
-            let name = entry?.file_name().into_string().ok();
+            let entry = entry?;
+            // Opening anything else might wait for somebody.
+            let name = entry.file_type()?.is_file().then(|| entry.file_name().into_string().ok()).flatten();
             names.extend(name.filter(|name| name.starts_with(key) && !name.starts_with(PART)));
         }
         Ok(names)

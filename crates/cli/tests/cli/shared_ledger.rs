@@ -54,7 +54,11 @@ fn two_hosts_make_one_effect(ledger: &str) {
     let world = directory.path().join("world");
     let (one, other) = (Host::new(ledger, &world), Host::new(ledger, &world));
     let first = one.charge("a", "echo charged");
-    assert_eq!((first.code, first.stderr.matches("began a new ledger at").count()), (Some(0), 1), "{first:?}");
+    assert_eq!(
+        (first.code, first.stderr.matches("began a new ledger at").count()),
+        (Some(0), 1),
+        "{first:?}"
+    );
     let replayed = other.charge("a", "echo charged");
     assert_eq!((replayed.code, replayed.stdout.as_str()), (Some(0), "charged\n"), "{replayed:?}");
     assert!(!replayed.stderr.contains("began a new ledger"), "{replayed:?}");

@@ -4,8 +4,8 @@ use crate::scene::*;
 use semel_core::answer::EffectWord;
 use semel_core::class::{Class, Tier};
 use semel_core::effect::{
-    ATTEMPTS_KEPT, Doubt, Effect, Evidence, InDoubt, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State,
-    Verdict,
+    ATTEMPTS_KEPT, CLOCKS_DIFFER_MAX, Doubt, Effect, Evidence, InDoubt, LastSend, NotAppliedWhy, Reply,
+    SEND_WITHIN, State, Verdict,
 };
 use semel_core::ids::{AttemptNo, EffectId};
 use semel_core::lifecycle::{Alarm, Event, Lapse, keep_undo, next};
@@ -427,9 +427,20 @@ fn a_clock_that_was_set_forward_makes_no_attempt_older_than_the_machine_says() {
     doubt.attempts[0].uptime = uptime(5);
     assert!(doubt.may_believe_no(QUIET, late().plus(sends_for + QUIET)), "by the wall clock it is old");
     let old = 5 + (sends_for + QUIET).as_micros() as u64;
-    assert!(!doubt.has_been_quiet(QUIET, uptime(old - 1)));
-    assert!(doubt.has_been_quiet(QUIET, uptime(old)));
-    assert!(doubt.has_been_quiet(QUIET, Some(Uptime { boot: 2, micros: 1 })), "another boot says nothing");
+    assert!(!doubt.has_been_quiet(QUIET, late(), uptime(old - 1)));
+    assert!(doubt.has_been_quiet(QUIET, late(), uptime(old)));
+}
+
+#[test]
+fn a_clock_of_another_machine_may_be_ahead_of_the_senders() {
+    let here = Some(Uptime { boot: 2, micros: 1 });
+    let mut doubt = doubtful(&[Verdict::Unproven]);
+    doubt.attempts[0].uptime = Some(Uptime { boot: 1, micros: 5 });
+    let silent = after(SEND_WITHIN + QUIET + CLOCKS_DIFFER_MAX);
+    assert!(doubt.has_been_quiet(QUIET, silent, here));
+    assert!(!doubt.has_been_quiet(QUIET, At(silent.0 - 1), here));
+    doubt.attempts[0].gone_at = Some(CLAIMED);
+    assert!(doubt.has_been_quiet(QUIET, CLAIMED, here), "a lock has told that it is gone");
 }
 
 #[test]

@@ -319,3 +319,17 @@ fn reads_and_what_is_only_observed_are_handed_no_claim() {
     assert!(house.effects().is_empty());
     assert_eq!(house.journaled("observed"), 1);
 }
+
+/// A request that a network has held up comes after its caller has sent it again, settled and gone.
+#[test]
+fn a_begin_that_arrives_after_its_settlement_gets_the_outcome_and_holds_up_nobody() {
+    let (house, wish) = (House::new(), impatient(Wish::of(Class::Act)));
+    let gate = house.gate();
+    let claim = taken(house.begin(&gate, &wish, 7));
+    let delivery = recorded(house.settle_with(&gate, &claim, success())).delivery.expect("a success");
+    let marks = Arc::clone(&gate);
+    house.run(async move { marks.delivered(&delivery).await.expect("the ledger is well") });
+    let late = answered(house.begin(&gate, &wish, 7));
+    assert_eq!(late.answer.outcome, OutcomeWord::Replayed);
+    assert_eq!(taken(house.begin(&gate, &wish, 8)).occurrence, 2, "another call of this class runs");
+}

@@ -81,7 +81,7 @@ END $$;
 -- All that the rules rely on, because a role or database may have other defaults: a commit is on the disk, and a host that
 -- has died does not hold its locks for long. The statements that follow see what the locks have waited for.
 CREATE FUNCTION begin_batch(numbers bigint[], alone bool[], synchronous text, hold_within text)
-  RETURNS TABLE (first_id bigint, is_same_history bool, format int) LANGUAGE plpgsql
+  RETURNS TABLE (first_id bigint, is_same_history bool, format int, secret bytea) LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   PERFORM set_config('synchronous_commit', synchronous, true),
@@ -89,7 +89,7 @@ BEGIN
   PERFORM CASE WHEN l.alone THEN pg_advisory_xact_lock(l.number)::text ELSE pg_advisory_xact_lock_shared(l.number)::text END
     FROM unnest(numbers, alone) l(number, alone);
   RETURN QUERY SELECT m.id_base + (pg_current_xact_id()::text::bigint << 16),
-    (m.system, m.timeline) = (h.system, h.timeline), m.format FROM meta m, history() h
+    (m.system, m.timeline) = (h.system, h.timeline), m.format, m.secret FROM meta m, history() h
       WHERE m.one = 1;
 END $$;
 

@@ -9,7 +9,7 @@ use super::{Clock, codec};
 use crate::Error;
 use crate::entropy::{OsEntropy, nonce};
 use crate::journal;
-use crate::server_io::Waiters;
+use crate::server_io::{OTHER_LEDGER, Waiters};
 use crate::small_records::{Epoch, cell_value};
 use crate::store::{Cell, Commit, EPOCH_CELL, Put, Revision};
 use semel_core::digest::Secret;
@@ -71,9 +71,7 @@ impl<K: Kv> Shared<K> {
         if state.version(&layout::ledger()) == self.founded {
             return Ok(());
         }
-        let what = "the ledger was deleted from the server, or another one stands there. Find out why before you \
-                    start semel again: it would begin with an empty ledger";
-        Err(Error::NotWritten { what: what.to_owned() })
+        Err(Error::NotWritten { what: OTHER_LEDGER.to_owned() })
     }
 
     /// Writes down that the server no longer writes to a disk first: after a restart nobody else could tell.

@@ -9,6 +9,7 @@ use super::wake::News;
 use crate::Error;
 use crate::server_io::Queued;
 use crate::store::{Commit, Committed, Put};
+use semel_core::digest::Secret;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +32,7 @@ const REFUSED_PAUSE: Duration = Duration::from_millis(20);
 pub(super) struct Batcher {
     pub(super) address: PostgresAddress,
     pub(super) sql: Arc<Sql>,
+    pub(super) secret: Secret,
     pub(super) queue: Arc<Mutex<mpsc::Receiver<Queued>>>,
     pub(super) news: Arc<News>,
 }
@@ -124,7 +126,7 @@ impl Batcher {
                 Some(client) if !client.is_closed() => client,
                 _ => session(&self.address).await.map_err(|error| Failure::Unreachable(error.to_string()))?,
             };
-            match transact(&mut client, &self.sql, needs, commits).await {
+            match transact(&mut client, (&self.sql, &self.secret), needs, commits).await {
                 Ok(answers) => {
                     *kept = Some(client);
                     return Ok(answers);

@@ -94,6 +94,7 @@ impl PostgresStore {
             let batcher = Batcher {
                 address: address.clone(),
                 sql: Arc::clone(&sql),
+                secret: secret.clone(),
                 queue: Arc::clone(&queue_end),
                 news: Arc::clone(&news),
             };

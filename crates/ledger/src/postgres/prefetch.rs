@@ -6,7 +6,7 @@ use super::needs::Needs;
 use super::statements::Sql;
 use crate::precondition::{LastWrite, RowHead, View};
 use crate::store::{ALIKE_MAX, Cursor, PAGE_ROWS_MAX, SeenAlike};
-use semel_core::digest::Digest;
+use semel_core::digest::{Digest, Secret};
 use std::collections::HashMap;
 use std::convert::Infallible;
 use tokio_postgres::types::{ToSql, Type};
@@ -18,7 +18,12 @@ const HOLD_WITHIN: &str = "10s";
 impl Needs {
     /// Locks and reads, inside a transaction whose `BEGIN` is on its way. The statements leave together and run in this
     /// order, and each sees all that was committed before it began: so the reads see what the locks have waited for.
-    pub(super) async fn fetch(&self, client: &Client, sql: &Sql, durable: bool) -> Result<Prefetched, Error> {
+    pub(super) async fn fetch(
+        &self,
+        client: &Client,
+        (sql, secret): (&Sql, &Secret),
+        durable: bool,
+    ) -> Result<Prefetched, Error> {
         let (numbers, alone): (Vec<i64>, Vec<bool>) =
             self.locks.iter().map(|(number, alone)| (*number, *alone)).unzip();
         let synchronous = if durable { "on" } else { "off" };
@@ -57,6 +62,7 @@ impl Needs {
             first_id: place.first().map_or(0, |place| place.get(0)),
             is_same_history: place.first().is_some_and(|place| place.get(1)),
             format: place.first().map_or(0, |place| place.get(2)),
+            is_same_ledger: place.first().is_some_and(|place| place.get::<_, &[u8]>(3) == secret.expose()),
             heads: heads.iter().map(columns::head).collect(),
             rows: rows.iter().map(columns::head).map(|(key, head)| ((key, head.ordinal), head)).collect(),
             cells: cells
@@ -106,6 +112,8 @@ pub(super) struct Prefetched {
     pub(super) is_same_history: bool,
     /// The ledger's own, which a newer semel may have changed since this one has opened it.
     pub(super) format: i32,
+    /// Its secret is the one that it was opened with.
+    pub(super) is_same_ledger: bool,
     heads: HashMap<Digest, RowHead>,
     rows: HashMap<(Digest, u32), RowHead>,
     cells: HashMap<Digest, LastWrite>,

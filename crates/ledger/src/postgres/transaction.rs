@@ -8,7 +8,9 @@ use super::statements::Sql;
 use super::write::Writes;
 use crate::Error;
 use crate::precondition::{Finding, examine};
+use crate::server_io::OTHER_LEDGER;
 use crate::store::{Commit, Committed, Durability};
+use semel_core::digest::Secret;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -39,14 +41,15 @@ pub(super) enum Failure {
 /// Lands those that may land. On a failure the connection must be dropped: a transaction may be open on it.
 pub(super) async fn transact(
     client: &mut Client,
-    sql: &Sql,
+    (sql, secret): (&Sql, &Secret),
     needs: &Needs,
     commits: &[Arc<Commit>],
 ) -> Result<Vec<Answer>, Failure> {
     let silent = || format!("the server has not answered for {} s", ANSWER_WITHIN.as_secs());
     let durable = commits.iter().any(|commit| commit.durability == Durability::Durable);
-    let reading =
-        async { tokio::try_join!(biased; client.batch_execute(BEGIN), needs.fetch(client, sql, durable)) };
+    let reading = async {
+        tokio::try_join!(biased; client.batch_execute(BEGIN), needs.fetch(client, (sql, secret), durable))
+    };
     let mut state = match timeout(ANSWER_WITHIN, reading).await {
         Ok(Ok(((), state))) => state,
         // Fewer locks may be had where many are not.
@@ -54,6 +57,9 @@ pub(super) async fn transact(
         Ok(Err(error)) => return Err(Failure::Again(explain(&error))),
         Err(_) => return Err(Failure::Unreachable(silent())),
     };
+    if !state.is_same_ledger {
+        return Err(Failure::Unreachable(OTHER_LEDGER.to_owned()));
+    }
     if state.format > FORMAT {
         return Err(Failure::Unreachable(too_new(state.format)));
     }

@@ -1,11 +1,15 @@
 //! A standby that lagged takes over: acknowledged claims are gone, and the ledger must say so.
 
 use super::{before, by, noted_claim, open, store, wait};
+use semel_core::time::At;
+use semel_ledger::engine_facts::check_clock;
+use semel_ledger::postgres::{PostgresAddress, PostgresStore};
 use semel_ledger::store::{Committed, Conflict, EPOCH_CELL, Revision, Store};
 use semel_testkit::postgres_server::PostgresServer;
 use semel_testkit::proxy::Target;
 use semel_testkit::store_suite::named;
 use semel_testkit::wait_until;
+use std::time::Duration;
 
 #[test]
 fn a_standby_that_takes_over_begins_a_new_epoch() {
@@ -54,4 +58,33 @@ fn a_ledger_that_was_restored_elsewhere_begins_a_new_epoch_above_its_ids() {
     assert_eq!(wait(restored.read(named("a"))).expect("readable").epoch, Revision(1));
     assert_eq!(wait(restored.commit(noted_claim("b", 2))).expect("answered"), Committed::Done);
     assert_eq!(super::noted(&restored), [1, 2]);
+}
+
+/// All keys come from the secret: with another one, each process would know its own calls alone.
+#[test]
+fn a_store_writes_nothing_to_a_ledger_that_was_founded_in_the_place_of_its_own() {
+    let server = PostgresServer::start(&[]);
+    let old = store(&server.url("semel"));
+    assert_eq!(wait(old.commit(noted_claim("a", 1))).expect("answered"), Committed::Done);
+    server.sql("DROP SCHEMA semel CASCADE");
+    let address = PostgresAddress::parse(&server.url("semel")).expect("an address");
+    let (new, _) = wait(PostgresStore::open(address, [8; 32])).expect("it opens");
+    assert_eq!(wait(new.commit(noted_claim("b", 2))).expect("answered"), Committed::Done);
+    let refused = wait(old.commit(noted_claim("c", 3))).expect_err("another ledger").to_string();
+    assert!(refused.contains("another one stands there"), "{refused}");
+    assert_eq!(super::noted(&new), [2]);
+}
+
+#[test]
+fn a_host_whose_clock_is_far_from_the_servers_is_refused() {
+    let server = PostgresServer::start(&[]);
+    let ledger = store(&server.url("semel"));
+    let micros = server.sql("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint");
+    let now = At(micros.parse().expect("a number"));
+    let check = |now| wait(check_clock(&ledger, "postgres://…", now));
+    check(now).expect("it is the server's own");
+    for (wrong, word) in [(now.plus(Duration::from_secs(60)), "ahead"), (At(now.0 - 60_000_000), "behind")] {
+        let refused = check(wrong).expect_err("too far").to_string();
+        assert!(refused.contains(word) && refused.contains("NTP"), "{refused}");
+    }
 }
