@@ -35,15 +35,15 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let done = match words.as_slice() {
+        ["help" | "--help" | "-h"] | [_, "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
         ["test", rest @ ..] => test::run(rest),
         ["peers", rest @ ..] => peers::run(rest),
         ["bench", rest @ ..] => bench(rest),
         ["packs", rest @ ..] => peers_packs::run(rest),
         ["docs"] => docs::run(),
-        ["help" | "--help" | "-h"] => {
-            println!("{USAGE}");
-            Ok(ExitCode::SUCCESS)
-        }
         _ => {
             eprintln!("{USAGE}");
             Ok(ExitCode::from(2))

@@ -52,14 +52,16 @@ pub(super) async fn connect(address: &RedisAddress) -> Result<Node, String> {
     Err(failed.map_or_else(|| "the URL names no host".to_owned(), |error| explain_unreached(address, &error)))
 }
 
-/// A server that expects TLS closes a plain connection, and one that expects none waits for more.
+/// A server that expects TLS closes a plain connection, as a full one does, and one that expects none waits for more.
 fn explain_unreached(address: &RedisAddress, error: &RedisError) -> String {
-    let about_tls = match address.seeds.iter().any(is_tls) {
+    let guess = match address.seeds.iter().any(is_tls) {
         true if error.is_timeout() => "; it may not speak TLS at this port",
-        false if error.is_connection_dropped() => "; it may want TLS at this port: write rediss://",
+        false if error.is_connection_dropped() => {
+            "; it has no free connection, or wants TLS at this port (rediss://)"
+        }
         _ => "",
     };
-    explain(error) + about_tls
+    explain(error) + guess
 }
 
 async fn open(info: &ConnectionInfo) -> Result<MultiplexedConnection, RedisError> {
