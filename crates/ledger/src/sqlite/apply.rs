@@ -10,6 +10,7 @@ use crate::store::{
 };
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use semel_core::digest::Digest;
+use std::iter;
 
 /// Larger replies lie apart from their outcome, which may be written more than once.
 const REPLY_IN_ROW_MAX: usize = 1_024;
@@ -175,7 +176,9 @@ impl<'c> Batch<'c> {
         let lists = |index: &Index| (index.family, index.alike);
         let refiled = lists(old) != lists(index);
         if old.open && (!index.open || refiled) {
-            self.statements.get(Sql::StrikeOpen)?.execute([tag(old.family), id])?;
+            for tag in open_tags(old) {
+                self.statements.get(Sql::StrikeOpen)?.execute([tag, id])?;
+            }
         }
         if index.open && (!old.open || refiled) {
             self.list_open(id, index)?;
@@ -226,8 +229,9 @@ impl<'c> Batch<'c> {
 
     /// Files a row among the open ones.
     fn list_open(&mut self, id: i64, index: &Index) -> rusqlite::Result<()> {
-        let values = params![tag(index.family), id, index.alike.map(tag)];
-        self.statements.get(Sql::ListOpen)?.execute(values)?;
+        for tag in open_tags(index) {
+            self.statements.get(Sql::ListOpen)?.execute([tag, id])?;
+        }
         Ok(())
     }
 
@@ -242,6 +246,11 @@ impl<'c> Batch<'c> {
         self.last_line = Some(id);
         Ok(())
     }
+}
+
+/// What an open row is filed under.
+fn open_tags(index: &Index) -> impl Iterator<Item = i64> {
+    iter::once(index.family).chain(index.alike).map(tag)
 }
 
 impl View for Batch<'_> {

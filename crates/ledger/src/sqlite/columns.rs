@@ -15,7 +15,7 @@ macro_rules! index_columns {
 }
 pub(super) use index_columns;
 
-/// The number of a family in `open`. It need not be unique: the row says which one it is.
+/// The number of a family or an outline in `open`. It need not be unique: the row says which one it is.
 pub(super) fn tag(digest: Digest) -> i64 {
     digest.short() as i64
 }

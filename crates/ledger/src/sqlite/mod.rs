@@ -106,7 +106,7 @@ impl SqliteStore {
                 ),
                 (
                     "settled effects stand in the tree of open effects",
-                    "SELECT count(*) FROM open WHERE id NOT IN (SELECT id FROM whole WHERE whole.open)",
+                    "SELECT count(DISTINCT id) FROM open WHERE id NOT IN (SELECT id FROM whole WHERE whole.open)",
                 ),
                 (
                     "effects of a record share their number",

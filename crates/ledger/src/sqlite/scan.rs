@@ -67,7 +67,7 @@ pub(super) fn latest(
         }
         Latest::OpenAlike(alike) => {
             let which =
-                "id IN (SELECT id FROM open WHERE alike = ?1 AND id < ?2) AND whole.open AND alike = ?3";
+                "id IN (SELECT id FROM open WHERE tag = ?1 AND id < ?2) AND whole.open AND alike = ?3";
             let mut query = connection.prepare_cached(&(select(which) + " LIMIT ?4"))?;
             query.query_map(params![tag(alike), id, alike.0, more], row)?.collect()
         }

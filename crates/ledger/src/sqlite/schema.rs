@@ -9,8 +9,8 @@
 //!   (key, ordinal) is therefore kept by the precondition check inside the write transaction.
 //! - `effect_id` grows at its end, since ids are in order of time. It has the key too, as a witness (see `witness`) that
 //!   costs no page of its own.
-//! - What is looked up among *open* rows lies in a small table, `open`, instead of partial indexes: its pages are few
-//!   and hot, and settled rows cost nothing there.
+//! - What is looked up among *open* rows lies in one small table, `open`, under the tags of its family and of its outline,
+//!   instead of partial indexes: its pages are few and hot, and settled rows cost nothing there.
 //! - A small reply stands in its outcome, and a large one apart.
 //! - There is no index on `changed_at`. It would move with every settlement; retention walks in order of insertion
 //!   instead and stops where rows are too young (see `scan`).
@@ -22,7 +22,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use semel_core::digest::Digest;
 
 /// The stored form that this code writes.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 const TABLES: &str = "
 CREATE TABLE meta(
@@ -49,9 +49,7 @@ CREATE INDEX effect_key ON effect(substr(key, 1, 8));
 CREATE UNIQUE INDEX effect_id ON effect(effect, substr(key, 1, 8));
 CREATE INDEX effect_run ON effect(substr(run, 1, 8)) WHERE run IS NOT NULL;
 CREATE INDEX effect_alike ON effect(substr(alike, 1, 8)) WHERE alike IS NOT NULL;
-CREATE TABLE open(
-  family INTEGER NOT NULL, id INTEGER NOT NULL, alike INTEGER, PRIMARY KEY(family, id)) STRICT, WITHOUT ROWID;
-CREATE INDEX open_alike ON open(alike, id) WHERE alike IS NOT NULL;
+CREATE TABLE open(tag INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY(tag, id)) STRICT, WITHOUT ROWID;
 CREATE TABLE reply(id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
 CREATE TABLE journal(
   id INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, effect BLOB, run BLOB, data TEXT NOT NULL) STRICT;

@@ -58,7 +58,7 @@ impl Sql {
             Sql::CellHead => "SELECT revision, nonce FROM cell WHERE key = ?1",
             Sql::OpenRelative => {
                 "SELECT whole.key FROM open CROSS JOIN whole ON whole.id = open.id \
-                 WHERE open.family = ?1 AND whole.open AND whole.family = ?2 AND whole.key IS NOT ?3 LIMIT 1"
+                 WHERE open.tag = ?1 AND whole.open AND whole.family = ?2 AND whole.key IS NOT ?3 LIMIT 1"
             }
             Sql::NewestAlike => {
                 "SELECT max(id), coalesce(sum(revision), 0) FROM (SELECT id, revision FROM whole \
@@ -66,7 +66,7 @@ impl Sql {
             }
             // Of two outlines that are filed under one tag, either may be meant: then a call looks once more.
             Sql::OpenAlike => {
-                "SELECT coalesce(sum(id), 0) FROM (SELECT id FROM open WHERE alike = ?1 ORDER BY id DESC LIMIT ?2)"
+                "SELECT coalesce(sum(id), 0) FROM (SELECT id FROM open WHERE tag = ?1 ORDER BY id DESC LIMIT ?2)"
             }
             Sql::Insert => {
                 "INSERT INTO effect(key, ordinal, revision, effect, run, family, alike, open, owner, \
@@ -92,8 +92,8 @@ impl Sql {
             Sql::ForgetOutcome => "DELETE FROM outcome WHERE id = ?1",
             Sql::ForgetDelivery => "DELETE FROM delivery WHERE id = ?1",
             Sql::Forget => "DELETE FROM effect WHERE id = ?1",
-            Sql::ListOpen => "INSERT INTO open(family, id, alike) VALUES(?1, ?2, ?3)",
-            Sql::StrikeOpen => "DELETE FROM open WHERE family = ?1 AND id = ?2",
+            Sql::ListOpen => "INSERT OR IGNORE INTO open(tag, id) VALUES(?1, ?2)",
+            Sql::StrikeOpen => "DELETE FROM open WHERE tag = ?1 AND id = ?2",
             Sql::StoreApart => "INSERT OR REPLACE INTO reply(id, body) VALUES(?1, ?2)",
             Sql::DropApart => "DELETE FROM reply WHERE id = ?1",
             Sql::DropReply => "UPDATE outcome SET reply = NULL WHERE id = ?1",
