@@ -153,11 +153,12 @@ fn main() -> ExitCode {
 fn run(words: &[&str]) -> Result<ExitCode> {
     let options = parse(words)?;
     let lines = if options.names.iter().any(|name| name == "peers") {
-        once("peers", peers::run, options.effort)?
+        let lines = once("peers", peers::run, options.effort)?;
+        report::print(&lines);
+        lines
     } else {
         measure(&options)?
     };
-    report::print(&lines);
     if let Some(file) = &options.json {
         std::fs::write(file, format!("{:#}\n", report::json(&lines)))?;
     }
@@ -201,7 +202,10 @@ fn measure(options: &BenchOptions) -> Result<Vec<Reported>> {
             eprintln!("bench {} ({repetition}/{repetitions})", bench.name);
             runs.push(once(bench.name, bench.run, options.effort)?);
         }
-        lines.extend(medians(runs));
+        let measured = medians(runs);
+        // At once: the next one may take long, or fail.
+        report::print(&measured);
+        lines.extend(measured);
     }
     Ok(lines)
 }

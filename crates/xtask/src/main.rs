@@ -18,7 +18,7 @@ test    sets up what the tests need, builds once, runs them all
                    every byte
 peers   installs the real peers of the tests into target/peers; `test` does it too
           --agents also those of the long tests
-bench   prints one table of ratios, each with its goal and its aim
+bench   prints a table of ratios for each bench, with its goals and aims
           --quick  once instead of three times, and no ledger of ten million effects
           --large  an audit of ten gigabytes instead of one
           --gate   exit 1 if a goal is missed
