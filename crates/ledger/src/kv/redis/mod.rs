@@ -47,7 +47,7 @@ pub struct RedisKv {
 }
 
 enum KnownNode {
-    At(Node),
+    At(Box<Node>),
     /// The way to it broke.
     Lost,
     /// And it was not found again, for this reason.
@@ -65,7 +65,7 @@ impl RedisKv {
             keys: ["values", "index", "moved"].map(|what| address.key(what)),
             script: ApplyScript::new(),
             tier: StdMutex::new(node.tier),
-            node: Mutex::new(KnownNode::At(node)),
+            node: Mutex::new(KnownNode::At(Box::new(node))),
             failures: AtomicU64::new(0),
             address,
         })
@@ -84,7 +84,7 @@ impl RedisKv {
         let failures_before = self.failures.load(Ordering::Acquire);
         let mut kept = self.node.lock().await;
         match &*kept {
-            KnownNode::At(node) => return Ok(node.clone()),
+            KnownNode::At(node) => return Ok(Node::clone(node)),
             KnownNode::NotFound(what) if self.failures.load(Ordering::Acquire) > failures_before => {
                 return Err(unusable(&self.address, what.clone()));
             }
@@ -93,7 +93,7 @@ impl RedisKv {
         match node::connect(&self.address).await {
             Ok(node) => {
                 self.set_tier(node.tier);
-                *kept = KnownNode::At(node.clone());
+                *kept = KnownNode::At(Box::new(node.clone()));
                 Ok(node)
             }
             Err(what) => {
