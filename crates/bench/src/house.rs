@@ -6,7 +6,7 @@ use semel_core::answer::{EffectWord, OutcomeWord};
 use semel_core::class::Class;
 use semel_core::effect::{Effect, Evidence, Reply};
 use semel_core::ids::{AttemptNo, IdempotencyKey};
-use semel_core::intent::{Ask, AskedBy, Intent};
+use semel_core::intent::{Ask, Intent};
 use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{Probe, Rule};
@@ -85,21 +85,7 @@ impl House {
         let arguments = arguments(n);
         let key = (named_by == KeySource::Key).then(|| format!("{series}-{n}"));
         let key = key.map(|key| IdempotencyKey::parse(&key).expect("visible ASCII"));
-        let ask = Ask {
-            tenant: TENANT,
-            principal: TENANT,
-            authority: "",
-            action: ACTION,
-            arguments: &arguments,
-            run: None,
-            key,
-            again: None,
-            asked_by: AskedBy::Agent,
-            call_id: None,
-            live_connection: false,
-            serialize_by: None,
-            replay_refusals: false,
-        };
+        let ask = Ask { key, ..Ask::of((TENANT, TENANT), ACTION, &arguments) };
         Intent::of(&ask, &self.rule, self.gate.ledger.secret()).expect("the rule wants no key fields")
     }
 

@@ -8,7 +8,7 @@ use crate::server_access;
 use anyhow::bail;
 use semel_core::digest::Secret;
 use semel_gate::clock::{Clock, SystemClock, block_on};
-use semel_ledger::engine_facts::check_clock;
+use semel_ledger::clock_skew;
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::fleet_holders::FleetHolders;
 use semel_ledger::holders::FileHolders;
@@ -110,9 +110,9 @@ impl LedgerAddress {
             if let LedgerAddress::Server { server, here } = self
                 && purpose != Purpose::Reading
             {
-                let (server, now) = (server.to_string(), clock.now());
-                block_on(check_clock(ledger.store(), &server, now))?;
-                block_on(known_ledger::check(&ledger, here, &server, now))?;
+                let server = server.to_string();
+                block_on(clock_skew::check(ledger.store(), &server, || clock.now()))?;
+                block_on(known_ledger::check(&ledger, here, &server, clock.now()))?;
             }
             Ok(ledger)
         };

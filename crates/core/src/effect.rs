@@ -647,7 +647,8 @@ impl Effect {
     }
 }
 
-/// The clocks of two hosts may differ by so much: each is refused that differs by half of it from the ledger's server.
+/// The clocks of two hosts differ by no more: a host is refused whose clock is further than half of this from the clock of
+/// the ledger's server.
 pub const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(10);
 
 /// The last moment for sending comes this long after the claim. Everything that can be slow (resolving,

@@ -41,6 +41,27 @@ pub struct Ask<'a> {
     pub replay_refusals: bool,
 }
 
+impl<'a> Ask<'a> {
+    /// A call of an agent, with nothing besides. The doors name every field instead, so that none forgets a new one.
+    pub fn of((tenant, principal): (&'a str, &'a str), action: &'a str, arguments: &'a Json) -> Ask<'a> {
+        Ask {
+            tenant,
+            principal,
+            authority: "",
+            action,
+            arguments,
+            run: None,
+            key: None,
+            again: None,
+            asked_by: AskedBy::Agent,
+            call_id: None,
+            live_connection: false,
+            serialize_by: None,
+            replay_refusals: false,
+        }
+    }
+}
+
 /// The one who vouches for a deliberate repeat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedBy {

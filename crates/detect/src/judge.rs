@@ -6,7 +6,7 @@ use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::identity::Marks;
 use semel_core::ids::Reason;
-use semel_core::intent::{Alike, Ask, AskedBy, Intent, KeyMissing, NamedBy};
+use semel_core::intent::{Alike, Ask, Intent, KeyMissing, NamedBy};
 use semel_core::json::Json;
 use semel_core::judgement::superseded;
 use semel_core::policy::pack::PACKS;
@@ -106,21 +106,7 @@ impl Judge {
         rule: &Rule,
         again: Option<Reason>,
     ) -> Result<Intent, KeyMissing> {
-        let ask = Ask {
-            tenant: "audit",
-            principal: "",
-            authority: "",
-            action: &call.action,
-            arguments: &call.arguments,
-            run: None,
-            key: None,
-            again,
-            asked_by: AskedBy::Agent,
-            call_id: None,
-            live_connection: false,
-            serialize_by: None,
-            replay_refusals: false,
-        };
+        let ask = Ask { again, ..Ask::of(("audit", ""), &call.action, &call.arguments) };
         if !call.action.starts_with("cli:") {
             return Intent::of(&ask, rule, &self.secret);
         }

@@ -5,6 +5,7 @@ use crate::events::GateEvent;
 use crate::lookalike::OutlineComparison;
 use crate::pending_settlement::PendingSettlement;
 use crate::reply::{GivenReply, Passed, answer_of_record, answer_ran, held, in_doubt_until_sent};
+use crate::settle::SettleError;
 use crate::step::{HandedClaim, StepResult};
 use crate::survey::Survey;
 use crate::upstream::{Recorded, Sending, Sent, upstream_key};
@@ -19,9 +20,7 @@ use semel_core::outcome::Outcome;
 use semel_core::time::At;
 use semel_core::wording;
 use semel_ledger::Late;
-use semel_ledger::claim::{
-    AttemptSender, Claim, ClaimKind, ClaimRequest, ClaimResult, FreeTurn, SettleError,
-};
+use semel_ledger::claim::{AttemptSender, Claim, ClaimKind, ClaimRequest, ClaimResult, FreeTurn};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -9,7 +9,7 @@ use semel_core::ids::AttemptNo;
 use semel_core::lifecycle::Alarm;
 use semel_core::outcome::Outcome;
 use semel_core::policy::prices::TokenUsage;
-use semel_ledger::claim::{Claim, SettleError};
+use semel_ledger::claim::Claim;
 use semel_ledger::{Error, RecordUpdate};
 use std::time::Duration;
 
@@ -25,6 +25,13 @@ pub(crate) enum SettledIn {
     Ledger,
     /// On this host alone, until the ledger takes it.
     Spool,
+}
+
+/// The answer could be written nowhere. The effect stays in flight, and lapses into doubt if nobody settles it.
+#[derive(Debug)]
+pub(crate) struct SettleError {
+    pub(crate) claim: Box<Claim>,
+    pub(crate) error: Error,
 }
 
 impl Gate {
@@ -61,7 +68,7 @@ impl Gate {
             let mut pause = Duration::from_millis(5);
             loop {
                 let settled = match self.point("gate.before_settle") {
-                    Ok(()) => self.ledger.settle_once(claim, outcome, reply, self.clock.now()).await,
+                    Ok(()) => self.ledger.settle(claim, outcome, reply, self.clock.now()).await,
                     Err(error) => Err(error),
                 };
                 match settled {
@@ -106,7 +113,7 @@ impl Gate {
             let attempt = claim.attempt();
             let began = self.clock.elapsed();
             let now = self.clock.now();
-            let settled = self.ledger.settle_once(&mut claim, &outcome, reply.as_deref(), now);
+            let settled = self.ledger.settle(&mut claim, &outcome, reply.as_deref(), now);
             match within(settled, end()).await {
                 Some(Ok(changed)) => {
                     let took = self.clock.elapsed().saturating_sub(began);

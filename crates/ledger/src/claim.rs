@@ -206,7 +206,7 @@ impl Ledger {
         let mut cells = vec![(EPOCH_CELL, request.snapshot.epoch)];
         cells.extend(&request.fences);
         let commit = Commit {
-            require: Require { cells, family_quiet, alike: request.alike, room: true },
+            require: Require { cells, family_quiet, alike: request.alike, begins: true },
             journal: vec![line],
             durability,
             ..Commit::of(nonce, puts)
@@ -314,23 +314,9 @@ impl Ledger {
         Ok(self.commit(commit).await?.is_ok())
     }
 
-    /// Records the answer of an attempt, whatever has happened to its effect meanwhile. Spends the claim;
-    /// if the ledger cannot be written, the claim comes back so that settling can be tried again.
+    /// Records the answer of an attempt, whatever has happened to its effect meanwhile. Its caller keeps the claim: to try
+    /// again if the ledger cannot be written, or to give up in the middle. The commit of a try that is dropped may land.
     pub async fn settle(
-        &self,
-        mut claim: Claim,
-        outcome: &Outcome,
-        reply: Option<&[u8]>,
-        now: At,
-    ) -> Result<RecordUpdate, SettleError> {
-        match self.settle_once(&mut claim, outcome, reply, now).await {
-            Ok(changed) => Ok(changed),
-            Err(error) => Err(SettleError { claim: Box::new(claim), error }),
-        }
-    }
-
-    /// One try to settle, which leaves the claim to its caller. It may be dropped; its commit may land all the same.
-    pub async fn settle_once(
         &self,
         claim: &mut Claim,
         outcome: &Outcome,
@@ -484,14 +470,6 @@ impl Ledger {
         }
         Ok(())
     }
-}
-
-/// The ledger could not be written. The effect stays in flight, and lapses into doubt if nobody settles it.
-#[derive(Debug, thiserror::Error)]
-#[error("the answer could not be recorded: {error}")]
-pub struct SettleError {
-    pub claim: Box<Claim>,
-    pub error: Error,
 }
 
 fn verdict_of(outcome: &Outcome) -> Verdict {

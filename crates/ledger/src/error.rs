@@ -59,7 +59,7 @@ pub enum Error {
     KeyUsed,
 }
 
-/// What to do about a connection that failed, where the words of the libraries do not say it.
+/// Advice about a failed connection, appended to the libraries' words, which name no remedy.
 pub fn advice_on_connection(words: &str) -> &'static str {
     match words {
         _ if words.contains("UnknownIssuer") => "; name the certificate of its authority: SSL_CERT_FILE=FILE",

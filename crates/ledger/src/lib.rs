@@ -5,6 +5,7 @@
 pub mod cancel;
 pub mod checksum;
 pub mod claim;
+pub mod clock_skew;
 pub mod command_key;
 pub mod copy;
 pub mod counts;

@@ -49,7 +49,7 @@ impl Ledger {
         let put = Put::cell(key, revision, &OutboxState { sent_to, by: me });
         let mut commit = Commit::of(nonce(self.entropy()), vec![put]);
         // Others who come now are to know that this process is alive.
-        commit.require.room = true;
+        commit.require.begins = true;
         let taken = self.commit(commit).await?.is_ok();
         Ok(taken.then_some(JournalOutbox { key, revision: revision.next(), sent_to }))
     }

@@ -249,7 +249,7 @@ pub(crate) mod tests {
         Ruling,
     };
     use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason, Run};
-    use semel_core::intent::{Ask, AskedBy};
+    use semel_core::intent::Ask;
     use semel_core::json::Json;
     use semel_core::lifecycle::NewAttempt;
     use semel_core::policy::{ActionFacts, Policy};
@@ -260,21 +260,7 @@ pub(crate) mod tests {
 
     pub(crate) fn row() -> (Effect, Row) {
         let rule = Policy::default().rule_for(&ActionFacts::new("fn:charge", &Json::Null));
-        let ask = Ask {
-            tenant: "t",
-            principal: "p",
-            authority: "",
-            action: "fn:charge",
-            arguments: &Json::Null,
-            run: None,
-            key: None,
-            again: None,
-            asked_by: AskedBy::Agent,
-            call_id: None,
-            live_connection: false,
-            serialize_by: None,
-            replay_refusals: false,
-        };
+        let ask = Ask::of(("t", "p"), "fn:charge", &Json::Null);
         let intent = Intent::of(&ask, &rule, &Secret::new([7; 32])).expect("no key is required");
         let occurrence = semel_core::effect::Occurrence::first(None);
         let new = NewAttempt {

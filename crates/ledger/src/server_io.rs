@@ -13,7 +13,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinError};
 use tokio::time::timeout;
 
-/// Why nothing is written to a ledger that is not the one that was opened: all keys come from its secret.
+/// A store writes only to the ledger that it has opened, because all keys come from its secret.
 pub(crate) const OTHER_LEDGER: &str = "the ledger was deleted from the server, or another one stands there. Find out why \
                                        before you start semel again";
 
@@ -111,7 +111,7 @@ pub(crate) async fn submit(
 ) -> Result<Committed, Error> {
     let begun = (commit.durability == Durability::Durable).then(Instant::now);
     let stopped = || Error::NotWritten { what: "the thread of the ledger has stopped".to_owned() };
-    let begins = commit.require.room;
+    let begins = commit.require.begins;
     let (answer, answered) = oneshot::channel();
     let queued = Queued { commit, answer };
     match begins {

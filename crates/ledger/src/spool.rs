@@ -266,9 +266,8 @@ impl Ledger {
         let not_read = |source: io::Error| Error::NotRead { what: trouble(spool, &source) };
         let Some(bytes) = spool.read(name).map_err(not_read)? else { return Ok(true) };
         // A damaged one tells nothing: its effect lapses into doubt.
-        let Some((claim, outcome, reply)) = self.open_spooled(name, &bytes) else { return Ok(false) };
-        let settled = self.settle(claim, &outcome, reply.as_deref(), now).await;
-        let changed = settled.map_err(|unsettled| unsettled.error)?;
+        let Some((mut claim, outcome, reply)) = self.open_spooled(name, &bytes) else { return Ok(false) };
+        let changed = self.settle(&mut claim, &outcome, reply.as_deref(), now).await?;
         if let (Some(Alarm::DuplicateDetected), Some(effect)) = (changed.alarm, changed.snapshot.effect()) {
             self.observe_duplicate(effect);
         }

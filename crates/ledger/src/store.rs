@@ -154,9 +154,9 @@ pub struct Require {
     pub family_quiet: Option<Digest>,
     /// The rows with this [`Index::alike`] must be as they were seen.
     pub alike: Option<(Digest, SeenAlike)>,
-    /// There must be room for it: it begins something, and may be refused at once where too many such wait. What ends
-    /// something never is. The others hear with it that its process is there.
-    pub room: bool,
+    /// It begins something, so it may be refused at once where too many such commits wait, and other hosts hear with it
+    /// that its process is alive. A commit that ends something is never refused.
+    pub begins: bool,
 }
 
 /// The rows that a call was compared with, as far as one more of them would show.

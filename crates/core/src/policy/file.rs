@@ -405,7 +405,7 @@ pub struct RuleTable {
     /// Path = normalisers, applied before comparing.
     #[serde(default)]
     pub normalize: Entries<Normalisers>,
-    /// Calls with an equal value here take turns. A doubt ends its turn, though its command may still run.
+    /// Calls with an equal value here take turns. A call that is in doubt gives its turn up, although it may still be running.
     pub serialize_by: Option<Spot<String>>,
     /// Where the upstream takes an idempotency key, if it honours one.
     pub inject: Option<Spot<InjectTable>>,

@@ -124,21 +124,7 @@ const KEY_LIFE: Duration = Duration::from_secs(600);
 const DELIVERED: At = CLAIMED;
 
 fn intent(rule: &Rule, arguments: &Json) -> Intent {
-    let ask = Ask {
-        tenant: "tenant",
-        principal: "p",
-        authority: "",
-        action: "fn:charge",
-        arguments,
-        run: None,
-        key: None,
-        again: None,
-        asked_by: AskedBy::Agent,
-        call_id: None,
-        live_connection: false,
-        serialize_by: None,
-        replay_refusals: false,
-    };
+    let ask = Ask::of(("tenant", "p"), "fn:charge", arguments);
     Intent::of(&ask, rule, &secret()).expect("no key is required")
 }
 
@@ -532,21 +518,7 @@ fn a_callers_key_that_is_a_version_7_uuid_tells_when_the_intent_was_born() {
     let rule = Scene::set().rule;
     let key = IdempotencyKey::parse("01890a5d-ac96-774b-bcce-b302099a8057").unwrap();
     let arguments = arguments(1);
-    let ask = Ask {
-        tenant: "t",
-        principal: "p",
-        authority: "",
-        action: "fn:charge",
-        arguments: &arguments,
-        run: None,
-        key: Some(key),
-        again: None,
-        asked_by: AskedBy::Agent,
-        call_id: None,
-        live_connection: false,
-        serialize_by: None,
-        replay_refusals: false,
-    };
+    let ask = Ask { key: Some(key), ..Ask::of(("t", "p"), "fn:charge", &arguments) };
     let intent = Intent::of(&ask, &rule, &secret()).unwrap();
     assert_eq!(intent.born_at, Some(At::from_millis(0x0189_0a5d_ac96)));
     assert_eq!(intent.named_by, NamedBy::CallerKey);

@@ -6,7 +6,7 @@ use semel_core::class::Class;
 use semel_core::decide::{Decision, Past, Refusal, Situation, decide};
 use semel_core::effect::{ATTEMPTS_KEPT, Doubt, Effect, InDoubt, STORM, State, Verdict};
 use semel_core::ids::AttemptNo;
-use semel_core::intent::{Ask, AskedBy, Intent};
+use semel_core::intent::{Ask, Intent};
 use semel_core::lifecycle::{Event, NewAttempt, next};
 use semel_core::policy::{ActionFacts, Policy, Rule};
 use semel_core::wording;
@@ -32,21 +32,7 @@ fn rule() -> Rule {
 
 fn decided(effect: &Effect, after_claims: Duration) -> Decision {
     let arguments = arguments(1);
-    let ask = Ask {
-        tenant: "tenant",
-        principal: "p",
-        authority: "",
-        action: "fn:charge",
-        arguments: &arguments,
-        run: None,
-        key: None,
-        again: None,
-        asked_by: AskedBy::Agent,
-        call_id: None,
-        live_connection: false,
-        serialize_by: None,
-        replay_refusals: false,
-    };
+    let ask = Ask::of(("tenant", "p"), "fn:charge", &arguments);
     let intent = Intent::of(&ask, &rule(), &secret()).expect("no key is required");
     let situation = Situation {
         now: after(after_claims),

@@ -354,19 +354,12 @@ impl Wish {
     pub fn intent(&self) -> Intent {
         let arguments = parse(&self.arguments).expect("valid JSON");
         let ask = Ask {
-            tenant: TENANT,
-            principal: "principal",
-            authority: "",
-            action: self.action,
-            arguments: &arguments,
             run: self.run.map(|run| Run::named(run).expect("a run")),
             key: self.key.map(|key| IdempotencyKey::parse(key).expect("a key")),
             again: self.again.map(|why| Reason::parse(why).expect("a reason")),
             asked_by: self.asked_by,
             call_id: self.call_id.map(str::to_owned),
-            live_connection: false,
-            serialize_by: None,
-            replay_refusals: false,
+            ..Ask::of((TENANT, "principal"), self.action, &arguments)
         };
         Intent::of(&ask, &self.rule, &House::secret()).expect("no key is required")
     }
@@ -628,7 +621,7 @@ impl Store for HookedStore {
     }
 
     async fn commit(&self, commit: Arc<Commit>) -> Result<Committed, LedgerError> {
-        *self.begun.lock().unwrap() += usize::from(commit.require.room);
+        *self.begun.lock().unwrap() += usize::from(commit.require.begins);
         let is_held = self.held.lock().unwrap().as_mut().map(|held| held.push(Arc::clone(&commit)));
         if is_held.is_some() {
             return std::future::pending().await;

@@ -216,7 +216,7 @@ fn prepare<K: Kv>(shared: &Shared<K>, state: &Prefetched, job: &Job) -> Result<P
         Finding::Clear(heads) => {
             let mut builder = GroupBuilder::new(look);
             builder.add(commit, heads, &job.large)?;
-            if commit.require.room {
+            if commit.require.begins {
                 shared.missing_marks().into_iter().for_each(|(name, mark)| builder.put(name, mark));
             }
             Prepared::Group(builder.build())

@@ -248,7 +248,7 @@ impl<'c> Batch<'c> {
     }
 }
 
-/// What an open row is filed under.
+/// The tags under which `open` lists an open row.
 fn open_tags(index: &Index) -> impl Iterator<Item = i64> {
     iter::once(index.family).chain(index.alike).map(tag)
 }

@@ -86,7 +86,7 @@ impl CommitQueue {
     }
 
     fn push(&mut self, job: QueuedCommit) -> Result<(), Error> {
-        match job.commit.require.room {
+        match job.commit.require.begins {
             true if self.claims.len() >= CLAIMS_WAITING_MAX => Err(Error::Overloaded),
             true => {
                 self.claims.push_back(job);
@@ -392,7 +392,7 @@ impl Drop for QueueGuard<'_> {
 /// Marks, counts, the ends of generations: what a power cut may take may also wait for company. What begins something
 /// may not, its sending waits for it.
 fn is_in_no_hurry(commit: &Commit) -> bool {
-    commit.durability == Durability::Lazy && !commit.require.room
+    commit.durability == Durability::Lazy && !commit.require.begins
 }
 
 /// Lets all that is ready go first, once.
@@ -437,7 +437,7 @@ mod tests {
     }
 
     fn job(number: u128, claim: bool, durability: Durability) -> QueuedCommit {
-        let require = Require { room: claim, ..Require::default() };
+        let require = Require { begins: claim, ..Require::default() };
         let (puts, journal) = (Vec::new(), Vec::new());
         let commit = Commit { nonce: Nonce(number), puts, require, journal, durability };
         QueuedCommit { commit: commit.into(), answer: oneshot::channel().0 }

@@ -24,8 +24,8 @@ fn a_run_that_visited_more_effects_than_are_listed_is_not_called_drained() {
     let refusal = Outcome::NotApplied { why: NotAppliedWhy::Refused("no".to_owned()), reply: Reply::Unknown };
     let visit_another = |word: &str| {
         for run in ["first", "second"] {
-            let claim = claimed(&ledger, word, Some(run));
-            block_on(ledger.settle(claim, &refusal, None, NOW)).expect("settled");
+            let mut claim = claimed(&ledger, word, Some(run));
+            block_on(ledger.settle(&mut claim, &refusal, None, NOW)).expect("settled");
         }
         block_on(ledger.cancel("t", "second", false, None, NOW)).expect("cancelled").drained
     };

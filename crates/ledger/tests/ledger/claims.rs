@@ -5,7 +5,7 @@ use semel_core::decide::Claiming;
 use semel_core::digest::Secret;
 use semel_core::effect::LastSend;
 use semel_core::ids::{IdempotencyKey, Run};
-use semel_core::intent::{Ask, AskedBy, Intent};
+use semel_core::intent::{Ask, Intent};
 use semel_core::json::Json;
 use semel_core::policy::{ActionFacts, Policy};
 use semel_core::time::At;
@@ -46,19 +46,9 @@ pub fn claimed(ledger: &Ledger, key: &str, run: Option<&str>) -> Claim {
     let rule = Policy::default().rule_for(&ActionFacts::new("fn:charge", &Json::Null));
     let run = run.map(|id| Run::inferred(id).expect("a name"));
     let ask = Ask {
-        tenant: "t",
-        principal: "p",
-        authority: "",
-        action: "fn:charge",
-        arguments: &Json::Null,
         run,
         key: Some(IdempotencyKey::parse(key).expect("a key")),
-        again: None,
-        asked_by: AskedBy::Agent,
-        call_id: None,
-        live_connection: false,
-        serialize_by: None,
-        replay_refusals: false,
+        ..Ask::of(("t", "p"), "fn:charge", &Json::Null)
     };
     let intent = Intent::of(&ask, &rule, ledger.secret()).expect("it has a key");
     let snapshot = block_on(ledger.find(intent.key)).expect("readable");

@@ -110,7 +110,7 @@ fn a_mark_ends_with_its_lease_and_comes_back_with_another() {
     let claimed_by = |owner, effect: u128| {
         store.announce(owner);
         let mut claim = claim(named(&effect.to_string()), index(effect, true));
-        claim.require.room = true;
+        claim.require.begins = true;
         assert_eq!(block_on(store.commit(claim.into())).unwrap(), Committed::Done);
     };
     let silent = |owner| block_on(other.silent(&[owner])).unwrap();

@@ -234,7 +234,7 @@ fn a_process_whose_mark_is_older_than_a_minute_is_silent() {
     let (store, owner) = (on(&server), OwnerId(7));
     store.announce(owner);
     let mut claim = claim(named("k"), index(1, true));
-    claim.require.room = true;
+    claim.require.begins = true;
     assert_eq!(commit(&store, claim).expect("answered"), Committed::Done);
     for (seconds, silent) in [(59, vec![]), (61, vec![owner])] {
         let connecting = server.clone();
@@ -254,7 +254,7 @@ fn a_process_that_claims_is_heard_of_until_it_ends_or_falls_silent() {
     one.announce(here);
     assert_eq!(silent(here), [here], "its mark comes with its first claim");
     let mut claim = claim(named("k"), index(1, true));
-    claim.require.room = true;
+    claim.require.begins = true;
     assert_eq!(commit(&one, claim).expect("answered"), Committed::Done);
     assert_eq!((silent(here), silent(gone)), (vec![], vec![gone]));
     drop(one);

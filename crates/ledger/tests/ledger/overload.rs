@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn claim(number: u128) -> Commit {
     let put = record(Digest::of(&[&number.to_be_bytes()]), 1, 0, index(number, true));
-    let require = Require { room: true, ..Require::default() };
+    let require = Require { begins: true, ..Require::default() };
     Commit {
         nonce: Nonce(number),
         puts: vec![put],

@@ -8,7 +8,7 @@ use semel_core::class::Class;
 use semel_core::digest::Secret;
 use semel_core::effect::CallMark;
 use semel_core::ids::{IdempotencyKey, Reason, Run};
-use semel_core::intent::{Ask, AskedBy, Intent, NamedBy};
+use semel_core::intent::{Ask, Intent, NamedBy};
 use semel_core::json::{Json, Path};
 use semel_core::policy::rule::{
     CallerKey, Inject, InjectInto, Probe, Rule, RuleCall as ProbeCall, ScopeChoice,
@@ -251,19 +251,12 @@ impl CallTemplate {
             false => Run::inferred(RUNS[call.run]),
         };
         let ask = Ask {
-            tenant: TENANT,
-            principal: "principal",
-            authority: "",
-            action: &self.action,
-            arguments: &arguments,
             run: run.ok(),
             key: self.key(call).map(|key| IdempotencyKey::parse(&key).expect("it is one")),
             again: call.again.and_then(|reason| Reason::parse(REASONS[reason]).ok()),
-            asked_by: AskedBy::Agent,
             call_id: call.call_id.map(|id| format!("call-{id}")),
-            live_connection: false,
-            serialize_by: None,
             replay_refusals: self.keeps_refusals,
+            ..Ask::of((TENANT, "principal"), &self.action, &arguments)
         };
         Intent::of(&ask, &self.rule(call), &secret()).expect("no key is required here")
     }

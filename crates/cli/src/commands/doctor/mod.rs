@@ -1,4 +1,5 @@
-//! `semel doctor`: is everything in its place? It changes nothing.
+//! `semel doctor`: is everything in its place? It repairs nothing. A ledger in a file stays as it is; on a server, opening
+//! founds it, and a durable write is timed.
 
 mod file;
 mod ledger;

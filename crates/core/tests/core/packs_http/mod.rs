@@ -9,7 +9,7 @@ mod refusals;
 mod sameness;
 
 use semel_core::ids::IdempotencyKey;
-use semel_core::intent::{Ask, AskedBy, Intent};
+use semel_core::intent::{Ask, Intent};
 use semel_core::json::{Json, parse};
 use semel_core::policy::rule::Rule;
 use semel_core::policy::{ActionFacts, Policy, PolicyFile};
@@ -64,19 +64,9 @@ impl Api {
 
     pub fn intent(&self, request: &Request, key: Option<&str>) -> Intent {
         let ask = Ask {
-            tenant: "t",
-            principal: "p",
             authority: self.url,
-            action: &request.action,
-            arguments: &request.arguments,
-            run: None,
             key: key.map(|key| IdempotencyKey::parse(key).expect(key)),
-            again: None,
-            asked_by: AskedBy::Agent,
-            call_id: None,
-            live_connection: false,
-            serialize_by: None,
-            replay_refusals: false,
+            ..Ask::of(("t", "p"), &request.action, &request.arguments)
         };
         Intent::of(&ask, &self.rule(request), &crate::scene::secret())
             .expect("the request has its key fields")

@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use semel_core::class::Class;
 use semel_core::effect::{Ruling, State};
 use semel_core::ids::{EffectId, IdempotencyKey, Reason, Run};
-use semel_core::intent::{Ask, AskedBy, Intent};
+use semel_core::intent::{Ask, Intent};
 use semel_core::policy::{ActionFacts, Policy, PolicyFile, duration};
 use semel_doors::call_options::CallOptions;
 use semel_doors::caller::Caller;
@@ -225,19 +225,10 @@ impl Stage {
         let mut rule = Arc::unwrap_or_clone(services.policy.rule_for(&facts));
         line.set_surroundings_aside(&mut rule.sorting, call.key.is_some());
         let ask = Ask {
-            tenant: "local",
-            principal: "local",
-            authority: "",
-            action: &action,
-            arguments: &arguments,
             run: call.run.as_deref().map(|run| Run::named(run).expect("a run")),
             key: call.key.as_deref().map(|key| IdempotencyKey::parse(key).expect("a key")),
             again: call.again.as_deref().map(|why| Reason::parse(why).expect("a reason")),
-            asked_by: AskedBy::Agent,
-            call_id: None,
-            live_connection: false,
-            serialize_by: None,
-            replay_refusals: false,
+            ..Ask::of(("local", "local"), &action, &arguments)
         };
         let intent = Intent::of(&ask, &rule, gate.ledger.secret()).expect("no key is required");
         let shell = Shell { search: search.into_os_string(), cwd: cwd.to_owned(), curl_settings: Vec::new() };

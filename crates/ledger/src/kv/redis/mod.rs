@@ -48,9 +48,9 @@ pub struct RedisKv {
 
 enum KnownNode {
     At(Box<Node>),
-    /// The way to it broke.
+    /// The connection broke, and nobody has looked for the node since.
     Lost,
-    /// And it was not found again, for this reason.
+    /// The last look found no node, for this reason.
     NotFound(String),
 }
 

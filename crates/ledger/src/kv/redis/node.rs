@@ -30,8 +30,8 @@ pub(super) struct Node {
     pub(super) has_waitaof: bool,
 }
 
-/// Finds the node, and refuses one that could lose claims without anybody noticing.
-/// Says in words why there is none.
+/// Finds the node, and refuses one that could lose claims without anybody noticing. The error says in words why there is
+/// none.
 pub(super) async fn connect(address: &RedisAddress) -> Result<Node, String> {
     let mut failed = None;
     for seed in &address.seeds {

@@ -2,13 +2,14 @@
 
 use super::{before, by, noted_claim, open, store, wait};
 use semel_core::time::At;
-use semel_ledger::engine_facts::check_clock;
+use semel_ledger::clock_skew;
 use semel_ledger::postgres::{PostgresAddress, PostgresStore};
 use semel_ledger::store::{Committed, Conflict, EPOCH_CELL, Revision, Store};
 use semel_testkit::postgres_server::PostgresServer;
 use semel_testkit::proxy::Target;
 use semel_testkit::store_suite::named;
 use semel_testkit::wait_until;
+use std::cell::Cell;
 use std::time::Duration;
 
 #[test]
@@ -81,10 +82,15 @@ fn a_host_whose_clock_is_far_from_the_servers_is_refused() {
     let ledger = store(&server.url("semel"));
     let micros = server.sql("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint");
     let now = At(micros.parse().expect("a number"));
-    let check = |now| wait(check_clock(&ledger, "postgres://…", now));
-    check(now).expect("it is the server's own");
-    for (wrong, word) in [(now.plus(Duration::from_secs(60)), "ahead"), (At(now.0 - 60_000_000), "behind")] {
-        let refused = check(wrong).expect_err("too far").to_string();
+    let check = |asked_at, answered_at| {
+        let next = Cell::new(asked_at);
+        wait(clock_skew::check(&ledger, "postgres://…", || next.replace(answered_at)))
+    };
+    let (early, late) = (At(now.0 - 60_000_000), now.plus(Duration::from_secs(60)));
+    check(now, now).expect("it is the server's own");
+    check(early, now).expect("its answer was a minute on its way");
+    for (wrong, word) in [(late, "ahead"), (early, "behind")] {
+        let refused = check(wrong, wrong).expect_err("too far").to_string();
         assert!(refused.contains(word) && refused.contains("NTP"), "{refused}");
     }
 }
