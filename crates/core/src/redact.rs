@@ -235,6 +235,7 @@ mod tests {
             (vec!["x", "--password=abc=d"], vec!["x", "--password=[redacted]"]),
             (vec!["curl", "-u", "ann:pw"], vec!["curl", "-u", "ann:[redacted]"]),
             (vec!["curl", "-uann:pw"], vec!["curl", "-uann:[redacted]"]),
+            (vec!["x", "-u--token=\":pw"], vec!["x", "-u--token=[redacted]"]),
             (vec!["curl", "--user=ann:pw"], vec!["curl", "--user=ann:[redacted]"]),
             (vec!["git", "push", "-u", "origin"], vec!["git", "push", "-u", "origin"]),
             (

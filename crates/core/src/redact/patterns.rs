@@ -118,6 +118,6 @@ pub fn hide_all<'a>(patterns: impl IntoIterator<Item = &'a SecretPattern>, text:
 pub fn hide_in_word(program: &str, previous: &str, word: &str) -> Option<String> {
     let before = format!("{}\0{}\0", program.replace('\0', " "), previous.replace('\0', " "));
     let line = format!("{before}{word}");
-    let hidden = ON_COMMAND_LINE.iter().find_map(|pattern| pattern.hide(&line))?;
+    let hidden = hide_all(&*ON_COMMAND_LINE, &line)?;
     hidden.strip_prefix(&before).map(str::to_owned)
 }
