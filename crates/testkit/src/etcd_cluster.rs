@@ -14,6 +14,7 @@ pub struct EtcdCluster {
 #[derive(Debug)]
 struct EtcdMember {
     port: u16,
+    tls_port: u16,
     arguments: Vec<String>,
     process: Option<Child>,
     _directory: tempfile::TempDir,
@@ -24,19 +25,22 @@ impl EtcdCluster {
         Self::start_with(size, &[])
     }
 
-    /// With these options of `etcd` besides.
+    /// With these options of `etcd` besides. With a certificate it speaks TLS too, at other places.
     pub fn start_with(size: usize, options: &[&str]) -> EtcdCluster {
         let ports: Vec<(u16, u16)> = (0..size).map(|_| (free_port(), free_port())).collect();
         let place = |port: u16| format!("http://127.0.0.1:{port}");
+        let speaks_tls = options.contains(&"--cert-file");
         let all =
             ports.iter().map(|(_, peer)| format!("n{peer}={}", place(*peer))).collect::<Vec<_>>().join(",");
         let member = |(port, peer): &(u16, u16)| {
             let directory = tempfile::tempdir().expect("a directory for the server");
             let data = directory.path().display().to_string();
+            let tls_port = free_port();
+            let tls_place = if speaks_tls { format!(",https://127.0.0.1:{tls_port}") } else { String::new() };
             let arguments = [
                 ("--name", format!("n{peer}")),
                 ("--data-dir", data),
-                ("--listen-client-urls", place(*port)),
+                ("--listen-client-urls", place(*port) + &tls_place),
                 ("--advertise-client-urls", place(*port)),
                 ("--listen-peer-urls", place(*peer)),
                 ("--initial-advertise-peer-urls", place(*peer)),
@@ -46,7 +50,8 @@ impl EtcdCluster {
             ];
             let arguments = arguments.into_iter().flat_map(|(name, value)| [name.to_owned(), value]);
             let arguments = arguments.chain(options.iter().map(|option| (*option).to_owned())).collect();
-            let mut member = EtcdMember { port: *port, arguments, process: None, _directory: directory };
+            let mut member =
+                EtcdMember { port: *port, tls_port, arguments, process: None, _directory: directory };
             member.spawn();
             member
         };
@@ -58,6 +63,11 @@ impl EtcdCluster {
     /// `HOST:PORT`, with commas between.
     pub fn places(&self) -> String {
         self.members.iter().map(|member| format!("127.0.0.1:{}", member.port)).collect::<Vec<_>>().join(",")
+    }
+
+    /// Where its first member speaks TLS.
+    pub fn tls_place(&self) -> String {
+        format!("localhost:{}", self.members[0].tls_port)
     }
 
     /// Of its first member.

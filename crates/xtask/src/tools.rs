@@ -31,7 +31,12 @@ pub fn postgresql() -> Result<()> {
 
 /// The ledger is tried on real ones, which live as long as their tests; OpenSSL makes their certificates.
 pub fn key_value_servers() -> Result<()> {
-    let packages = [("redis-server", "redis-server"), ("etcd", "etcd-server"), ("openssl", "openssl")];
+    let packages = [
+        ("redis-server", "redis-server"),
+        ("etcd", "etcd-server"),
+        ("etcdctl", "etcd-client"),
+        ("openssl", "openssl"),
+    ];
     for (program, package) in packages {
         match Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status() {
             Ok(_) => {}

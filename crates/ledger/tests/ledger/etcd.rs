@@ -8,10 +8,11 @@ use semel_ledger::store::{Committed, OwnerId, Revision, Store};
 use semel_testkit::etcd_cluster::EtcdCluster;
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record};
 use serde_json::Value;
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-fn at(url: &str) -> Result<KvStore<EtcdKv>, Error> {
+pub fn at(url: &str) -> Result<KvStore<EtcdKv>, Error> {
     let address = EtcdAddress::parse(url)?;
     open(async move { EtcdKv::connect(address).await })
 }
@@ -139,6 +140,73 @@ fn a_mark_ends_with_its_lease_and_comes_back_with_another() {
     end_leases();
     assert!(!kept());
     assert_eq!(block_on(other.silent(&[one, two])).unwrap(), [one, two]);
+}
+
+/// Its tokens are signed, and end after this time or with any change of a right. `agent` may use the ledger `billing`.
+fn cluster_with_login(token_ends_after: &str) -> EtcdCluster {
+    let directory = tempfile::tempdir().unwrap();
+    let [key, public] = ["key", "public"].map(|name| directory.path().join(name).display().to_string());
+    let tools = "openssl and etcdctl are installed by `cargo xtask test`";
+    for words in [vec!["genrsa", "-out", &key, "2048"], vec!["rsa", "-in", &key, "-pubout", "-out", &public]]
+    {
+        assert!(Command::new("openssl").args(words).output().expect(tools).status.success());
+    }
+    let tokens = format!("jwt,pub-key={public},priv-key={key},sign-method=RS256,ttl={token_ends_after}");
+    let cluster = EtcdCluster::start_with(1, &["--auth-token", &tokens]);
+    for words in [
+        "user add root:rootpw",
+        "user grant-role root root",
+        "role add semel",
+        "role grant-permission semel --prefix=true readwrite semel/billing/",
+        "user add agent:s3cret",
+        "user grant-role agent semel",
+        "auth enable",
+    ] {
+        etcdctl(&cluster, words);
+    }
+    cluster
+}
+
+fn etcdctl(cluster: &EtcdCluster, words: &str) {
+    let told = Command::new("etcdctl")
+        .env("ETCDCTL_API", "3")
+        .arg(format!("--endpoints={}", cluster.places()))
+        .args(words.split(' '))
+        .output()
+        .expect("etcdctl is installed by `cargo xtask test`");
+    assert!(told.status.success(), "{words}: {}", String::from_utf8_lossy(&told.stderr));
+}
+
+fn must_land(store: &KvStore<EtcdKv>, effect: u128) {
+    let claim = claim(named(&effect.to_string()), index(effect, true));
+    assert_eq!(block_on(store.commit(claim.into())).unwrap(), Committed::Done);
+}
+
+#[test]
+#[allow(clippy::disallowed_methods, reason = "its tokens end by the clock of the server")]
+fn a_login_needs_its_own_ledger_alone_and_outlives_its_tokens() {
+    let cluster = cluster_with_login("2s");
+    let url =
+        |password: &str, name: &str| format!("etcd://agent:{password}@{}?ledger={name}", cluster.places());
+    for (url, word) in
+        [(url("wrong", "billing"), "invalid user ID"), (url("s3cret", "other"), "permission denied")]
+    {
+        let refused = at(&url).unwrap_err().to_string();
+        assert!(refused.contains(word) && !refused.contains("s3cret"), "{refused}");
+    }
+    let store = at(&url("s3cret", "billing")).unwrap();
+    must_land(&store, 1);
+    std::thread::sleep(Duration::from_secs(3));
+    must_land(&store, 2);
+}
+
+#[test]
+fn a_changed_right_of_another_user_disturbs_nobody() {
+    let cluster = cluster_with_login("1h");
+    let store = at(&format!("etcd://agent:s3cret@{}?ledger=billing", cluster.places())).unwrap();
+    must_land(&store, 1);
+    etcdctl(&cluster, "--user=root:rootpw role add another");
+    must_land(&store, 2);
 }
 
 #[test]

@@ -8,15 +8,13 @@ use semel_testkit::store_suite::{claim, exercise, index, named};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Three primaries with a replica each.
-fn cluster() -> Vec<RedisServer> {
-    let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
-    let nodes: Vec<_> = (0..6).map(|_| RedisServer::start(&options)).collect();
-    let places = nodes.iter().map(|node| format!("127.0.0.1:{}", node.port()));
+/// Makes one cluster of these nodes. `options` are what `redis-cli` needs to reach them at `places`.
+pub fn join(nodes: &[RedisServer], places: &[String], options: &[&str]) {
     let made = Command::new("redis-cli")
+        .args(options)
         .args(["--cluster", "create"])
         .args(places)
-        .args(["--cluster-replicas", "1", "--cluster-yes"])
+        .arg("--cluster-yes")
         .output()
         .expect("redis-cli comes with redis-server");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stdout));
@@ -26,12 +24,15 @@ fn cluster() -> Vec<RedisServer> {
             && (link.contains("role:master") || link.contains("master_link_status:up"))
     };
     semel_testkit::wait_until("the cluster is whole", || nodes.iter().all(is_whole));
-    nodes
 }
 
 #[test]
 fn a_cluster_passes_the_suite_and_loses_a_node() {
-    let mut nodes = cluster();
+    let options = ["--cluster-enabled", "yes", "--cluster-node-timeout", "2000"];
+    let mut nodes: Vec<_> = (0..6).map(|_| RedisServer::start(&options)).collect();
+    let places: Vec<String> = nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
+    // Three primaries with a replica each.
+    join(&nodes, &places, &["--cluster-replicas", "1"]);
     let cases = AtomicUsize::new(0);
     exercise(|| {
         let case = cases.fetch_add(1, Ordering::Relaxed);
@@ -39,7 +40,6 @@ fn a_cluster_passes_the_suite_and_loses_a_node() {
         (at(&url).expect("any node leads to the ledger"), ())
     });
 
-    let places: Vec<String> = nodes.iter().map(|node| format!("127.0.0.1:{}", node.port())).collect();
     let store = at(&format!("redis+cluster://{}", places.join(","))).unwrap();
     let commit = |word: &str, effect| block_on(store.commit(claim(named(word), index(effect, true)).into()));
     assert_eq!(commit("before", 1).unwrap(), Committed::Done);

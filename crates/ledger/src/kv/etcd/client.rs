@@ -88,8 +88,9 @@ impl Client {
             self.log_in().await?;
         }
         match self.ask_once(path, body.clone()).await {
-            // Tokens end.
-            Err((Failure::Refused(_), UNAUTHENTICATED)) if self.address.login.is_some() => {
+            Err((Failure::Refused(words), code))
+                if self.address.login.is_some() && is_ended_token(code, &words) =>
+            {
                 self.log_in().await?;
                 self.ask_once(path, body).await
             }
@@ -220,6 +221,11 @@ impl Client {
     pub(super) fn not_read(&self, failure: Failure) -> Error {
         Error::Engine { ledger: self.address.to_string(), what: failure.into_words() }
     }
+}
+
+/// Tokens end by themselves, and signed ones with each change of anybody's rights.
+fn is_ended_token(code: u32, words: &str) -> bool {
+    code == UNAUTHENTICATED || words.ends_with("revision of auth store is old")
 }
 
 /// The client's own `Display` says only "client error".
