@@ -1,5 +1,6 @@
 //! The key-value engine on a real etcd cluster, and what can happen to that.
 
+use crate::engines_page;
 use crate::kv::{block_on, claim_until, lost, open};
 use semel_ledger::Error;
 use semel_ledger::kv::etcd::{EtcdAddress, EtcdKv};
@@ -142,8 +143,9 @@ fn a_mark_ends_with_its_lease_and_comes_back_with_another() {
     assert_eq!(block_on(other.silent(&[one, two])).unwrap(), [one, two]);
 }
 
-/// Its tokens are signed, and end after this time or with any change of a right. `agent` may use the ledger `billing`.
-fn cluster_with_login(token_ends_after: &str) -> EtcdCluster {
+/// Its tokens are signed, and end after this time or with any change of a right. `agent` has the rights that the page about
+/// the engines lists.
+pub fn cluster_with_login(token_ends_after: &str) -> EtcdCluster {
     let directory = tempfile::tempdir().unwrap();
     let [key, public] = ["key", "public"].map(|name| directory.path().join(name).display().to_string());
     let tools = "openssl and etcdctl are installed by `cargo xtask test`";
@@ -153,21 +155,17 @@ fn cluster_with_login(token_ends_after: &str) -> EtcdCluster {
     }
     let tokens = format!("jwt,pub-key={public},priv-key={key},sign-method=RS256,ttl={token_ends_after}");
     let cluster = EtcdCluster::start_with(1, &["--auth-token", &tokens]);
-    for words in [
-        "user add root:rootpw",
-        "user grant-role root root",
-        "role add semel",
-        "role grant-permission semel --prefix=true readwrite semel/billing/",
-        "user add agent:s3cret",
-        "user grant-role agent semel",
-        "auth enable",
-    ] {
+    for words in ["user add root:rootpw", "user grant-role root root", "user add agent:s3cret"] {
         etcdctl(&cluster, words);
     }
+    for line in engines_page::block("etcd").lines() {
+        etcdctl(&cluster, line.strip_prefix("etcdctl ").expect("a command of etcdctl"));
+    }
+    etcdctl(&cluster, "auth enable");
     cluster
 }
 
-fn etcdctl(cluster: &EtcdCluster, words: &str) {
+pub fn etcdctl(cluster: &EtcdCluster, words: &str) {
     let told = Command::new("etcdctl")
         .env("ETCDCTL_API", "3")
         .arg(format!("--endpoints={}", cluster.places()))
@@ -189,12 +187,12 @@ fn a_login_needs_its_own_ledger_alone_and_outlives_its_tokens() {
     let url =
         |password: &str, name: &str| format!("etcd://agent:{password}@{}?ledger={name}", cluster.places());
     for (url, word) in
-        [(url("wrong", "billing"), "invalid user ID"), (url("s3cret", "other"), "permission denied")]
+        [(url("wrong", "ledger"), "invalid user ID"), (url("s3cret", "other"), "permission denied")]
     {
         let refused = at(&url).unwrap_err().to_string();
         assert!(refused.contains(word) && !refused.contains("s3cret"), "{refused}");
     }
-    let store = at(&url("s3cret", "billing")).unwrap();
+    let store = at(&url("s3cret", "ledger")).unwrap();
     must_land(&store, 1);
     std::thread::sleep(Duration::from_secs(3));
     must_land(&store, 2);
@@ -203,7 +201,7 @@ fn a_login_needs_its_own_ledger_alone_and_outlives_its_tokens() {
 #[test]
 fn a_changed_right_of_another_user_disturbs_nobody() {
     let cluster = cluster_with_login("1h");
-    let store = at(&format!("etcd://agent:s3cret@{}?ledger=billing", cluster.places())).unwrap();
+    let store = at(&format!("etcd://agent:s3cret@{}", cluster.places())).unwrap();
     must_land(&store, 1);
     etcdctl(&cluster, "--user=root:rootpw role add another");
     must_land(&store, 2);

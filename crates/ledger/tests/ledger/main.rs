@@ -6,6 +6,7 @@ mod copies;
 mod crash;
 mod damage;
 mod disk_full;
+mod engines_page;
 mod etcd;
 mod known_ledger;
 mod kv;

@@ -1,4 +1,5 @@
-//! Redis and etcd over TLS: the certificates that a machine trusts are a matter of its environment, so a process of its own asks.
+//! Redis and etcd over TLS. A process reads from its environment which certificates it trusts, so each question comes from
+//! a child process.
 
 use crate::kv::block_on;
 use crate::redis_cluster::join;
@@ -54,7 +55,7 @@ fn certificate(directory: &Path, name: &str) -> [String; 2] {
     [key, certificate]
 }
 
-/// The first certificate is the server's.
+/// A client that trusts the server's certificate is answered, and one that trusts the other is not.
 fn must_need_trust(url: &str, [trusted, another]: [&str; 2]) {
     let asked = ask(url, trusted.as_ref());
     assert!(asked.status.success(), "{}", String::from_utf8_lossy(&asked.stderr));

@@ -271,7 +271,7 @@ impl Tallies {
         [killed_wrapper, killed_tree, killed_command].iter().map(|count| count.load(Ordering::Relaxed)).sum()
     }
 
-    /// What keeps the run from being evidence so far. By chance a short one has none of what is rare.
+    /// Which kinds of trouble the run has met too seldom. It goes on until this is empty: a short run may have met no rare kind.
     fn lacking(&self, kills: u64) -> Vec<String> {
         let few = |what: &str, is: &AtomicU64, needed: u64| too_few(what, is.load(Ordering::Relaxed), needed);
         let needed = [
@@ -288,7 +288,7 @@ impl Tallies {
 }
 
 impl Counts {
-    /// What else keeps the run from being evidence.
+    /// Which answers and final states the run has seen too seldom.
     fn lacking(&self, kills: u64) -> Vec<String> {
         let few = |what: &str, is: usize, needed: u64| too_few(what, is as u64, needed);
         let needed = [
@@ -522,6 +522,7 @@ impl Torture {
         }
     }
 
+    /// A kind that never comes ends the run too.
     fn has_enough(&self) -> bool {
         self.counts.kills() >= 3 * self.kills_wanted || self.counts.lacking(self.kills_wanted).is_empty()
     }

@@ -39,7 +39,7 @@ fn by(proxy: &Proxy) -> String {
     format!("postgres://semel@127.0.0.1:{}/postgres?schema=semel&sslmode=disable", proxy.port())
 }
 
-fn store(url: &str) -> PostgresStore {
+pub fn store(url: &str) -> PostgresStore {
     open(url).expect("it opens").0
 }
 
