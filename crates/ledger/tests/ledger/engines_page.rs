@@ -1,5 +1,5 @@
-//! What the page about the engines tells operators to type, on real servers: a user with the rights that it lists passes the
-//! whole suite, on one ledger that is emptied before each case as the page says.
+//! `docs/engines.md` lists the rights that a user of each server needs, and the command that empties a ledger. A user with
+//! just these rights passes the store suite here, and the command empties the ledger before each case.
 
 use crate::etcd::{self, cluster_with_login, etcdctl};
 use crate::kv::block_on;
@@ -32,17 +32,25 @@ fn page() -> String {
     std::fs::read_to_string(page).expect("a page")
 }
 
+/// `semel doctor` asks for this.
+fn must_be_described(store: &impl Store) {
+    let facts = block_on(store.describe(At(0))).expect("it may ask for settings and the time");
+    assert!(facts.durability.starts_with("durable"), "{facts:?}");
+}
+
 #[test]
 fn the_rights_on_postgresql_are_enough() {
     let server = PostgresServer::start(&[]);
     server.sql("CREATE ROLE agent LOGIN");
-    let url = server.url("semel");
+    let founder = server.url("semel");
+    let url = founder.replace("semel@", "agent@");
     exercise(|| {
         server.sql(&emptying("PostgreSQL", "IF EXISTS semel"));
-        drop(postgres::store(&url));
+        drop(postgres::store(&founder));
         server.sql(&block("PostgreSQL"));
-        (postgres::store(&url.replace("semel@", "agent@")), ())
+        (postgres::store(&url), ())
     });
+    must_be_described(&postgres::store(&url));
 }
 
 #[test]
@@ -58,9 +66,7 @@ fn the_rights_on_redis_are_enough() {
         ask(empty);
         (redis::at(&url).expect("it opens"), ())
     });
-    let facts =
-        block_on(redis::at(&url).unwrap().describe(At(0))).expect("it may ask for settings and the time");
-    assert!(facts.durability.starts_with("durable"), "{facts:?}");
+    must_be_described(&redis::at(&url).unwrap());
 }
 
 #[test]
@@ -73,4 +79,5 @@ fn the_rights_on_etcd_are_enough() {
         etcdctl(&cluster, &format!("--user=root:rootpw {empty}"));
         (etcd::at(&url).expect("it opens"), ())
     });
+    must_be_described(&etcd::at(&url).unwrap());
 }
