@@ -18,6 +18,7 @@ mod server_identity;
 mod server_runtime;
 mod table;
 mod traces;
+mod unread_effects;
 
 use args::{Cli, Command};
 use clap::Parser;

@@ -3,6 +3,7 @@
 use crate::context::Context;
 use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::output::{Output, counted};
+use crate::unread_effects;
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
 use semel_core::policy::Policy;
@@ -47,7 +48,11 @@ pub fn gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<
 fn open_gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<Gate, String> {
     let address = LedgerAddress::of(context).map_err(|error| format!("{error:#}"))?;
     let ledger = address.open(&context.environment, clock, Purpose::Server);
-    Ok(Gate::new(ledger.map_err(|error| error.to_string())?, clock.clone(), policy.mode))
+    let ledger = ledger.map_err(|error| error.to_string())?;
+    if let Some(unread) = unread_effects::count(&ledger, policy).ok().and_then(unread_effects::sentence) {
+        context.output.warn(format_args!("semel: {unread}; see semel ledger"));
+    }
+    Ok(Gate::new(ledger, clock.clone(), policy.mode))
 }
 
 /// How often a program that runs for long looks whether retention is due; the ledger itself says when it is.

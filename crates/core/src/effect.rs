@@ -176,6 +176,10 @@ pub struct Facts {
     #[serde(default, skip_serializing_if = "is_zero")]
     #[n(13)]
     pub authority: u64,
+    /// How its rule read the arguments: [`Sorting::reading`](crate::identity::Sorting).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[n(14)]
+    pub reading: u64,
 }
 
 impl Facts {
@@ -501,6 +505,7 @@ impl Effect {
             principal: 0,
             upstream_key: 0,
             authority: 0,
+            reading: 0,
         };
         Effect {
             id,

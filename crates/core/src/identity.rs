@@ -12,6 +12,7 @@ pub use keys::{IntentDigest, IntentParts, alias_key, family_key, intent_key, out
 pub use marks::{Difference, MARK_PATH_BYTES_MAX, Marks, PATHS_MAX, value_mark};
 pub use path_marks::{PathKind, PathMark};
 
+use crate::digest::Digest;
 use crate::json::{Json, Object, Path, PathStep};
 use crate::judgement::arguments;
 use crate::normalise::Normaliser;
@@ -30,9 +31,48 @@ pub struct Sorting {
     pub secret: Vec<Path>,
     /// Applied first, in this order.
     pub normalize: Vec<(Path, Vec<Normaliser>)>,
+    /// A number for all this as the policy says it, whatever a door adds for one call. 0: the policy sorts nothing.
+    pub reading: u64,
 }
 
 impl Sorting {
+    /// Whether another value at the path of a leaf makes another intent, where the key fields are all there.
+    pub fn tells_apart_by(&self, leaf: &str) -> bool {
+        let Ok(leaf) = Path::parse(leaf) else { return true };
+        let covers = |paths: &[Path]| paths.iter().any(|path| path.covers(&leaf));
+        let in_key = self.key.iter().any(|key| key.covers(&leaf) || leaf.covers(key));
+        (self.key.is_empty() || in_key) && !covers(&self.content) && !covers(&self.volatile)
+    }
+
+    /// The headers that are read only because they are named here.
+    pub fn ruled_headers(&self) -> impl Iterator<Item = &Path> {
+        self.key.iter().filter(|path| match path.steps() {
+            [PathStep::Member(root), PathStep::Member(name), ..] => {
+                root == "headers" && !HEADERS_READ.contains(&name.as_str())
+            }
+            _ => false,
+        })
+    }
+
+    /// Whether all arguments are read as they would be without a rule.
+    pub fn is_plain(&self) -> bool {
+        let Sorting { key, content, volatile, normalize, secret: _, reading: _ } = self;
+        key.is_empty() && content.is_empty() && volatile.is_empty() && normalize.is_empty()
+    }
+
+    /// The same with its number.
+    #[must_use]
+    pub fn numbered(self) -> Sorting {
+        if self.is_plain() {
+            return self;
+        }
+        let texts = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>().join("\n");
+        let Sorting { key, content, volatile, normalize, .. } = &self;
+        let parts = [texts(key), texts(content), texts(volatile), format!("{normalize:?}")];
+        let reading = Digest::of(&parts.each_ref().map(String::as_bytes)).short().max(1);
+        Sorting { reading, ..self }
+    }
+
     /// A command that a key or a rule's fields name needs neither the directory nor the spelling of the program's path
     /// to be known again: they are then compared no more.
     pub fn set_surroundings_aside(&mut self, arguments: &Json, has_key: bool) {
@@ -43,6 +83,16 @@ impl Sorting {
         }
     }
 }
+
+/// Headers of a request that are always among its arguments. They say what is done, or on which state or part of the
+/// world: with another value it is another request. A rule's `key` may name further ones.
+pub const HEADERS_READ: [&str; 4] = [
+    "if-match",
+    "if-none-match",
+    "content-range",
+    // Names the operation, where one address takes all of them.
+    "x-amz-target",
+];
 
 /// Arguments after sorting.
 #[derive(Debug, Clone, PartialEq, Eq)]

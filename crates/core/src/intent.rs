@@ -4,7 +4,7 @@ use crate::call_metadata::CallMetadata;
 use crate::class::Class;
 use crate::digest::{Digest, Secret};
 use crate::effect::{Effect, Facts, Occurrence};
-use crate::identity::{self, IntentDigest, Marks};
+use crate::identity::{self, IntentDigest, Marks, Sorting};
 use crate::ids::{EffectId, IdempotencyKey, Reason, Run};
 use crate::json::Json;
 use crate::judgement::outline::Outline;
@@ -14,6 +14,7 @@ use crate::redact;
 use crate::subject::subject;
 use crate::time::At;
 use crate::undo::Undoes;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -116,12 +117,14 @@ pub struct Intent {
     pub upstream_key: u64,
 }
 
-/// The effects that a call is compared with, besides its own record.
+/// The effects that a call is compared with, besides its own record. No rule has a part in where they are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Alike {
-    /// A consequential call is compared with others of its outline.
+    /// A call is compared with others of its outline.
     Outline {
         key: Digest,
+        /// Of the content that the outline leaves out.
+        content: u64,
         /// The outline has a title or an amount.
         is_specific: bool,
         /// It answers a thread or a message.
@@ -129,8 +132,13 @@ pub enum Alike {
         /// Where later effects are found that may have removed what this one made.
         removals: Option<Digest>,
     },
-    /// A call that removes something is found by those whose success it may have superseded.
-    Removal(Digest),
+    /// A call that removes something is compared with others that do so at its server, and is found there by those
+    /// whose success it may have superseded.
+    Removal {
+        key: Digest,
+        /// Its plain digest.
+        plain: u64,
+    },
     Nothing,
 }
 
@@ -138,8 +146,17 @@ impl Alike {
     /// Under which others find an effect of this call.
     pub fn key(&self) -> Option<Digest> {
         match self {
-            Alike::Outline { key, .. } | Alike::Removal(key) => Some(*key),
+            Alike::Outline { key, .. } | Alike::Removal { key, .. } => Some(*key),
             Alike::Nothing => None,
+        }
+    }
+
+    /// Two calls with one key have this in common if they differ in stamps alone.
+    pub fn content(&self) -> u64 {
+        match self {
+            Alike::Outline { content, .. } => *content,
+            Alike::Removal { plain, .. } => *plain,
+            Alike::Nothing => 0,
         }
     }
 }
@@ -179,6 +196,8 @@ impl fmt::Display for KeyMissing {
 impl Intent {
     pub fn of(ask: &Ask<'_>, rule: &Rule, secret: &Secret) -> Result<Intent, KeyMissing> {
         let sorted = identity::sort(ask.arguments, &rule.sorting);
+        let unruled = (!rule.sorting.is_plain()).then(|| without_ruled(ask.arguments, &rule.sorting));
+        let plain = unruled.as_deref().map(|arguments| identity::sort(arguments, &Sorting::default()));
         let missing: Vec<String> = sorted.missing_key_paths.iter().map(ToString::to_string).collect();
         let rule_names = !rule.sorting.key.is_empty() && missing.is_empty();
         let joins = rule.caller_key == CallerKey::Joins && rule_names;
@@ -227,20 +246,30 @@ impl Intent {
         let alias = match (&ask.key, own_key) {
             (Some(key), _) if joins => Some(identity::alias_key(secret, &parts, key.as_str())),
             (_, Some(key)) => {
-                let outline = Outline::of(&sorted.fingerprinted).text;
+                let outline = Outline::of(ask.arguments).text;
                 Some(identity::alias_key(secret, &parts, &[ask.action, key, &outline].join("\n")))
             }
             _ => None,
         };
+        let marks = Marks::of(secret, ask.action, &sorted);
+        let marks = match &plain {
+            Some(plain) => marks.with_plain(secret, ask.action, plain),
+            None => marks,
+        };
         let removals = |server| identity::removals_key(secret, &parts, server);
         let alike = match superseded::server(ask.action) {
-            Some(server) if superseded::removes(ask.action) => Alike::Removal(removals(server)),
-            server if rule.class == Class::Consequential => {
-                let Outline { text, is_specific, is_answer } = Outline::of(&sorted.fingerprinted);
-                let key = identity::outline_key(secret, &parts, ask.action, &text);
-                Alike::Outline { key, is_specific, is_answer, removals: server.map(removals) }
+            Some(server) if superseded::removes(ask.action) => {
+                Alike::Removal { key: removals(server), plain: marks.plain }
             }
-            _ => Alike::Nothing,
+            _ if matches!(rule.class, Class::Read | Class::Generate) => Alike::Nothing,
+            server => {
+                let unruled = unruled.as_deref().unwrap_or(ask.arguments);
+                let Outline { text, content, is_specific, is_answer } = Outline::of(unruled);
+                let key = identity::outline_key(secret, &parts, ask.action, &text);
+                let content = if content.is_empty() { 0 } else { identity::value_mark(secret, &content) };
+                let removals = server.filter(|_| rule.class == Class::Consequential).map(removals);
+                Alike::Outline { key, content, is_specific, is_answer, removals }
+            }
         };
         Ok(Intent {
             tenant: ask.tenant.to_owned(),
@@ -254,7 +283,7 @@ impl Intent {
             run_key: ask.run.as_ref().map(|run| run_key(secret, ask.tenant, &run.id)),
             turn: resource.map(|text| secret.mac("turn", &[ask.tenant.as_bytes(), text.as_bytes()])),
             alias,
-            marks: Arc::new(Marks::of(secret, ask.action, &sorted)),
+            marks: Arc::new(marks),
             named_by,
             run: ask.run.clone(),
             scope,
@@ -298,6 +327,12 @@ impl Intent {
         }
     }
 
+    /// The same intent as that of an effect which has another name: what it says is no drift from that.
+    pub fn as_effect(&self, effect: &Effect) -> Intent {
+        let marks = Marks { fingerprint: effect.marks.fingerprint, ..Marks::clone(&self.marks) };
+        Intent { marks: Arc::new(marks), ..self.clone() }
+    }
+
     /// The same intent on a connection that has done it before: repeats are tied together for longer.
     pub fn keep_on_connection(&mut self, rule: &Rule) {
         if self.named_by == NamedBy::Arguments && rule.window.is_none() {
@@ -327,8 +362,18 @@ impl Intent {
             principal: self.principal,
             upstream_key: self.upstream_key,
             authority: self.authority,
+            reading: rule.sorting.reading,
         })
     }
+}
+
+/// The arguments without those that are there only because the rule names them: most headers.
+fn without_ruled<'a>(arguments: &'a Json, sorting: &Sorting) -> Cow<'a, Json> {
+    let mut arguments = Cow::Borrowed(arguments);
+    for header in sorting.ruled_headers() {
+        header.remove_from(arguments.to_mut());
+    }
+    arguments
 }
 
 #[derive(Debug, Clone)]

@@ -149,18 +149,20 @@ impl Judge {
         };
         let (mut group, mut is_specific, mut removals, mut removal) = (intent.key, false, None, None);
         match intent.alike {
-            Alike::Outline { key, is_specific: specific, is_answer, removals: server } => {
+            Alike::Outline { key, is_specific: specific, is_answer, removals: server, .. }
+                if rule.class == Class::Consequential =>
+            {
                 removals = server.map(|server| server.short());
                 // A rule's fields say what is the same, and nothing else does.
                 if intent.named_by != NamedBy::Rule {
                     (group, is_specific) = (key, specific && !is_answer);
                 }
             }
-            Alike::Removal(server) => {
+            Alike::Removal { key: server, .. } => {
                 let named = superseded::marks_of_removal(&self.secret, &intent.marks);
                 removal = Some(Removal { server: server.short(), named });
             }
-            Alike::Nothing => {}
+            Alike::Outline { .. } | Alike::Nothing => {}
         }
         let again = call.arguments.get("args").and_then(|args| args.get("semel_again"));
         Some(Judged {

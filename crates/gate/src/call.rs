@@ -51,6 +51,8 @@ pub(crate) struct GateCall<'a> {
     joined: Option<(Digest, Joined)>,
     /// The attempt that this call made itself, if its answer was not clear.
     pub(crate) unresolved: Option<UnresolvedSend>,
+    /// The record of the effect that this call is, which has another name in the ledger than the policy gives it now.
+    pub(crate) is_effect_of: Option<Digest>,
     done: DoneOnce,
     /// The last decision, and the ledger as it was seen then: the answer is counted and remembered by them.
     pub(crate) last: Option<LastDecision>,
@@ -100,6 +102,7 @@ impl<'a> GateCall<'a> {
             look_again: LOOK_AGAIN_FIRST,
             joined: None,
             unresolved: None,
+            is_effect_of: None,
             done: DoneOnce::default(),
             last: None,
         }

@@ -52,14 +52,15 @@ impl Gate {
         now: At,
     ) -> Result<ResolvedKey, Error> {
         let (key, intent) = (self.resolve_key(call.intent, now).await?, call.intent);
-        let sent_in = match &call.unresolved {
-            Some(unresolved) => unresolved.record,
-            None if key.record != intent.key && call.has_sent() => {
+        let sent_in = match (&call.unresolved, call.is_effect_of) {
+            (Some(unresolved), _) => unresolved.record,
+            (None, Some(record)) => record,
+            (None, None) if key.record != intent.key && call.has_sent() => {
                 let snapshot = self.ledger.find(key.record).await?;
                 let is_another = |effect: &Effect| effect.marks.drifted(&intent.marks);
                 if snapshot.effect().is_some_and(is_another) { intent.key } else { key.record }
             }
-            None => key.record,
+            (None, None) => key.record,
         };
         Ok(if sent_in == key.record { key } else { ResolvedKey::plain(sent_in) })
     }
@@ -114,7 +115,7 @@ impl Gate {
 
 impl ResolvedKey {
     /// A record that no key of the caller's leads to.
-    fn plain(record: Digest) -> ResolvedKey {
+    pub(crate) fn plain(record: Digest) -> ResolvedKey {
         ResolvedKey { record, by_key: false, stands_for: None, seen: None }
     }
 

@@ -1,6 +1,7 @@
 //! Dry run and observe mode: what would happen, without claiming anything.
 
 use crate::call::GateCall;
+use crate::caller_key::ResolvedKey;
 use crate::look::Look;
 use crate::lookalike::InTheWay;
 use crate::upstream::Upstream;
@@ -10,7 +11,7 @@ use semel_core::class::Class;
 use semel_core::decide::{Decision, Past, Refusal, Replay, answers_repeats, decide};
 use semel_core::digest::Digest;
 use semel_core::effect::{Evidence, State};
-use semel_core::intent::{Alike, Intent};
+use semel_core::intent::Intent;
 use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_ledger::RecordSnapshot;
@@ -27,23 +28,42 @@ struct Forecast {
     claims: bool,
 }
 
+/// Something in the way of a claim.
+enum Obstacle {
+    /// The effect that the call is, under another name.
+    Same(RecordSnapshot),
+    Other(Would, String),
+}
+
 impl Gate {
     /// The decision, as a person would put it.
     async fn forecast(&self, intent: &Intent, rule: &Rule) -> Result<Forecast, Error> {
-        let survey = self.survey_unwritten(intent, rule).await?;
-        let decision = decide(survey.effect(), intent, rule, &survey.situation(Past::default()));
+        let mut survey = self.survey_unwritten(intent, rule).await?;
+        let mut decision = decide(survey.effect(), intent, rule, &survey.situation(Past::default()));
         let now = survey.now();
+        let mut in_the_way = None;
+        if let Decision::Claim(_) = decision {
+            in_the_way = match self.in_the_way(intent, rule, survey.snapshot.key, now).await? {
+                Some(Obstacle::Same(record)) => {
+                    let key = ResolvedKey::plain(record.key);
+                    survey = self.survey_of(intent, rule, key, record, now).await?;
+                    let situation = survey.situation(Past::default());
+                    decision = match survey.effect() {
+                        Some(effect) => decide(Some(effect), &intent.as_effect(effect), rule, &situation),
+                        None => decision,
+                    };
+                    None
+                }
+                Some(Obstacle::Other(would, change)) => Some((would, change)),
+                None => None,
+            };
+        }
         let snapshot = survey.snapshot;
         let holder = match snapshot.effect().and_then(|effect| effect.open_attempt()) {
             Some(attempt) => self.ledger.liveness_of(attempt).await?,
             None => Liveness::Alive,
         };
-        let claims = matches!(decision, Decision::Claim(_));
-        let in_the_way = match decision {
-            Decision::Claim(_) => self.in_the_way(intent, rule, snapshot.key, now).await?,
-            _ => None,
-        };
-        let claims = claims && in_the_way.is_none();
+        let claims = matches!(decision, Decision::Claim(_)) && in_the_way.is_none();
         let (would, change) = match decision {
             Decision::Pass => (Would::Run, pass_through(intent)),
             Decision::Claim(_) => in_the_way
@@ -118,7 +138,7 @@ impl Gate {
         rule: &Rule,
         key: Digest,
         now: At,
-    ) -> Result<Option<(Would, String)>, Error> {
+    ) -> Result<Option<Obstacle>, Error> {
         let relative = match rule.class {
             Class::Generate => None,
             _ => self.ledger.open_relative(intent.family, key).await?,
@@ -131,15 +151,26 @@ impl Gate {
                 None => false,
             };
             return Ok(Some(match runs {
-                true => (Would::Wait, "wait for the same call of another run, which is running".into()),
-                false => (Would::Hold, "hold it: the same call of another run may have happened".into()),
+                true => {
+                    let what = "wait for the same call of another run, which is running";
+                    Obstacle::Other(Would::Wait, what.into())
+                }
+                false => {
+                    let what = "hold it: the same call of another run may have happened";
+                    Obstacle::Other(Would::Hold, what.into())
+                }
             }));
         }
-        let Alike::Outline { key: outline, .. } = intent.alike else { return Ok(None) };
+        let Some(outline) = intent.alike.key() else { return Ok(None) };
         let (_, in_the_way) = self.lookalike(intent, rule, outline, key).await?;
-        Ok(in_the_way.map(|InTheWay { held, .. }| match held {
-            None => (Would::Wait, "wait for a call that it looks like, which is running".into()),
-            Some(_) => (Would::Hold, "hold it: it looks like a call that was made before".into()),
+        Ok(in_the_way.map(|in_the_way| match in_the_way {
+            InTheWay::Same(record) => Obstacle::Same(record),
+            InTheWay::Running(_) => {
+                Obstacle::Other(Would::Wait, "wait for a call that it looks like, which is running".into())
+            }
+            InTheWay::Alike(..) => {
+                Obstacle::Other(Would::Hold, "hold it: it looks like a call that was made before".into())
+            }
         }))
     }
 

@@ -1,20 +1,24 @@
-//! Looks for other effects that a call may be a repeat of in other words, and for later ones that removed what its own
-//! record says was done.
+//! Looks for other effects that a call is under another name, or may be a repeat of in other words, and for later ones
+//! that removed what its own record says was done.
 
 use crate::call::{DELIVERY_TAKES, GateCall};
+use crate::caller_key::ResolvedKey;
 use crate::reply::{Passed, held};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
+use semel_core::decide::{Decision, Past, decide};
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, State};
 use semel_core::intent::{Alike, Intent, NamedBy};
-use semel_core::judgement::lookalike::{Lookalike, compare};
+use semel_core::judgement::lookalike::{Lookalike, compare, is_the_same};
 use semel_core::judgement::superseded::supersedes;
 use semel_core::policy::rule::{Again, Rule};
 use semel_core::time::{At, Clocks};
 use semel_core::wording;
 use semel_ledger::RecordSnapshot;
-use semel_ledger::store::SeenAlike;
+use semel_ledger::ledger::sound;
+use semel_ledger::record::StoredEffect;
+use semel_ledger::store::{Card, SeenAlike};
 
 /// The result of comparing a call with other effects of its outline.
 pub(crate) enum OutlineComparison {
@@ -25,11 +29,13 @@ pub(crate) enum OutlineComparison {
     Held(Box<Passed>),
 }
 
-/// The first effect that a call has to wait for, or is held for.
-pub(crate) struct InTheWay {
-    pub(crate) other: RecordSnapshot,
-    /// `None`: it is running.
-    pub(crate) held: Option<(Vec<String>, Again)>,
+/// The first effect that speaks against a claim.
+pub(crate) enum InTheWay {
+    /// The call is that effect, which had another identity under another policy: its record decides.
+    Same(RecordSnapshot),
+    Running(RecordSnapshot),
+    /// The call looks like it; with the paths that differ.
+    Alike(RecordSnapshot, Vec<String>, Again),
 }
 
 impl Gate {
@@ -39,10 +45,20 @@ impl Gate {
         call: &mut GateCall<'_>,
         own: Digest,
     ) -> Result<OutlineComparison, Error> {
-        let Alike::Outline { key, .. } = call.intent.alike else { return Ok(OutlineComparison::Clear(None)) };
+        let Some(key) = call.intent.alike.key() else { return Ok(OutlineComparison::Clear(None)) };
         let (seen, in_the_way) = self.lookalike(call.intent, call.rule, key, own).await?;
-        let Some(InTheWay { other, held: reason }) = in_the_way else {
-            return Ok(OutlineComparison::Clear(Some((key, seen))));
+        let (other, reason) = match in_the_way {
+            // Removals at one server are many, and each would be in the way of the others.
+            None => {
+                let guards = matches!(call.intent.alike, Alike::Outline { .. });
+                return Ok(OutlineComparison::Clear(guards.then_some((key, seen))));
+            }
+            Some(InTheWay::Same(other)) => {
+                call.is_effect_of = Some(other.key);
+                return Ok(OutlineComparison::Waited);
+            }
+            Some(InTheWay::Running(other)) => (other, None),
+            Some(InTheWay::Alike(other, paths, until)) => (other, Some((paths, until))),
         };
         let now = self.clock.now();
         let effect = other.effect().expect("only a known effect is in the way");
@@ -65,7 +81,8 @@ impl Gate {
         Ok(OutlineComparison::Held(Box::new(held(effect, trouble, OutcomeWord::Held))))
     }
 
-    /// The effects of an outline as they were seen, and the first one that is in the way of a call.
+    /// The effects of an outline as they were seen, and the first one that is in the way of a call that may be claimed
+    /// as far as its own record goes.
     pub(crate) async fn lookalike(
         &self,
         intent: &Intent,
@@ -75,32 +92,66 @@ impl Gate {
     ) -> Result<(SeenAlike, Option<InTheWay>), Error> {
         let now = self.clock.now();
         let clocks = Clocks { now, uptime: self.clock.uptime() };
-        let (seen, alike) = self.ledger.alike(outline).await?;
-        let mut last_begun: Option<At> = None;
-        for (key, known) in &alike {
-            let effect = &known.effect;
-            // A permission that came to nothing is not spent.
-            let did_nothing = matches!(effect.state, State::NotApplied(_));
-            let begun = if did_nothing { last_begun } else { last_begun.max(Some(effect.opened_at)) };
-            let spent = effect
-                .repeat_permitted
-                .as_ref()
-                .is_some_and(|repeat_permitted| last_begun > Some(repeat_permitted.at));
-            last_begun = begun;
-            if *key == own || compare(intent, rule, effect, spent, &clocks) == Lookalike::MayRun {
+        let (seen, cards) = self.ledger.cards(outline).await?;
+        for (at, card) in cards.iter().enumerate() {
+            if card.key == own || !may_be_in_the_way(intent, card) {
                 continue;
             }
             // It may have lapsed, or come to its end, since it was written.
-            let other = self.ledger.observe(*key, now).await?;
-            let current = other.effect().filter(|current| current.id == effect.id);
-            let held = match current.map(|current| compare(intent, rule, current, spent, &clocks)) {
-                None | Some(Lookalike::MayRun) => continue,
-                Some(Lookalike::Wait) => None,
-                Some(Lookalike::Held { paths, until }) => Some((paths, until)),
+            let other = self.ledger.observe(card.key, now).await?;
+            let Some(stored) = other.newest.as_deref() else { continue };
+            let effect = &sound(stored)?.effect;
+            if effect.occurrence.number != card.ordinal {
+                continue;
+            }
+            if is_the_same(intent, rule, effect) {
+                if self.speaks_for(intent, rule, &other, now).await? {
+                    return Ok((seen, Some(InTheWay::Same(other))));
+                }
+                continue;
+            }
+            let spent = match &effect.repeat_permitted {
+                Some(permitted) => self.began_since(permitted.at, &cards[..at]).await?,
+                None => false,
             };
-            return Ok((seen, Some(InTheWay { other, held })));
+            let in_the_way = match compare(intent, rule, effect, spent, &clocks) {
+                Lookalike::MayRun => continue,
+                Lookalike::Wait => InTheWay::Running(other),
+                Lookalike::Held { paths, until } => InTheWay::Alike(other, paths, until),
+            };
+            return Ok((seen, Some(in_the_way)));
         }
         Ok((seen, None))
+    }
+
+    /// Whether one of these was begun after an instant, and came to something.
+    async fn began_since(&self, at: At, cards: &[Card]) -> Result<bool, Error> {
+        for card in cards {
+            let known = self.ledger.occurrence(card.key, card.ordinal).await?;
+            let began = known.is_some_and(|StoredEffect { effect, .. }| {
+                effect.opened_at > at && !matches!(effect.state, State::NotApplied(_))
+            });
+            if began {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether the record of an effect that a call is decides it otherwise than by another claim.
+    async fn speaks_for(
+        &self,
+        intent: &Intent,
+        rule: &Rule,
+        record: &RecordSnapshot,
+        now: At,
+    ) -> Result<bool, Error> {
+        let survey =
+            self.survey_of(intent, rule, ResolvedKey::plain(record.key), record.clone(), now).await?;
+        let Some(effect) = survey.effect() else { return Ok(false) };
+        let intent = intent.as_effect(effect);
+        let decision = decide(Some(effect), &intent, rule, &survey.situation(Past::default()));
+        Ok(!matches!(decision, Decision::Claim(_)))
     }
 
     /// The answer to a repeat whose success is no longer so, because a later effect removed it or took it back.
@@ -117,10 +168,10 @@ impl Gate {
         let by = match success.undone {
             Some(undone) => Some((undone.by, "its undo".to_owned())),
             None => {
-                let (_, later) = self.ledger.alike(removals).await?;
+                let later = self.ledger.alike(removals).await?;
                 let secret = self.ledger.secret();
                 let removes = |later: &Effect| supersedes(secret, later, success, snapshot.reply.as_deref());
-                let mut later = later.into_iter().map(|(_, known)| known.effect);
+                let mut later = later.into_iter().map(|known| known.effect);
                 later.find(removes).map(|later| (later.id, later.facts.action.clone()))
             }
         };
@@ -129,4 +180,11 @@ impl Gate {
             held(success, trouble, OutcomeWord::Held)
         }))
     }
+}
+
+/// Whether the card of an effect leaves it open that it is in the way of a call: nobody knows of its end, its answer may
+/// not have arrived, it may differ in stamps alone, or two of its outline are seldom meant.
+fn may_be_in_the_way(intent: &Intent, card: &Card) -> bool {
+    let seldom_twice = matches!(intent.alike, Alike::Outline { is_specific: true, is_answer: false, .. });
+    card.open || !card.delivered || card.content == intent.alike.content() || seldom_twice
 }

@@ -138,16 +138,19 @@ impl Gate {
     /// thousands may wait at once.
     pub(crate) async fn step(&self, call: &mut GateCall<'_>) -> Result<StepResult, Error> {
         let survey = self.survey(call).await?;
-        let decision = decide(
-            survey.effect(),
-            call.intent,
-            call.rule,
-            &survey.situation(call.past(survey.snapshot.key)),
-        );
+        let situation = survey.situation(call.past(survey.snapshot.key));
+        let decision = match (call.is_effect_of, survey.effect()) {
+            (Some(_), Some(effect)) => {
+                decide(Some(effect), &call.intent.as_effect(effect), call.rule, &situation)
+            }
+            (_, newest) => decide(newest, call.intent, call.rule, &situation),
+        };
         call.remember(&survey.snapshot, survey.unbound_key(), &decision);
         let (intent, rule, now) = (call.intent, call.rule, survey.now());
         match decision {
             Decision::Pass => Ok(Box::pin(self.pass_through(intent, rule, call.upstream)).await?.into()),
+            // The record of another name has nothing more to say: the call is claimed under its own.
+            Decision::Claim(_) if call.is_effect_of.take().is_some() => Ok(StepResult::LookAgain),
             Decision::Claim(claiming) => Box::pin(self.claim(call, survey, ClaimKind::Claim(claiming))).await,
             Decision::Resend => Box::pin(self.resend(call, survey)).await,
             Decision::Join(attempt) => self.join(call, &survey, attempt).await,

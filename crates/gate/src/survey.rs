@@ -74,7 +74,7 @@ impl Gate {
         self.survey_of(intent, rule, key, snapshot, now).await
     }
 
-    async fn survey_of(
+    pub(crate) async fn survey_of(
         &self,
         intent: &Intent,
         rule: &Rule,

@@ -180,8 +180,8 @@ impl Ledger {
         // A later attempt may come from another run; the row stays with the run that the effect began in, and
         // cancelling looks at the attempts too.
         // A corrected call under the same key looks like other calls than the first one.
-        let alike = request.intent.alike.key();
-        let index = crate::store::Index { run: self.run_of(&effect), alike, ..index };
+        let (alike, content) = (request.intent.alike.key(), request.intent.alike.content());
+        let index = crate::store::Index { run: self.run_of(&effect), alike, content, ..index };
         let attempt = effect.newest_attempt().expect("a claimed effect has an attempt").number;
         let key = request.snapshot.key;
         let line = journal::line(&event, &effect, index.run, request.now);

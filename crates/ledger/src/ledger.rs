@@ -7,8 +7,9 @@ use crate::record::{StoredEffect, decode, index_after, run_digest};
 use crate::small_records::{Epoch, Fence, cell_value, fence_key};
 use crate::spool::Spool;
 use crate::store::{
-    ALIKE_MAX, Against, By, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Index, JournalLine,
-    Latest, PAGE_ROWS_MAX, Page, Part, Put, ReplyChange, Require, Revision, Row, SeenAlike, Store,
+    ALIKE_MAX, Against, By, Card, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Index,
+    JournalLine, Latest, PAGE_ROWS_MAX, Page, Part, Put, ReplyChange, Require, Revision, Row, SeenAlike,
+    Store,
 };
 use crate::{Error, checksum, journal};
 use semel_core::digest::{Digest, Secret};
@@ -436,30 +437,19 @@ impl Ledger {
         }
     }
 
-    /// The newest effects that a call is compared with, newest first; with them older ones that are open. The claim
-    /// requires that they are as they were seen.
-    pub async fn alike(&self, alike: Digest) -> Result<(SeenAlike, Vec<(Digest, StoredEffect)>), Error> {
-        let Page { items: mut rows, next } = self.store.latest(Latest::Alike(alike), None, ALIKE_MAX).await?;
-        let open = match next {
-            // These are all, the open ones among them: to a server on another host each question is a journey.
-            None => rows.iter().filter(|(_, row)| row.index.open).cloned().collect(),
-            Some(_) => self.store.latest(Latest::OpenAlike(alike), None, PAGE_ROWS_MAX).await?.items,
-        };
-        let newest = rows.first().map(|(cursor, _)| *cursor);
-        let revisions = rows.iter().map(|(_, row)| row.revision.0).sum();
-        let seen = SeenAlike { newest, revisions, open: open.iter().map(|(Cursor(id), _)| id).sum() };
-        let oldest = rows.last().map(|(cursor, _)| *cursor);
-        rows.extend(open.into_iter().filter(|(cursor, _)| oldest.is_none_or(|oldest| *cursor < oldest)));
-        let stored: Vec<_> = rows.into_iter().map(|(_, row)| (row.key, decode(row))).collect();
-        match stored.iter().find(|(_, stored)| stored.effect.is_damaged()) {
-            // It may be the very call.
-            Some((_, damaged)) => {
-                let what =
-                    format!("the record of effect {}, which looks alike, is damaged", damaged.effect.id);
-                Err(Error::NotRead { what })
-            }
-            None => Ok((seen, stored)),
-        }
+    /// The cards of all that a call is compared with. The claim requires that they are as they were seen.
+    pub async fn cards(&self, alike: Digest) -> Result<(SeenAlike, Vec<Card>), Error> {
+        let cards = self.store.cards(alike).await?;
+        Ok((SeenAlike::of(&cards), cards))
+    }
+
+    /// The newest effects of one [`Index::alike`], newest first.
+    ///
+    /// [`Index::alike`]: crate::store::Index::alike
+    pub async fn alike(&self, alike: Digest) -> Result<Vec<StoredEffect>, Error> {
+        let page = self.store.latest(Latest::Alike(alike), None, ALIKE_MAX).await?;
+        let known = page.items.into_iter().map(|(_, row)| decode(row));
+        known.map(|stored| sound(&stored).map(drop).map(|()| stored)).collect()
     }
 
     pub async fn journal(
@@ -616,6 +606,15 @@ pub(crate) fn lapse_of(attempt: &Attempt, holder: Liveness, now: At) -> Option<L
         Liveness::Silent => Some(Lapse::HolderSilent),
         Liveness::Alive => None,
     }
+}
+
+/// A damaged one may be the very call that it is compared with.
+pub fn sound(stored: &StoredEffect) -> Result<&StoredEffect, Error> {
+    if stored.effect.is_damaged() {
+        let what = format!("the record of effect {}, which looks alike, is damaged", stored.effect.id);
+        return Err(Error::NotRead { what });
+    }
+    Ok(stored)
 }
 
 /// Only these are looked up: most effects have no undo.

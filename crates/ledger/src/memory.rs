@@ -4,9 +4,9 @@ use crate::Error;
 use crate::engine_facts::EngineFacts;
 use crate::precondition::{Finding, LastWrite, RowHead, View, examine, moved};
 use crate::store::{
-    ALIKE_MAX, By, Cell, Commit, Committed, Cursor, Durability, EPOCH_CELL, Hint, Index, JOURNAL_PAGE_MAX,
-    JournalLine, Latest, Nonce, PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row, SeenAlike, Store,
-    Versioned,
+    ALIKE_MAX, By, Card, Cell, Commit, Committed, Cursor, Durability, EPOCH_CELL, Hint, Index,
+    JOURNAL_PAGE_MAX, JournalLine, Latest, Nonce, PAGE_ROWS_MAX, Page, Put, ReplyChange, Revision, Row,
+    SeenAlike, Store, Versioned,
 };
 use async_trait::async_trait;
 use semel_core::digest::Digest;
@@ -284,10 +284,11 @@ impl View for Tables {
     fn alike(&mut self, alike: Digest) -> Result<SeenAlike, Infallible> {
         let rows = || self.rows.iter().filter(|(_, row)| row.index.alike == Some(alike));
         let newest = rows().next_back().map(|(id, _)| Cursor(*id));
-        let revisions = rows().rev().take(ALIKE_MAX).map(|(_, row)| row.revision.0).sum();
+        let newest_ones = rows().rev().take(ALIKE_MAX);
+        let changes = newest_ones.map(|(id, row)| Card::of(Cursor(*id), row).changes()).sum();
         let open = rows().rev().filter(|(_, row)| row.index.open).take(PAGE_ROWS_MAX);
         let open = open.map(|(id, _)| id).sum();
-        Ok(SeenAlike { newest, revisions, open })
+        Ok(SeenAlike { newest, changes, open })
     }
 }
 

@@ -83,7 +83,7 @@ impl StoredEffect {
     /// The same row after a change, and the parts that it changes.
     pub fn after(&self, key: Digest, index: Index, effect: Effect) -> (StoredEffect, Part) {
         let (old, new) = (&self.effect, &effect);
-        let fixed = |of: &Index| (of.effect, of.run, of.family, of.alike, of.opened_at);
+        let fixed = |of: &Index| (of.effect, of.run, of.family, of.alike, of.content, of.opened_at);
         let same_fixed = Arc::ptr_eq(&old.facts, &new.facts)
             && Arc::ptr_eq(&old.marks, &new.marks)
             && (old.id, &old.occurrence) == (new.id, &new.occurrence)
@@ -135,8 +135,8 @@ fn encoded(part: impl minicbor::Encode<()>) -> Vec<u8> {
 
 /// The rest of a row, for the checksums of its parts.
 fn fixed_place(key: Digest, index: &Index, ordinal: u32) -> Vec<u8> {
-    let Index { effect, run, family, alike, opened_at, .. } = index;
-    minicbor::to_vec((key, ordinal, effect, run, family, alike, opened_at)).expect(TO_MEMORY)
+    let Index { effect, run, family, alike, content, opened_at, .. } = index;
+    minicbor::to_vec((key, ordinal, effect, run, family, alike, content, opened_at)).expect(TO_MEMORY)
 }
 
 fn state_place(key: Digest, index: &Index, ordinal: u32) -> Vec<u8> {
@@ -213,6 +213,7 @@ pub fn index_of_first(intent: &Intent, effect: &Effect) -> Index {
         run: intent.run_key,
         family: intent.family,
         alike: intent.alike.key(),
+        content: intent.alike.content(),
         open: true,
         owner: None,
         opened_at: effect.opened_at,

@@ -83,7 +83,7 @@ struct Spooled {
 }
 
 /// [`Index`].
-type SpooledIndex = (u128, Option<Digest>, Digest, Option<Digest>, bool, Option<OwnerId>, At, At);
+type SpooledIndex = (u128, Option<Digest>, Digest, Option<Digest>, u64, bool, Option<OwnerId>, At, At);
 
 /// How many settlements wait in all ledgers' directories: for one that cannot be opened.
 pub fn count(base: &Path) -> usize {
@@ -209,13 +209,14 @@ impl Ledger {
             lifecycle::keep_undo(&mut after, &event, undo);
         }
         let stored = claim.stored();
-        let Index { effect, run, family, alike, open, owner, opened_at, changed_at } = stored.index.clone();
+        let Index { effect, run, family, alike, content, open, owner, opened_at, changed_at } =
+            stored.index.clone();
         let body = stored.body(claim.key());
         let spooled = Spooled {
             epoch: claim.snapshot.epoch.0,
             attempt: claim.attempt,
             ordinal: claim.effect().occurrence.number,
-            index: (effect, run, family, alike, open, owner, opened_at, changed_at),
+            index: (effect, run, family, alike, content, open, owner, opened_at, changed_at),
             fixed: body.fixed.to_vec().into(),
             state: body.state.into(),
             outcome: outcome.clone(),
@@ -281,8 +282,8 @@ impl Ledger {
         let key = Digest::parse(name.split_once('-')?.0)?;
         let Spooled { attempt, ordinal, undo, .. } = spooled;
         let about = spooled.about.map(|about| serde_json::from_str(&about)).transpose().ok()?.map(Box::new);
-        let (effect, run, family, alike, open, owner, opened_at, changed_at) = spooled.index;
-        let index = Index { effect, run, family, alike, open, owner, opened_at, changed_at };
+        let (effect, run, family, alike, content, open, owner, opened_at, changed_at) = spooled.index;
+        let index = Index { effect, run, family, alike, content, open, owner, opened_at, changed_at };
         let fixed = Vec::from(spooled.fixed).into();
         let body = Body { fixed, state: spooled.state.into(), delivery: Vec::new() };
         // At no revision is it written, so settling reads the record first: much may have happened since, and the ledger

@@ -79,9 +79,11 @@ pub struct Index {
     pub run: Option<Digest>,
     /// Same tenant, principal, authority, action and identity, whatever the scope.
     pub family: Digest,
-    /// Other calls find it by this, to compare themselves with it: the outline of a consequential effect, or the server
-    /// at which a removing one removed something.
+    /// Other calls find it by this, to compare themselves with it: its outline, or the server at which a removing one
+    /// removed something.
     pub alike: Option<Digest>,
+    /// Tells those of one `alike` apart that differ in more than stamps.
+    pub content: u64,
     /// In flight or in doubt.
     pub open: bool,
     /// The holder of the open attempt; `None` unless in flight.
@@ -164,14 +166,53 @@ pub struct Require {
 pub struct SeenAlike {
     /// The newest one.
     pub newest: Option<Cursor>,
-    /// The revisions of the newest [`ALIKE_MAX`], added up: an older one may be tried again.
-    pub revisions: u64,
+    /// How often the newest [`ALIKE_MAX`] were written, added up: an older one may be tried again. Marks of delivery are
+    /// not counted, for they are in nobody's way.
+    pub changes: u64,
     /// The numbers of the open ones, of [`PAGE_ROWS_MAX`] at most, added up.
     pub open: u64,
 }
 
 /// A call is compared with so many of the newest rows that are like it, and with all open ones.
 pub const ALIKE_MAX: usize = 64;
+
+/// A row as calls that are like it see it first. Few of them have to be read whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Card {
+    pub cursor: Cursor,
+    pub key: Digest,
+    pub ordinal: u32,
+    /// See [`Index::content`].
+    pub content: u64,
+    pub open: bool,
+    /// It has its mark.
+    pub delivered: bool,
+    pub revision: Revision,
+}
+
+impl Card {
+    pub(crate) fn of(cursor: Cursor, row: &Row) -> Card {
+        let Row { key, ordinal, revision, index: Index { content, open, .. }, .. } = *row;
+        let delivered = !row.body.delivery.is_empty();
+        Card { cursor, key, ordinal, content, open, delivered, revision }
+    }
+
+    /// How often its row was written but for its mark.
+    pub(crate) fn changes(&self) -> u64 {
+        self.revision.0.saturating_sub(u64::from(self.delivered))
+    }
+}
+
+impl SeenAlike {
+    /// Of the newest ones, and older ones that are open, newest first.
+    pub fn of(cards: &[Card]) -> SeenAlike {
+        SeenAlike {
+            newest: cards.first().map(|card| card.cursor),
+            changes: cards.iter().take(ALIKE_MAX).map(Card::changes).sum(),
+            open: cards.iter().filter(|card| card.open).map(|card| card.cursor.0).sum(),
+        }
+    }
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -343,6 +384,17 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
         before: Option<Cursor>,
         limit: usize,
     ) -> Result<Page<(Cursor, Row)>, Error>;
+
+    /// The cards of the newest [`ALIKE_MAX`] rows with this [`Index::alike`], and of older ones that are open, of
+    /// [`PAGE_ROWS_MAX`] at most; newest first.
+    async fn cards(&self, alike: Digest) -> Result<Vec<Card>, Error> {
+        let Page { items: mut rows, next } = self.latest(Latest::Alike(alike), None, ALIKE_MAX).await?;
+        if let (Some(_), Some(oldest)) = (next, rows.last().map(|(cursor, _)| *cursor)) {
+            let open = self.latest(Latest::OpenAlike(alike), Some(oldest), PAGE_ROWS_MAX).await?;
+            rows.extend(open.items);
+        }
+        Ok(rows.iter().map(|(cursor, row)| Card::of(*cursor, row)).collect())
+    }
 
     /// Lines after the cursor, oldest first, with their own cursors.
     async fn journal(

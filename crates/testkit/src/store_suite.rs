@@ -4,8 +4,8 @@ use semel_core::digest::Digest;
 use semel_core::time::At;
 use semel_ledger::entropy::{OsEntropy, nonce};
 use semel_ledger::store::{
-    ALIKE_MAX, Against, Body, By, COPY_CELL, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL,
-    Hint, Index, JournalLine, Latest, OwnerId, Part, Put, ReplyChange, Revision, Row, SeenAlike, Store,
+    Against, Body, By, COPY_CELL, Card, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Hint,
+    Index, JournalLine, Latest, OwnerId, Part, Put, ReplyChange, Revision, Row, SeenAlike, Store,
 };
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -85,6 +85,7 @@ pub fn index(effect: u128, open: bool) -> Index {
         run: None,
         family: named(&format!("family {effect}")),
         alike: None,
+        content: 0,
         open,
         owner: open.then_some(OwnerId(7)),
         opened_at: At(1_000 + (effect as u64 & 0xffff)),
@@ -526,15 +527,7 @@ async fn a_row_that_looks_alike_and_was_not_seen_is_a_conflict<S: Store>(store: 
         commit.require.alike = Some((outline, seen));
         commit
     };
-    let look = async || {
-        let newest = store.latest(Latest::Alike(outline), None, ALIKE_MAX).await.expect("readable");
-        let open = store.latest(Latest::OpenAlike(outline), None, 10).await.expect("readable");
-        SeenAlike {
-            newest: newest.items.first().map(|(cursor, _)| *cursor),
-            revisions: newest.items.iter().map(|(_, row)| row.revision.0).sum(),
-            open: open.items.iter().map(|(Cursor(id), _)| id).sum(),
-        }
-    };
+    let look = async || SeenAlike::of(&store.cards(outline).await.expect("readable"));
     done(&*store, seeing("a", 1, SeenAlike::default())).await;
     assert_eq!(conflict(&*store, seeing("b", 2, SeenAlike::default())).await, Conflict::Alike);
     let first = look().await;
@@ -546,8 +539,21 @@ async fn a_row_that_looks_alike_and_was_not_seen_is_a_conflict<S: Store>(store: 
     // An older row that is tried again is one more that runs, or has run.
     done(&*store, one(record(named("a"), 1, 2, like(1, true)))).await;
     assert_eq!(conflict(&*store, seeing("c", 3, seen)).await, Conflict::Alike);
-    done(&*store, one(record(named("a"), 1, 3, like(1, false)))).await;
+    let later = Index { content: 5, ..like(1, false) };
+    done(&*store, one(record(named("a"), 1, 3, later.clone()))).await;
     assert_eq!(conflict(&*store, seeing("c", 3, seen)).await, Conflict::Alike);
+    // A mark of delivery is in nobody's way.
+    let seen = look().await;
+    let mut mark = record(named("a"), 1, 4, later);
+    if let Put::Record { body, changed, .. } = &mut mark {
+        (body.delivery, *changed) = (b"mark".to_vec(), Part::Delivery);
+    }
+    done(&*store, one(mark)).await;
+    assert_eq!(look().await, seen);
+    let cards = store.cards(outline).await.expect("readable");
+    let told = |card: &Card| (card.key, card.ordinal, card.content, card.open, card.delivered);
+    let expected = [(named("b"), 1, 0, true, false), (named("a"), 1, 5, false, true)];
+    assert_eq!(cards.iter().map(told).collect::<Vec<_>>(), expected);
     done(&*store, seeing("c", 3, look().await)).await;
     let alike = store.latest(Latest::Alike(outline), None, 2).await.expect("readable");
     let effects: Vec<u128> = alike.items.iter().map(|(_, row)| row.index.effect).collect();

@@ -48,9 +48,14 @@ pub struct Marks {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[n(5)]
     pub volatile: Option<u64>,
+    /// The plain digest: of all arguments as they are read without any rule. It finds the effect again whatever the
+    /// policy says by then.
+    #[n(6)]
+    pub plain: u64,
 }
 
 impl Marks {
+    /// Of arguments that no rule has sorted, unless [`Marks::with_plain`] says how those read.
     pub fn of(secret: &Secret, action: &str, sorted: &SortedArguments<'_>) -> Marks {
         let whole =
             |purpose, json: &Json| secret.mac(purpose, &[action.as_bytes(), json.canonical().as_bytes()]);
@@ -63,9 +68,11 @@ impl Marks {
         {
             content_paths.collect(path, value);
         }
+        let fingerprint = whole("fingerprint", &sorted.fingerprinted);
         Marks {
             action: secret.mac("action", &[action.as_bytes()]).short(),
-            fingerprint: whole("fingerprint", &sorted.fingerprinted),
+            fingerprint,
+            plain: fingerprint.short(),
             content: sorted.content.as_ref().map(|content| whole("content", content)),
             paths: paths.marked(),
             content_paths: content_paths.marked(),
@@ -73,15 +80,44 @@ impl Marks {
         }
     }
 
+    /// The same, with the arguments as they are read without any rule.
+    #[must_use]
+    pub fn with_plain(self, secret: &Secret, action: &str, plain: &SortedArguments<'_>) -> Marks {
+        Marks { plain: Marks::of(secret, action, plain).plain, ..self }
+    }
+
     /// The marks of a record that cannot be read.
     pub fn unknown() -> Marks {
         let (paths, content_paths) = (Vec::new(), Vec::new());
-        Marks { action: 0, fingerprint: UNKNOWN, content: None, paths, content_paths, volatile: None }
+        Marks {
+            action: 0,
+            fingerprint: UNKNOWN,
+            content: None,
+            paths,
+            content_paths,
+            volatile: None,
+            plain: 0,
+        }
     }
 
     /// Whether a call with the marks `other` is known to say something else.
     pub fn drifted(&self, other: &Marks) -> bool {
         self.fingerprint != other.fingerprint && self.fingerprint != UNKNOWN
+    }
+
+    /// Whether a call with the marks `other` says the same but for arguments that do not `count`. Each side may have
+    /// been sorted by a rule of its own, so the leaves alone tell.
+    pub fn says_the_same(&self, other: &Marks, counts: impl Fn(&str) -> bool) -> bool {
+        if self.plain == other.plain || self.action != other.action {
+            return self.plain == other.plain && self.fingerprint != UNKNOWN;
+        }
+        let leaves = |marks: &'_ Marks| -> Vec<PathMark> {
+            marks.paths.iter().chain(&marks.content_paths).cloned().collect()
+        };
+        match compare_paths(&leaves(self), &leaves(other)) {
+            Comparison::Paths(paths) => !paths.into_iter().any(counts),
+            Comparison::Equal | Comparison::Unknown => false,
+        }
     }
 
     /// The cause of drift: `action` if that differs, and the paths that differ, added and removed ones too. Content

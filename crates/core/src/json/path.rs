@@ -105,8 +105,13 @@ impl Path {
 
     /// Whether it may name something inside what the other one names.
     pub fn may_lead_into(&self, outer: &Path) -> bool {
-        self.steps.len() > outer.steps.len()
-            && self.steps.iter().zip(&outer.steps).all(|(a, b)| a.may_meet(b))
+        self.steps.len() > outer.steps.len() && outer.covers(self)
+    }
+
+    /// Whether the other one may name what it names, or something inside.
+    pub fn covers(&self, inner: &Path) -> bool {
+        inner.steps.len() >= self.steps.len()
+            && inner.steps.iter().zip(&self.steps).all(|(a, b)| a.may_meet(b))
     }
 
     /// Every value it names, with the concrete path of each, in the order of the tree.

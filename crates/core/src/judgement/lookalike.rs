@@ -1,8 +1,10 @@
-//! Compares a consequential call with another effect of its outline: it may run, waits for its end, or is held.
+//! Compares a call with another effect of its outline: it is that effect, may run, waits for its end, or is held.
 
+use crate::class::Class;
 use crate::effect::{Effect, State};
+use crate::ids::Run;
 use crate::intent::{Alike, AskedBy, Intent, NamedBy};
-use crate::policy::rule::{Again, Rule};
+use crate::policy::rule::{Again, Rule, ScopeChoice};
 use crate::time::Clocks;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,9 +22,43 @@ pub enum Lookalike {
     },
 }
 
+/// Whether a call is this effect, which has another identity because the policy or the caller's way of naming it was
+/// another one: it has the same arguments, or the call's own rule tells the two apart by none that differs.
+pub fn is_the_same(intent: &Intent, rule: &Rule, other: &Effect) -> bool {
+    let (by_key, was_by_key) = (intent.named_by == NamedBy::CallerKey, other.facts.caller_key);
+    let is_read_alike = other.facts.reading == rule.sorting.reading && by_key == was_by_key;
+    if is_read_alike || (by_key && was_by_key) {
+        // The same policy gave them two names.
+        return false;
+    }
+    // A caller that names its calls means another one once this one was answered; and a header was not kept.
+    let is_over = matches!(other.state, State::Applied(_)) && other.delivered_at.is_some();
+    if is_over
+        && (by_key || rule.sorting.ruled_headers().next().is_some() || !is_in_scope(intent, rule, other))
+    {
+        return false;
+    }
+    let tells_apart = |leaf: &str| intent.named_by != NamedBy::Rule || rule.sorting.tells_apart_by(leaf);
+    other.marks.says_the_same(&intent.marks, tells_apart)
+}
+
+/// Whether the scope of the call is that of the effect as well.
+fn is_in_scope(intent: &Intent, rule: &Rule, other: &Effect) -> bool {
+    let named = |run: &Option<Run>| run.as_ref().filter(|run| run.named).map(|run| run.id.clone());
+    rule.scope == Some(ScopeChoice::Global) || named(&intent.run) == named(&other.facts.run)
+}
+
 /// `spent`: another effect with this outline was begun after a person had let `other` happen once more.
 pub fn compare(intent: &Intent, rule: &Rule, other: &Effect, spent: bool, clocks: &Clocks) -> Lookalike {
     let Alike::Outline { is_specific, is_answer, .. } = intent.alike else { return Lookalike::MayRun };
+    let is_consequential = rule.class == Class::Consequential || other.facts.class == Class::Consequential;
+    // Under another policy the two may have been one.
+    let was_read_otherwise = other.is_open()
+        && other.facts.reading != rule.sorting.reading
+        && [rule.class, other.facts.class].iter().all(|class| *class != Class::Convergent);
+    if !(is_consequential || was_read_otherwise) || !is_in_scope(intent, rule, other) {
+        return Lookalike::MayRun;
+    }
     // A caller's key and a rule's fields say what is the same. But SDKs make up a key for each call, so the very same
     // arguments under another key wait as long as nobody knows about the first.
     let by_arguments = intent.named_by == NamedBy::Arguments;
@@ -39,7 +75,8 @@ pub fn compare(intent: &Intent, rule: &Rule, other: &Effect, spent: bool, clocks
     let until = match &other.state {
         // One lost message must not block a channel; two payments are seldom meant.
         State::InFlight { .. } | State::InDoubt(_) => {
-            rule.again.max(if is_specific { Again::Person } else { Again::Agent })
+            let by_person = is_specific || was_read_otherwise || !by_arguments;
+            rule.again.max(if by_person { Again::Person } else { Again::Agent })
         }
         State::Applied(_) if by_arguments && other.undone.is_none() => {
             let claimed = other.newest_attempt().and_then(|newest| newest.uptime);

@@ -1,4 +1,5 @@
-//! The outline of a call: its action and arguments without content, stamps and volatile ones, amounts by value. Two
+//! The outline of a call: its action and arguments without content, stamps and volatile ones, amounts by value, texts
+//! without regard to case and outer space. No rule has a part in it, so that a change of policy hides nothing. Two
 //! calls with one outline may mean the same thing, so the second may be held. They are never merged.
 
 use super::arguments::{ArgumentKind, TrailStep, each_leaf, names_nothing};
@@ -8,6 +9,8 @@ use crate::json::{Json, Number};
 pub struct Outline {
     /// Equal for calls that look alike.
     pub text: String,
+    /// The content that it leaves out. Two calls that have this in common too differ in stamps alone.
+    pub content: String,
     /// It has a title or an amount: two of them are seldom meant.
     pub is_specific: bool,
     /// It answers a thread or a message, where one title comes many times.
@@ -15,18 +18,22 @@ pub struct Outline {
 }
 
 impl Outline {
-    /// Of the arguments without their volatile ones.
     pub fn of(arguments: &Json) -> Outline {
-        let mut outline = Outline { text: String::new(), is_specific: false, is_answer: false };
+        let (text, content) = (String::new(), String::new());
+        let mut outline = Outline { text, content, is_specific: false, is_answer: false };
         each_leaf(arguments, &mut |leaf| {
             // A key leaves the place of a command out, and a call without one has to be found by it.
             let is_place = matches!(
                 leaf.trail,
                 [TrailStep::Member("cwd")] | [TrailStep::Member("argv"), TrailStep::Element(0)]
             );
-            let left_out = is_place
-                || matches!(leaf.kind, ArgumentKind::Content | ArgumentKind::Stamp | ArgumentKind::Volatile);
-            if !left_out && (!names_nothing(leaf.value) || leaf.value.as_bool().is_some()) {
+            if is_place || matches!(leaf.kind, ArgumentKind::Stamp | ArgumentKind::Volatile) {
+                return true;
+            }
+            if leaf.kind == ArgumentKind::Content {
+                leaf.write_path(&mut outline.content);
+                leaf.value.write_canonical(&mut outline.content);
+            } else if !names_nothing(leaf.value) || leaf.value.as_bool().is_some() {
                 outline.is_specific |= matches!(leaf.kind, ArgumentKind::Title | ArgumentKind::Amount);
                 outline.is_answer |= leaf.kind == ArgumentKind::Thread;
                 leaf.write_path(&mut outline.text);
@@ -49,7 +56,7 @@ const CURRENCY_CODES: &[&str] = &[
     "usd", "eur", "gbp", "jpy", "chf", "cad", "aud", "nzd", "cny", "inr", "brl", "sek", "nok", "dkk", "pln",
 ];
 
-/// A text whose amounts and numbers are written by their value: `$20`, `20.00 USD` and `20` are one.
+/// A text in small letters whose amounts and numbers are written by their value: `$20`, `20.00 USD` and `20` are one.
 fn by_value(text: &str) -> String {
     let words: Vec<OutlineWord<'_>> = text.split_whitespace().map(OutlineWord::read).collect();
     let mut out = String::with_capacity(text.len());
@@ -61,15 +68,16 @@ fn by_value(text: &str) -> String {
                 .flatten()
                 .any(|word| matches!(word, OutlineWord::Number(_)))
         };
-        let written = match word {
-            OutlineWord::Number(number) => number.text(),
-            OutlineWord::Currency(_) if beside_number() => continue,
-            OutlineWord::Currency(text) | OutlineWord::Other(text) => text,
-        };
+        if matches!(word, OutlineWord::Currency(_)) && beside_number() {
+            continue;
+        }
         if !out.is_empty() {
             out.push(' ');
         }
-        out.push_str(written);
+        match word {
+            OutlineWord::Number(number) => out.push_str(number.text()),
+            OutlineWord::Currency(text) | OutlineWord::Other(text) => out.push_str(&text.to_lowercase()),
+        }
     }
     out
 }
@@ -123,7 +131,10 @@ mod tests {
     fn content_and_stamps_are_left_out_and_the_rest_counts() {
         let mail = outline(r#"{"args":{"to":"ann","subject":"Hi","body":"one","request_id":"1","cc":null}}"#);
         let other = outline(r#"{"args":{"to":"ann","subject":"Hi","body":"two words","request_id":"2"}}"#);
-        assert_eq!(mail, other);
+        assert_eq!(mail.text, other.text);
+        assert_ne!(mail.content, other.content);
+        let stamped = outline(r#"{"args":{"to":"ann","subject":"Hi","body":"one","request_id":"2"}}"#);
+        assert_eq!(mail, stamped);
         assert!(mail.is_specific && !mail.is_answer);
         assert_ne!(mail, outline(r#"{"args":{"to":"bob","subject":"Hi","body":"one"}}"#));
         assert_ne!(mail, outline(r#"{"args":{"to":"ann","subject":"Hi","body":"one","draft":true}}"#));
@@ -146,6 +157,10 @@ mod tests {
         ];
         let outlines = texts.map(|text| outline(&format!(r#"{{"args":{{"amount":{text}}}}}"#)));
         assert!(outlines.windows(2).all(|pair| pair[0] == pair[1]), "{outlines:?}");
+        assert_eq!(
+            outline(r#"{"args":{"amount":5,"currency":"usd","to":"Ann "}}"#),
+            outline(r#"{"args":{"amount":5,"currency":"USD","to":"ann"}}"#)
+        );
         let one = |text: &str| by_value(text);
         assert_eq!(one("Refund of $1,000.50 to Ann"), one("Refund of 1000.5  to Ann"));
         for (a, b) in [

@@ -87,6 +87,26 @@ impl Policy {
         }
     }
 
+    /// Whether a call of such an action may still be read as this effect's was. Conditions and the rest of a command line
+    /// are not at hand, so any rule that may apply will do.
+    pub fn still_reads(&self, facts: &Facts) -> bool {
+        if facts.caller_key || facts.undoes.is_some() {
+            return true;
+        }
+        let is_command = facts.action.starts_with("cli:");
+        for entry in &self.rules {
+            let applies = entry.pattern.matches(&facts.action);
+            let may_apply = applies || (is_command && entry.pattern.may_match(&facts.action));
+            if may_apply && entry.rule.sorting.reading == facts.reading {
+                return true;
+            }
+            if applies && entry.when.is_none() && !is_command {
+                return false;
+            }
+        }
+        facts.reading == 0
+    }
+
     /// Why nobody can let an effect happen once more, where its rule says so.
     pub fn never_again(&self, facts: &Facts) -> Option<String> {
         if facts.undoes.is_some() {

@@ -177,11 +177,7 @@ impl<'j> Rehearsal<'j> {
         let settled = next(&claimed, &settled).map_or(claimed, |transition| transition.effect);
         let delivered = next(&settled, &Event::Delivered { at }).map(|transition| transition.effect);
         self.records.insert(own, delivered.unwrap_or(settled));
-        let alike = match intent.alike {
-            Alike::Outline { key, .. } | Alike::Removal(key) => Some(key),
-            Alike::Nothing => None,
-        };
-        if let Some(key) = alike {
+        if let Some(key) = intent.alike.key() {
             let known = self.alike.entry(key).or_default();
             if !known.contains(&own) {
                 known.push(own);

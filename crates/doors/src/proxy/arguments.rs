@@ -10,19 +10,10 @@ use crate::wire::form;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{self, HeaderName};
+use semel_core::identity::HEADERS_READ;
 use semel_core::json::{self, Json, Object};
 use semel_core::policy::graphql::GraphqlRequest;
 use std::borrow::Cow;
-
-/// Headers that say what is done, or on which state or part of the world: with another value it is another request. A
-/// rule's `key` may name further ones.
-const TELLING: [&str; 4] = [
-    "if-match",
-    "if-none-match",
-    "content-range",
-    // Names the operation, where one address takes all of them.
-    "x-amz-target",
-];
 
 /// Where the digest of a GraphQL document stands that is named by it.
 const DOCUMENT: &str = "document";
@@ -100,8 +91,10 @@ impl Arguments {
         if let Some(query) = query.filter(|query| !query.is_empty()) {
             all.insert("query", Json::Object(form::object(query).map_err(BadArguments::Query)?));
         }
-        let mut telling: Object =
-            TELLING.iter().filter_map(|name| Some(((*name).to_owned(), value(headers, name)?))).collect();
+        let mut telling: Object = HEADERS_READ
+            .iter()
+            .filter_map(|name| Some(((*name).to_owned(), value(headers, name)?)))
+            .collect();
         // A patch of one kind is read otherwise than a patch of another.
         let kind = essence(&kind_of(headers));
         if is_json(&kind) && kind.contains("patch") && !body.is_empty() {

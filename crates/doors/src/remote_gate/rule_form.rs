@@ -105,7 +105,7 @@ impl RuleForm {
             };
             by.iter().map(word).collect()
         };
-        let Sorting { key, content, volatile, secret, normalize } = &rule.sorting;
+        let Sorting { key, content, volatile, secret, normalize, .. } = &rule.sorting;
         RuleForm {
             origin: (rule.origin != RuleOrigin::Default).then(|| rule.origin.to_string()),
             class: rule.class,
@@ -225,7 +225,9 @@ impl RuleForm {
                 volatile: paths("volatile", &self.volatile)?,
                 secret: paths("secret", &self.secret)?,
                 normalize: normalize.collect::<Result<_, RefusedRule>>()?,
-            },
+                reading: 0,
+            }
+            .numbered(),
             key_required: self.key_required,
             caller_key: self.caller_key,
             again: self.again,

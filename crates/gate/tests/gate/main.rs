@@ -8,6 +8,7 @@ mod house;
 mod keys;
 mod lookalikes;
 mod occurrences;
+mod policy_changes;
 mod retention;
 mod scenarios;
 mod simulation;

@@ -22,6 +22,7 @@ CREATE TABLE effect (
   run        bytea,
   family     bytea   NOT NULL,
   alike      bytea,
+  content    bigint  NOT NULL,
   open       boolean NOT NULL,
   owner      bytea,
   opened_at  bigint  NOT NULL,
@@ -68,7 +69,7 @@ CREATE TABLE journal (
 
 -- A row without its bytes.
 CREATE VIEW head AS
-  SELECT id, key, ordinal, revision, nonce, effect, run, family, alike, open, owner, opened_at, changed_at FROM effect;
+  SELECT id, key, ordinal, revision, nonce, effect, run, family, alike, content, open, owner, opened_at, changed_at FROM effect;
 
 -- Which history of a database this is: clusters that were not copied from each other byte by byte differ in the system,
 -- and every promotion and every recovery to a point in time begins a new timeline.
@@ -96,18 +97,24 @@ END $$;
 -- The newest row of a record, with nothing in it if there is none, and the revision of a cell.
 CREATE FUNCTION newest(wanted bytea, beside bytea)
   RETURNS TABLE (id bigint, key bytea, ordinal int, revision bigint, nonce bytea, effect bytea, run bytea, family bytea,
-    alike bytea, open bool, owner bytea, opened_at bigint, changed_at bigint, fixed bytea, state bytea, delivery bytea,
-    reply bytea, beside_revision bigint) LANGUAGE plpgsql STABLE
+    alike bytea, content bigint, open bool, owner bytea, opened_at bigint, changed_at bigint, fixed bytea, state bytea,
+    delivery bytea, reply bytea, beside_revision bigint) LANGUAGE plpgsql STABLE
   SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
   RETURN QUERY SELECT e.*, (SELECT c.revision FROM cell c WHERE c.key = beside) FROM (SELECT 1) one
     LEFT JOIN LATERAL (SELECT f.* FROM effect f WHERE f.key = wanted ORDER BY f.ordinal DESC LIMIT 1) e ON true;
 END $$;
 
-CREATE FUNCTION latest_alike(wanted bytea, before bigint, most bigint) RETURNS SETOF effect LANGUAGE plpgsql STABLE
+-- The cards of the newest rows of an outline, and of others that are open.
+CREATE FUNCTION cards(wanted bytea, most bigint, most_open bigint)
+  RETURNS TABLE (id bigint, key bytea, ordinal int, content bigint, open bool, delivered bool, revision bigint)
+  LANGUAGE plpgsql STABLE
   SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-  RETURN QUERY SELECT e.* FROM effect e WHERE e.alike = wanted AND e.id < before ORDER BY e.id DESC LIMIT most;
+  RETURN QUERY SELECT e.id, e.key, e.ordinal, e.content, e.open, e.delivery <> '', e.revision FROM effect e
+    WHERE e.id IN (SELECT a.id FROM effect a WHERE a.alike = wanted ORDER BY a.id DESC LIMIT most)
+      OR e.id IN (SELECT a.id FROM effect a WHERE a.alike = wanted AND a.open ORDER BY a.id DESC LIMIT most_open)
+    ORDER BY e.id DESC;
 END $$;
 
 CREATE FUNCTION heads(keys bytea[]) RETURNS SETOF head LANGUAGE plpgsql STABLE
@@ -140,12 +147,12 @@ END $$;
 
 -- What tells whether the effects of an outline are still those that a caller has seen.
 CREATE FUNCTION seen_alike(outlines bytea[], most bigint, most_open bigint)
-  RETURNS TABLE (outline bytea, newest bigint, revisions bigint, open_ids text) LANGUAGE plpgsql STABLE
+  RETURNS TABLE (outline bytea, newest bigint, changes bigint, open_ids text) LANGUAGE plpgsql STABLE
   SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-  RETURN QUERY SELECT wanted, n.id, n.revisions, o.ids FROM unnest(outlines) wanted
-    CROSS JOIN LATERAL (SELECT max(e.id) AS id, coalesce(sum(e.revision), 0)::bigint AS revisions FROM
-      (SELECT a.id, a.revision FROM effect a WHERE a.alike = wanted ORDER BY a.id DESC LIMIT most) e) n
+  RETURN QUERY SELECT wanted, n.id, n.changes, o.ids FROM unnest(outlines) wanted
+    CROSS JOIN LATERAL (SELECT max(e.id) AS id, coalesce(sum(e.changes), 0)::bigint AS changes FROM
+      (SELECT a.id, a.revision - (a.delivery <> '')::int AS changes FROM effect a WHERE a.alike = wanted ORDER BY a.id DESC LIMIT most) e) n
     CROSS JOIN LATERAL (SELECT coalesce(sum(e.id), 0)::text AS ids FROM
       (SELECT a.id FROM effect a WHERE a.alike = wanted AND a.open ORDER BY a.id DESC LIMIT most_open) e) o;
 END $$;
@@ -159,30 +166,30 @@ BEGIN
 END $$;
 
 CREATE FUNCTION add_rows(key bytea[], ordinal int[], id bigint[], revision bigint[], nonce bytea[], effect bytea[],
-    run bytea[], family bytea[], alike bytea[], open bool[], owner bytea[], opened_at bigint[], changed_at bigint[],
-    fixed bytea[], state bytea[], delivery bytea[], reply bytea[]) RETURNS void LANGUAGE plpgsql
+    run bytea[], family bytea[], alike bytea[], content bigint[], open bool[], owner bytea[], opened_at bigint[],
+    changed_at bigint[], fixed bytea[], state bytea[], delivery bytea[], reply bytea[]) RETURNS void LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 BEGIN
-  INSERT INTO effect (key, ordinal, id, revision, nonce, effect, run, family, alike, open, owner, opened_at, changed_at,
-      fixed, state, delivery, reply)
-    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17);
+  INSERT INTO effect (key, ordinal, id, revision, nonce, effect, run, family, alike, content, open, owner, opened_at,
+      changed_at, fixed, state, delivery, reply)
+    SELECT * FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18);
 END $$;
 
 CREATE FUNCTION overwrite_rows(id bigint[], revision bigint[], nonce bytea[], effect bytea[], run bytea[], family bytea[],
-    alike bytea[], open bool[], owner bytea[], opened_at bigint[], changed_at bigint[], fixed bytea[], state bytea[],
-    delivery bytea[], reply bytea[], keeps_reply bool[]) RETURNS void LANGUAGE plpgsql
+    alike bytea[], content bigint[], open bool[], owner bytea[], opened_at bigint[], changed_at bigint[], fixed bytea[],
+    state bytea[], delivery bytea[], reply bytea[], keeps_reply bool[]) RETURNS void LANGUAGE plpgsql
   SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 #variable_conflict use_column
 DECLARE
   written bigint;
 BEGIN
   UPDATE effect e SET revision = n.revision, nonce = n.nonce, effect = n.effect, run = n.run, family = n.family,
-      alike = n.alike, open = n.open, owner = n.owner, opened_at = n.opened_at, changed_at = n.changed_at,
+      alike = n.alike, content = n.content, open = n.open, owner = n.owner, opened_at = n.opened_at, changed_at = n.changed_at,
       fixed = n.fixed, state = n.state, delivery = n.delivery,
       reply = CASE WHEN n.keeps_reply THEN e.reply ELSE n.reply END
-    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) n(id, revision, nonce, effect, run,
-      family, alike, open, owner, opened_at, changed_at, fixed, state, delivery, reply, keeps_reply)
+    FROM unnest($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) n(id, revision, nonce, effect,
+      run, family, alike, content, open, owner, opened_at, changed_at, fixed, state, delivery, reply, keeps_reply)
     WHERE e.id = n.id AND e.revision = n.revision - 1;
   GET DIAGNOSTICS written = ROW_COUNT;
   PERFORM must_be(written, cardinality($1));

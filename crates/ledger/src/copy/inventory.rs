@@ -23,8 +23,9 @@ pub struct Inventory {
 impl Inventory {
     pub(super) fn add_row(&mut self, row: &Row, reply: Option<&[u8]>) {
         let ordinal = row.ordinal.to_be_bytes();
-        let Index { effect, run, family, alike, open, owner, opened_at, changed_at } = &row.index;
-        let columns = minicbor::to_vec((effect, run, family, alike, open, owner, opened_at, changed_at));
+        let Index { effect, run, family, alike, content, open, owner, opened_at, changed_at } = &row.index;
+        let columns =
+            minicbor::to_vec((effect, run, family, alike, content, open, owner, opened_at, changed_at));
         let columns = columns.expect("memory takes all that is written to it");
         let Body { fixed, state, delivery } = &row.body;
         self.effects.add(&[&row.key.0, &ordinal, &columns, fixed, state, delivery]);

@@ -1,10 +1,9 @@
 //! Rows, cells and lines as the bytes of a value, and back.
 
 use super::engine::{Template, Value};
-use super::layout::Place;
 use crate::Error;
 use crate::precondition::{LastWrite, RowHead};
-use crate::store::{Body, Index, JournalLine, Nonce, Revision, Row};
+use crate::store::{Body, Card, Cursor, Index, JournalLine, Nonce, Revision, Row};
 use minicbor::{Decode, Encode};
 use semel_core::digest::Digest;
 use semel_core::ids::OwnerId;
@@ -45,6 +44,8 @@ pub(super) struct StoredRow {
     delivery: Vec<u8>,
     #[n(14)]
     pub(super) reply: StoredReply,
+    #[n(15)]
+    content: u64,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -78,7 +79,7 @@ impl StoredRow {
         body: &Body,
         reply: StoredReply,
     ) -> StoredRow {
-        let Index { effect, run, family, alike, open, owner, opened_at, changed_at } = index.clone();
+        let Index { effect, run, family, alike, content, open, owner, opened_at, changed_at } = index.clone();
         let LastWrite { revision: Revision(revision), nonce } = last;
         let Body { fixed, state, delivery } = body.clone();
         let fixed = fixed.to_vec();
@@ -98,6 +99,7 @@ impl StoredRow {
             state,
             delivery,
             reply,
+            content,
         }
     }
 
@@ -110,13 +112,17 @@ impl StoredRow {
         }
     }
 
-    pub(super) fn place(&self, id: u64, key: Digest) -> Place {
-        Place { id, key, ordinal: self.ordinal, revision: self.revision }
+    pub(super) fn card(&self, id: u64, key: Digest) -> Card {
+        let StoredRow { ordinal, content, open, .. } = *self;
+        let (cursor, revision) = (Cursor(id), self.revision());
+        let delivered = !self.delivery.is_empty();
+        Card { cursor, key, ordinal, content, open, delivered, revision }
     }
 
     pub(super) fn index(&self) -> Index {
-        let StoredRow { effect, run, family, alike, open, owner, opened_at, changed_at, .. } = self.clone();
-        Index { effect, run, family, alike, open, owner, opened_at, changed_at }
+        let StoredRow { effect, run, family, alike, content, open, owner, opened_at, changed_at, .. } =
+            self.clone();
+        Index { effect, run, family, alike, content, open, owner, opened_at, changed_at }
     }
 
     pub(super) fn revision(&self) -> Revision {

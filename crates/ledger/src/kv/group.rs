@@ -2,10 +2,10 @@
 
 use super::codec::{self, ReadRow, StoredReply, StoredRow};
 use super::engine::{Group, Template, Write};
-use super::layout::{self, Place};
+use super::layout;
 use super::prefetch::{Gap, Look};
 use crate::precondition::{LastWrite, RowHead};
-use crate::store::{Against, Commit, Index, Put, ReplyChange};
+use crate::store::{Against, Card, Commit, Index, Put, ReplyChange};
 use semel_core::digest::Digest;
 use std::collections::BTreeMap;
 
@@ -114,8 +114,8 @@ impl<'p> GroupBuilder<'p> {
         let fresh = if before.is_some() { None } else { Some(self.next_number()) };
         let id = before.as_ref().map_or(0, |before| before.id);
         self.put(name, row.value(id, fresh));
-        let (index, place) = (row.index(), row.place(id, key));
-        let old = before.map(|before| (before.stored.index(), before.stored.place(before.id, key)));
+        let (index, place) = (row.index(), row.card(id, key));
+        let old = before.map(|before| (before.stored.index(), before.stored.card(before.id, key)));
         self.move_entries(old.as_ref().map(|(index, place)| (index, place)), Some((&index, &place)), fresh)
     }
 
@@ -134,31 +134,30 @@ impl<'p> GroupBuilder<'p> {
             self.values.insert(layout::older(key, before), None);
             self.put(name, next.stored.value(next.id, None));
         }
-        let (index, place) = (row.stored.index(), row.stored.place(row.id, key));
+        let (index, place) = (row.stored.index(), row.stored.card(row.id, key));
         self.move_entries(Some((&index, &place)), None, None)
     }
 
     /// Takes the old entries of a row away and adds the new ones, and does the same with its family.
     fn move_entries(
         &mut self,
-        old: Option<(&Index, &Place)>,
-        new: Option<(&Index, &Place)>,
+        old: Option<(&Index, &Card)>,
+        new: Option<(&Index, &Card)>,
         fresh: Option<u32>,
     ) -> Result<(), Gap> {
-        let entries = |row: Option<(&Index, &Place)>| {
+        let entries = |row: Option<(&Index, &Card)>| {
             row.map_or_else(Vec::new, |(index, place)| layout::entries(index, place))
         };
         let (before, after) = (entries(old), entries(new));
-        let id = old.map_or(0, |(_, place)| place.id);
+        let id = old.map_or(0, |(_, card)| card.cursor.0);
         for entry in before.iter().filter(|entry| !after.contains(entry)) {
             self.index.push(Write::Leave(layout::entry(entry.clone(), id, None).fill(0)));
         }
         for entry in after.iter().filter(|entry| !before.contains(entry)) {
             self.index.push(Write::Enter(layout::entry(entry.clone(), id, fresh)));
         }
-        let home = |(index, place): (&Index, &Place)| {
-            index.open.then_some((index.family, (place.key, place.ordinal)))
-        };
+        let home =
+            |(index, card): (&Index, &Card)| index.open.then_some((index.family, (card.key, card.ordinal)));
         let (left, joined) = (old.and_then(home), new.and_then(home));
         if left != joined {
             if let Some((family, row)) = left {
@@ -168,7 +167,10 @@ impl<'p> GroupBuilder<'p> {
                 self.family(family)?.push(row);
             }
         }
-        for alike in [old, new].into_iter().flatten().filter_map(|(index, _)| index.alike) {
+        // A mark of delivery is in nobody's way.
+        let changes = old.map(|(index, _)| index) != new.map(|(index, _)| index);
+        for alike in [old, new].into_iter().flatten().filter(|_| changes).filter_map(|(index, _)| index.alike)
+        {
             self.put(layout::alike_guard(alike), Template::plain(Vec::new()));
         }
         Ok(())

@@ -4,7 +4,7 @@
 //! An entry ends with the number of its row, the row's key and its ordinal, so the index needs no values.
 
 use super::engine::{MARK, Span, Template};
-use crate::store::{By, Cursor, Index, Latest, Row};
+use crate::store::{By, Card, Cursor, Index, Latest, Revision, Row};
 use semel_core::digest::Digest;
 use semel_core::ids::OwnerId;
 
@@ -100,42 +100,48 @@ impl Filter {
     }
 }
 
-/// A row's place in the index, as an entry says it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) id: u64,
-    pub(super) key: Digest,
-    pub(super) ordinal: u32,
-    /// Entries of alike rows have it; 0 in others.
-    pub(super) revision: u64,
+const CARD_BYTES: usize = 8 + 32 + 4 + 8 + 1 + 8;
+const OPEN: u8 = 1;
+const DELIVERED: u8 = 2;
+
+/// A row's card behind its number, as an entry has it. What changes stands in the entries of alike rows alone.
+fn card_tail(card: &Card, in_full: bool) -> Vec<u8> {
+    let Card { content, open, delivered, revision, .. } = card;
+    let flags = u8::from(*open) * OPEN + u8::from(*delivered) * DELIVERED;
+    let (content, flags, revision) = if in_full { (*content, flags, revision.0) } else { (0, 0, 0) };
+    [&card.key.0[..], &card.ordinal.to_be_bytes(), &content.to_be_bytes(), &[flags], &revision.to_be_bytes()]
+        .concat()
 }
 
-const PLACE_BYTES: usize = 8 + 32 + 4 + 8;
+pub(super) fn card(entry: &[u8]) -> Option<Card> {
+    let bytes = entry.last_chunk::<CARD_BYTES>()?;
+    let number = |from: usize| bytes[from..from + 8].try_into().map(u64::from_be_bytes).ok();
+    let flags = bytes[52];
+    Some(Card {
+        cursor: Cursor(number(0)?),
+        key: Digest(bytes[8..40].try_into().ok()?),
+        ordinal: u32::from_be_bytes(bytes[40..44].try_into().ok()?),
+        content: number(44)?,
+        open: flags & OPEN != 0,
+        delivered: flags & DELIVERED != 0,
+        revision: Revision(number(53)?),
+    })
+}
 
-impl Place {
-    /// Behind the number.
-    fn tail(&self, with_revision: bool) -> Vec<u8> {
-        let revision = if with_revision { self.revision } else { 0 };
-        [&self.key.0[..], &self.ordinal.to_be_bytes(), &revision.to_be_bytes()].concat()
+/// The newest alike rows, and those behind them that are open.
+pub(super) fn with_open(mut newest: Vec<Card>, open: Vec<Card>) -> Vec<Card> {
+    if let Some(oldest) = newest.last().map(|card| card.cursor) {
+        let older = open.into_iter().filter(|card| card.cursor < oldest);
+        newest.extend(older.map(|card| Card { open: true, ..card }));
     }
-
-    pub(super) fn read(entry: &[u8]) -> Option<Place> {
-        let bytes = entry.last_chunk::<PLACE_BYTES>()?;
-        let number = |from: usize| bytes[from..from + 8].try_into().map(u64::from_be_bytes).ok();
-        Some(Place {
-            id: number(0)?,
-            key: Digest(bytes[8..40].try_into().ok()?),
-            ordinal: u32::from_be_bytes(bytes[40..44].try_into().ok()?),
-            revision: number(44)?,
-        })
-    }
+    newest
 }
 
 /// Every entry of a row, without its number: the bytes before it and those behind it.
-pub(super) fn entries(index: &Index, place: &Place) -> Vec<(Vec<u8>, Vec<u8>)> {
+pub(super) fn entries(index: &Index, card: &Card) -> Vec<(Vec<u8>, Vec<u8>)> {
     let Index { effect, run, alike, open, owner, .. } = index;
     let mut filters =
-        vec![Filter::By(By::All), Filter::By(By::Effect(*effect)), Filter::By(By::Record(place.key))];
+        vec![Filter::By(By::All), Filter::By(By::Effect(*effect)), Filter::By(By::Record(card.key))];
     filters.extend(run.map(|run| Filter::By(By::Run(run))));
     filters.extend(alike.map(|alike| Filter::Latest(Latest::Alike(alike))));
     if *open {
@@ -144,7 +150,7 @@ pub(super) fn entries(index: &Index, place: &Place) -> Vec<(Vec<u8>, Vec<u8>)> {
         filters.extend(alike.map(|alike| Filter::Latest(Latest::OpenAlike(alike))));
     }
     let is_alike = |filter| matches!(filter, Filter::Latest(Latest::Alike(_)));
-    filters.into_iter().map(|filter| (filter.prefix(), place.tail(is_alike(filter)))).collect()
+    filters.into_iter().map(|filter| (filter.prefix(), card_tail(card, is_alike(filter)))).collect()
 }
 
 /// An entry of a row whose number is known, or is the group's `fresh` one.

@@ -28,8 +28,8 @@ use crate::engine_facts::EngineFacts;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::server_io::{IoThread, Queued, submit};
 use crate::store::{
-    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, OwnerId, Page, Revision, Row, Store,
-    Versioned,
+    By, Card, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, OwnerId, Page, Revision, Row,
+    Store, Versioned,
 };
 use async_trait::async_trait;
 use semel_core::digest::{Digest, Secret};
@@ -151,6 +151,10 @@ impl<K: Kv> Store for KvStore<K> {
         limit: usize,
     ) -> Result<Page<(Cursor, Row)>, Error> {
         self.on_io(|shared| async move { shared.latest(of, before, limit).await }).await
+    }
+
+    async fn cards(&self, alike: Digest) -> Result<Vec<Card>, Error> {
+        self.on_io(|shared| async move { shared.cards(alike).await }).await
     }
 
     async fn journal(

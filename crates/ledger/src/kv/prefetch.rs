@@ -2,10 +2,10 @@
 
 use super::codec::{self, ReadRow};
 use super::engine::{Found, Span, Value, Version};
-use super::layout::{self, Filter, Place};
+use super::layout::{self, Filter};
 use crate::Error;
 use crate::precondition::{LastWrite, RowHead, View};
-use crate::store::{ALIKE_MAX, Against, Commit, Cursor, Latest, PAGE_ROWS_MAX, Put, SeenAlike};
+use crate::store::{ALIKE_MAX, Against, Card, Commit, Latest, PAGE_ROWS_MAX, Put, SeenAlike};
 use semel_core::digest::Digest;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -54,7 +54,7 @@ impl Needs {
 }
 
 /// The newest, and the open ones.
-fn alike_spans(alike: Digest) -> [Span; 2] {
+pub(super) fn alike_spans(alike: Digest) -> [Span; 2] {
     let newest = Filter::Latest(Latest::Alike(alike)).prefix();
     let open = Filter::Latest(Latest::OpenAlike(alike)).prefix();
     [layout::backward(&newest, None, ALIKE_MAX), layout::backward(&open, None, PAGE_ROWS_MAX)]
@@ -117,9 +117,9 @@ impl<'p> Look<'p> {
     }
 
     /// Entries are not compared: some value must guard them.
-    fn places(&self, span: Span) -> Result<Vec<Place>, Gap> {
+    fn cards(&self, span: Span) -> Result<Vec<Card>, Gap> {
         let Some(found) = self.state.entries.get(&span) else { return Err(Gap::Span(span)) };
-        let read = |entry: &Vec<u8>| Place::read(entry).ok_or_else(|| codec::damaged("the index").into());
+        let read = |entry: &Vec<u8>| layout::card(entry).ok_or_else(|| codec::damaged("the index").into());
         found.iter().map(read).collect()
     }
 
@@ -135,8 +135,8 @@ impl<'p> Look<'p> {
     /// one writes the newest too.
     pub(super) fn ordinal_before(&self, key: Digest, newest: u32) -> Result<Option<u32>, Gap> {
         let record = Filter::By(crate::store::By::Record(key)).prefix();
-        let places = self.places(layout::backward(&record, None, 2))?;
-        Ok(places.iter().map(|place| place.ordinal).find(|ordinal| *ordinal < newest))
+        let cards = self.cards(layout::backward(&record, None, 2))?;
+        Ok(cards.iter().map(|card| card.ordinal).find(|ordinal| *ordinal < newest))
     }
 
     pub(super) fn relatives(&mut self, family: Digest) -> Result<Vec<(Digest, u32)>, Gap> {
@@ -174,11 +174,6 @@ impl View for Look<'_> {
     fn alike(&mut self, alike: Digest) -> Result<SeenAlike, Gap> {
         self.value(layout::alike_guard(alike))?;
         let [newest, open] = alike_spans(alike);
-        let (newest, open) = (self.places(newest)?, self.places(open)?);
-        Ok(SeenAlike {
-            newest: newest.first().map(|place| Cursor(place.id)),
-            revisions: newest.iter().map(|place| place.revision).sum(),
-            open: open.iter().map(|place| place.id).sum(),
-        })
+        Ok(SeenAlike::of(&layout::with_open(self.cards(newest)?, self.cards(open)?)))
     }
 }

@@ -2,13 +2,14 @@
 
 use super::codec::{self, ReadRow, StoredReply};
 use super::engine::{Kv, Value};
-use super::layout::{self, Filter, Place};
+use super::layout::{self, Filter};
+use super::prefetch::alike_spans;
 use super::replies;
 use super::shared::Shared;
 use crate::Error;
 use crate::store::{
-    By, Cell, Cursor, EPOCH_CELL, JOURNAL_PAGE_MAX, JournalLine, Latest, PAGE_ROWS_MAX, Page, Revision, Row,
-    Versioned,
+    By, Card, Cell, Cursor, EPOCH_CELL, JOURNAL_PAGE_MAX, JournalLine, Latest, PAGE_ROWS_MAX, Page, Revision,
+    Row, Versioned,
 };
 use semel_core::digest::Digest;
 
@@ -132,37 +133,45 @@ impl<K: Kv> Shared<K> {
                 Filter::Latest(_) => Some(layout::backward(&prefix, from, limit + 1)),
             };
             let Some(span) = span else { break };
-            let places = self.places(span).await?;
-            let Some(last) = places.last() else { break };
-            from = Some(Cursor(last.id));
-            let wanted = self.rows_at(&places).await?;
+            let cards = self.cards_in(span).await?;
+            let Some(last) = cards.last() else { break };
+            from = Some(last.cursor);
+            let wanted = self.rows_at(&cards).await?;
             rows.extend(wanted.into_iter().filter(|(_, row)| filter.wants(row)));
-            if places.len() <= limit {
+            if cards.len() <= limit {
                 break;
             }
         }
         Ok(Page::cut(rows, limit, |(cursor, _)| *cursor))
     }
 
-    async fn places(&self, span: super::engine::Span) -> Result<Vec<Place>, Error> {
-        let found = self.kv.read(Vec::new(), vec![span]).await?;
-        let read = |entry: &Vec<u8>| Place::read(entry).ok_or_else(|| codec::damaged("the index"));
-        found.entries.iter().flatten().map(read).collect()
+    pub(super) async fn cards(&self, alike: Digest) -> Result<Vec<Card>, Error> {
+        let found = self.kv.read(Vec::new(), alike_spans(alike).into()).await?;
+        let [newest, open] = &found.entries[..] else { return Err(codec::damaged("an answer")) };
+        Ok(layout::with_open(cards(newest)?, cards(open)?))
     }
 
-    async fn rows_at(&self, places: &[Place]) -> Result<Vec<(Cursor, Row)>, Error> {
-        let names = places
-            .iter()
-            .flat_map(|place| [layout::newest(place.key), layout::older(place.key, place.ordinal)]);
+    async fn cards_in(&self, span: super::engine::Span) -> Result<Vec<Card>, Error> {
+        let found = self.kv.read(Vec::new(), vec![span]).await?;
+        cards(found.entries.first().map_or(&[], Vec::as_slice))
+    }
+
+    async fn rows_at(&self, cards: &[Card]) -> Result<Vec<(Cursor, Row)>, Error> {
+        let names =
+            cards.iter().flat_map(|card| [layout::newest(card.key), layout::older(card.key, card.ordinal)]);
         let found = self.kv.read(names.collect(), Vec::new()).await?;
-        let mut rows = Vec::with_capacity(places.len());
-        for (place, pair) in places.iter().zip(found.values.chunks_exact(2)) {
-            if let Some(row) = pick(&pair[0], &pair[1], place.ordinal)? {
-                rows.push((Cursor(row.id), row.into_row(place.key)));
+        let mut rows = Vec::with_capacity(cards.len());
+        for (card, pair) in cards.iter().zip(found.values.chunks_exact(2)) {
+            if let Some(row) = pick(&pair[0], &pair[1], card.ordinal)? {
+                rows.push((Cursor(row.id), row.into_row(card.key)));
             }
         }
         Ok(rows)
     }
+}
+
+fn cards(entries: &[Vec<u8>]) -> Result<Vec<Card>, Error> {
+    entries.iter().map(|entry| layout::card(entry).ok_or_else(|| codec::damaged("the index"))).collect()
 }
 
 /// The row of this ordinal, if it is there: the newest one of its record, or the older one that was asked for.

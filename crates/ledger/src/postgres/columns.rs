@@ -1,7 +1,7 @@
 //! Values of the ledger as columns, and back.
 
 use crate::precondition::{LastWrite, RowHead};
-use crate::store::{Body, Cursor, Index, JournalLine, Nonce, OwnerId, Revision, Row};
+use crate::store::{Body, Card, Cursor, Index, JournalLine, Nonce, OwnerId, Revision, Row};
 use semel_core::digest::Digest;
 use semel_core::time::At;
 use tokio_postgres::Row as Found;
@@ -41,10 +41,11 @@ fn index(found: &Found) -> Index {
         run: optional_digest(found, 6),
         family: digest(found, 7),
         alike: optional_digest(found, 8),
-        open: found.get(9),
-        owner: found.get::<_, Option<&[u8]>>(10).map(|id| OwnerId(u128::from_be_bytes(fixed(id)))),
-        opened_at: At(found.get::<_, i64>(11).cast_unsigned()),
-        changed_at: At(found.get::<_, i64>(12).cast_unsigned()),
+        content: found.get::<_, i64>(9).cast_unsigned(),
+        open: found.get(10),
+        owner: found.get::<_, Option<&[u8]>>(11).map(|id| OwnerId(u128::from_be_bytes(fixed(id)))),
+        opened_at: At(found.get::<_, i64>(12).cast_unsigned()),
+        changed_at: At(found.get::<_, i64>(13).cast_unsigned()),
     }
 }
 
@@ -67,10 +68,22 @@ pub(super) fn row(found: &Found) -> (Cursor, Row) {
         ordinal: found.get::<_, i32>(2).cast_unsigned(),
         revision: revision(found, 3),
         index: index(found),
-        body: Body { fixed: found.get::<_, &[u8]>(13).into(), state: found.get(14), delivery: found.get(15) },
+        body: Body { fixed: found.get::<_, &[u8]>(14).into(), state: found.get(15), delivery: found.get(16) },
         reply: None,
     };
     (cursor(found, 0), row)
+}
+
+pub(super) fn card(found: &Found) -> Card {
+    Card {
+        cursor: cursor(found, 0),
+        key: digest(found, 1),
+        ordinal: found.get::<_, i32>(2).cast_unsigned(),
+        content: found.get::<_, i64>(3).cast_unsigned(),
+        open: found.get(4),
+        delivered: found.get(5),
+        revision: revision(found, 6),
+    }
 }
 
 pub(super) fn line(found: &Found) -> (Cursor, JournalLine) {

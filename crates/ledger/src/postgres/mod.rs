@@ -29,7 +29,8 @@ use crate::engine_facts::EngineFacts;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::server_io::{IoThread, Queued, submit};
 use crate::store::{
-    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
+    By, Card, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store,
+    Versioned,
 };
 use async_trait::async_trait;
 use batch::Batcher;
@@ -147,6 +148,11 @@ impl Store for PostgresStore {
     ) -> Result<Page<(Cursor, Row)>, Error> {
         let reader = Arc::clone(&self.reader);
         self.io.run(async move { reader.latest(of, before, limit).await }).await
+    }
+
+    async fn cards(&self, alike: Digest) -> Result<Vec<Card>, Error> {
+        let reader = Arc::clone(&self.reader);
+        self.io.run(async move { reader.cards(alike).await }).await
     }
 
     async fn journal(

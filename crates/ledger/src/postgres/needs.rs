@@ -2,7 +2,7 @@
 
 use super::statements::Sql;
 use crate::precondition::record_of;
-use crate::store::{Against, Commit, EPOCH_CELL, Put};
+use crate::store::{Against, Commit, EPOCH_CELL, Part, Put};
 use semel_core::digest::Digest;
 use std::collections::BTreeMap;
 
@@ -66,6 +66,8 @@ fn locks(sql: &Sql, commit: &Commit) -> Vec<(i64, bool)> {
     let mut alone = Vec::new();
     for put in &commit.puts {
         match put {
+            // A mark of delivery is in nobody's way.
+            Put::Record { key, changed: Part::Delivery, .. } => alone.push(*key),
             Put::Record { key, index, .. } => {
                 alone.extend([*key, index.family]);
                 alone.extend(index.alike);

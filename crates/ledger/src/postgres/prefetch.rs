@@ -80,9 +80,9 @@ impl Needs {
                 .iter()
                 .map(|found| {
                     let newest = found.get::<_, Option<i64>>(1).map(|id| Cursor(id.cast_unsigned()));
-                    let revisions = columns::revision(found, 2).0;
+                    let changes = columns::revision(found, 2).0;
                     let open = found.get::<_, &str>(3).parse().unwrap_or(u64::MAX);
-                    (columns::digest(found, 0), SeenAlike { newest, revisions, open })
+                    (columns::digest(found, 0), SeenAlike { newest, changes, open })
                 })
                 .collect(),
         })

@@ -7,7 +7,8 @@ use super::statements::{ROW, Sql};
 use super::transaction::ANSWER_WITHIN;
 use crate::Error;
 use crate::store::{
-    By, Cell, Cursor, JOURNAL_PAGE_MAX, JournalLine, Latest, PAGE_ROWS_MAX, Page, Revision, Row, Versioned,
+    ALIKE_MAX, By, Card, Cell, Cursor, JOURNAL_PAGE_MAX, JournalLine, Latest, PAGE_ROWS_MAX, Page, Revision,
+    Row, Versioned,
 };
 use semel_core::digest::Digest;
 use std::sync::Arc;
@@ -73,12 +74,12 @@ impl Reader {
     pub(super) async fn read(&self, key: Digest) -> Result<Versioned, Error> {
         let found = self.query(&self.sql.read, &[(&key.0.as_slice(), Type::BYTEA)]).await?;
         let found = &found[0];
-        let epoch = columns::revision(found, 17);
+        let epoch = columns::revision(found, 18);
         if found.get::<_, Option<i64>>(0).is_none() {
             return Ok(Versioned { revision: Revision::ABSENT, row: None, epoch });
         }
         let (_, row) = columns::row(found);
-        let row = Row { reply: found.get(16), ..row };
+        let row = Row { reply: found.get(17), ..row };
         Ok(Versioned { revision: row.revision, row: Some(row), epoch })
     }
 
@@ -181,6 +182,13 @@ impl Reader {
         Ok(Page { items: items.into_iter().map(|(_, row)| row).collect(), next })
     }
 
+    pub(super) async fn cards(&self, alike: Digest) -> Result<Vec<Card>, Error> {
+        let (newest, open) = (ALIKE_MAX as i64, PAGE_ROWS_MAX as i64);
+        let values: Values<'_> =
+            &[(&alike.0.as_slice(), Type::BYTEA), (&newest, Type::INT8), (&open, Type::INT8)];
+        Ok(self.query(&self.sql.cards, values).await?.iter().map(columns::card).collect())
+    }
+
     pub(super) async fn latest(
         &self,
         of: Latest,
@@ -197,14 +205,10 @@ impl Reader {
             Latest::Alike(alike) => ("alike = $3", Some(alike)),
             Latest::OpenAlike(alike) => ("open AND alike = $3", Some(alike)),
         };
-        let sql = match of {
-            // Every claim asks for these.
-            Latest::Alike(_) => self.sql.latest_alike.clone(),
-            _ => format!(
-                "SELECT {ROW} FROM {}.effect e WHERE id < $1 AND {which} ORDER BY id DESC LIMIT $2",
-                self.sql.schema
-            ),
-        };
+        let sql = format!(
+            "SELECT {ROW} FROM {}.effect e WHERE id < $1 AND {which} ORDER BY id DESC LIMIT $2",
+            self.sql.schema
+        );
         let value = value.map(|digest| digest.0.as_slice());
         let mut values: Vec<(&(dyn ToSql + Sync), Type)> = vec![(&before, Type::INT8), (&more, Type::INT8)];
         if let Some(value) = &value {

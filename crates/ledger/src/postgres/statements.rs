@@ -16,7 +16,7 @@ pub(super) struct Sql {
     pub(super) channel: String,
     lock_salt: u64,
     pub(super) read: String,
-    pub(super) latest_alike: String,
+    pub(super) cards: String,
     pub(super) cell: String,
     pub(super) cell_keys: String,
     pub(super) reply: String,
@@ -40,8 +40,8 @@ pub(super) struct Sql {
 }
 
 /// In the order of [`super::columns::row`].
-pub(super) const ROW: &str = "e.id, e.key, e.ordinal, e.revision, e.nonce, e.effect, e.run, e.family, e.alike, e.open, \
-                              e.owner, e.opened_at, e.changed_at, e.fixed, e.state, e.delivery";
+pub(super) const ROW: &str = "e.id, e.key, e.ordinal, e.revision, e.nonce, e.effect, e.run, e.family, e.alike, e.content, \
+                              e.open, e.owner, e.opened_at, e.changed_at, e.fixed, e.state, e.delivery";
 
 /// In the order of [`super::columns::line`].
 const LINE: &str = "id, at, effect, run, kind, data";
@@ -66,7 +66,7 @@ impl Sql {
             channel: format!("semel_{schema}"),
             lock_salt: Digest::of(&[b"semel advisory lock", schema.as_bytes()]).short(),
             read: format!("SELECT * FROM {s}.newest($1, '\\x{EPOCH_CELL}')"),
-            latest_alike: format!("SELECT {ROW} FROM {s}.latest_alike($3, $1, $2) e"),
+            cards: format!("SELECT * FROM {s}.cards($1, $2, $3)"),
             cell: format!("SELECT revision, body FROM {s}.cell WHERE key = $1"),
             cell_keys: format!("SELECT key FROM {s}.cell WHERE key > $1 ORDER BY key LIMIT $2"),
             reply: format!("SELECT reply FROM {s}.effect WHERE key = $1 AND ordinal = $2"),
@@ -86,8 +86,8 @@ impl Sql {
             cells: format!("SELECT * FROM {s}.cells($1)"),
             relatives: format!("SELECT * FROM {s}.open_relatives($1, $2)"),
             alike: format!("SELECT * FROM {s}.seen_alike($1, $2, $3)"),
-            insert: call("add_rows", 17),
-            overwrite: call("overwrite_rows", 16),
+            insert: call("add_rows", 18),
+            overwrite: call("overwrite_rows", 17),
             forget: call("forget_rows", 1),
             drop_replies: call("drop_replies", 1),
             forget_cells: call("forget_cells", 1),

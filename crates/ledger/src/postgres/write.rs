@@ -38,6 +38,7 @@ struct RowColumns<'c> {
     run: MaybeBytes<'c>,
     family: Bytes<'c>,
     alike: MaybeBytes<'c>,
+    content: Vec<i64>,
     open: Vec<bool>,
     owner: Vec<Option<Vec<u8>>>,
     opened_at: Vec<i64>,
@@ -100,6 +101,7 @@ impl<'c> Writes<'c> {
                     rows.run.push(index.run.as_ref().map(|run| run.0.as_slice()));
                     rows.family.push(&index.family.0);
                     rows.alike.push(index.alike.as_ref().map(|alike| alike.0.as_slice()));
+                    rows.content.push(index.content.cast_signed());
                     rows.open.push(index.open);
                     rows.owner.push(index.owner.map(|owner| owner.0.to_be_bytes().to_vec()));
                     rows.opened_at.push(micros(index.opened_at));
@@ -191,6 +193,7 @@ impl RowColumns<'_> {
             (&self.run, Type::BYTEA_ARRAY),
             (&self.family, Type::BYTEA_ARRAY),
             (&self.alike, Type::BYTEA_ARRAY),
+            (&self.content, Type::INT8_ARRAY),
             (&self.open, Type::BOOL_ARRAY),
             (&self.owner, Type::BYTEA_ARRAY),
             (&self.opened_at, Type::INT8_ARRAY),

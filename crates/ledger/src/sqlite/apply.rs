@@ -25,6 +25,7 @@ macro_rules! row_values {
             $index.run.as_ref().map(|run| run.0),
             $index.family.0,
             $index.alike.as_ref().map(|alike| alike.0),
+            $index.content as i64,
             $index.open,
             $index.owner.map(|owner| owner.0.to_be_bytes()),
             micros($index.opened_at),
@@ -289,13 +290,13 @@ impl View for Batch<'_> {
     fn alike(&mut self, alike: Digest) -> rusqlite::Result<SeenAlike> {
         let statement = self.statements.get(Sql::NewestAlike)?;
         let values = params![prefix(&alike), alike.0, ALIKE_MAX as i64];
-        let (newest, revisions) =
+        let (newest, changes) =
             statement.query_row(values, |row| Ok((row.get::<_, Option<i64>>(0)?, row.get::<_, i64>(1)?)))?;
         let newest = newest.map(|id| Cursor(id as u64));
         let most = PAGE_ROWS_MAX as i64;
         let open = self.statements.get(Sql::OpenAlike)?;
         let open = open.query_row([tag(alike), most], |row| row.get::<_, i64>(0))?;
-        Ok(SeenAlike { newest, revisions: revisions as u64, open: open as u64 })
+        Ok(SeenAlike { newest, changes: changes as u64, open: open as u64 })
     }
 }
 

@@ -10,7 +10,7 @@ use semel_core::time::At;
 /// The columns of [`index_from`], in its order.
 macro_rules! index_columns {
     () => {
-        "whole.effect, whole.run, whole.family, whole.alike, whole.open, whole.owner, whole.opened_at, whole.changed_at"
+        "whole.effect, whole.run, whole.family, whole.alike, whole.content, whole.open, whole.owner, whole.opened_at, whole.changed_at"
     };
 }
 pub(super) use index_columns;
@@ -36,10 +36,11 @@ pub(super) fn index_from(row: &Row<'_>, first: usize) -> rusqlite::Result<Index>
         run: optional_digest(row, first + 1)?,
         family: digest(row, first + 2)?,
         alike: optional_digest(row, first + 3)?,
-        open: row.get(first + 4)?,
-        owner: row.get::<_, Option<[u8; 16]>>(first + 5)?.map(|id| OwnerId(u128::from_be_bytes(id))),
-        opened_at: At(row.get::<_, i64>(first + 6)? as u64),
-        changed_at: At(row.get::<_, i64>(first + 7)? as u64),
+        content: row.get::<_, i64>(first + 4)? as u64,
+        open: row.get(first + 5)?,
+        owner: row.get::<_, Option<[u8; 16]>>(first + 6)?.map(|id| OwnerId(u128::from_be_bytes(id))),
+        opened_at: At(row.get::<_, i64>(first + 7)? as u64),
+        changed_at: At(row.get::<_, i64>(first + 8)? as u64),
     })
 }
 

@@ -42,7 +42,8 @@ use crate::engine_facts::EngineFacts;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::place::Place;
 use crate::store::{
-    By, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store, Versioned,
+    By, Card, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store,
+    Versioned,
 };
 use async_trait::async_trait;
 use fault::SqliteFault;
@@ -205,6 +206,10 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Page<(Cursor, Row)>, Error> {
         self.with_reader(|connection| scan::latest(connection, of, before, limit))
+    }
+
+    async fn cards(&self, alike: Digest) -> Result<Vec<Card>, Error> {
+        self.with_reader(|connection| scan::cards(connection, alike))
     }
 
     async fn journal(

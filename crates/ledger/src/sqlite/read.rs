@@ -75,8 +75,17 @@ fn or_damaged(read: rusqlite::Result<Row>, key: Digest, revision: Revision) -> r
             // Since when is not known either, so no probe's "no" counts.
             let (opened_at, changed_at) = (At(u64::MAX), At(u64::MAX));
             let (run, alike, owner) = (None, None, None);
-            let index =
-                Index { effect: 0, run, family: key, alike, open: true, owner, opened_at, changed_at };
+            let index = Index {
+                effect: 0,
+                run,
+                family: key,
+                alike,
+                content: 0,
+                open: true,
+                owner,
+                opened_at,
+                changed_at,
+            };
             let body = Body { fixed: [].into(), state: Vec::new(), delivery: Vec::new() };
             Ok(Row { key, ordinal: 1, revision, index, body, reply: None })
         }

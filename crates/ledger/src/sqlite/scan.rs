@@ -1,9 +1,10 @@
 //! Scans: rows in order of insertion, a page at a time, each page a snapshot of its own.
 
-use super::columns::{prefix, tag};
+use super::columns::{digest, prefix, tag};
 use super::read::{ROW_COLUMNS, before, from, row};
-use crate::store::{By, Cursor, Latest, PAGE_ROWS_MAX, Page, Row};
+use crate::store::{ALIKE_MAX, By, Card, Cursor, Latest, PAGE_ROWS_MAX, Page, Revision, Row};
 use rusqlite::{Connection, Params, params};
+use semel_core::digest::Digest;
 
 /// A page of [`By::ChangedBefore`] looks at no more rows than this, found or not, so that no reader holds the WAL
 /// for long. It may therefore be short, or empty, and still have a next one.
@@ -78,6 +79,38 @@ pub(super) fn latest(
         }
     }?;
     Ok(Page::cut(found, limit, |(cursor, _)| *cursor))
+}
+
+pub(super) fn cards(connection: &Connection, alike: Digest) -> rusqlite::Result<Vec<Card>> {
+    const CARD: &str = "SELECT id, key, ordinal, content, open, mark NOT NULL, revision FROM whole";
+    let newest =
+        format!("{CARD} WHERE substr(alike, 1, 8) = ?1 AND alike = ?2 ORDER BY whole.id DESC LIMIT ?3");
+    let mut query = connection.prepare_cached(&newest)?;
+    let values = params![prefix(&alike), alike.0, ALIKE_MAX as i64];
+    let mut cards = query.query_map(values, card)?.collect::<Result<Vec<_>, _>>()?;
+    if cards.len() == ALIKE_MAX
+        && let Some(Cursor(oldest)) = cards.last().map(|card| card.cursor)
+    {
+        let open = "id IN (SELECT id FROM open WHERE tag = ?1 AND id < ?2) AND whole.open AND alike = ?3";
+        let open = format!("{CARD} WHERE {open} ORDER BY whole.id DESC LIMIT ?4");
+        let values = params![tag(alike), oldest as i64, alike.0, PAGE_ROWS_MAX as i64];
+        let mut query = connection.prepare_cached(&open)?;
+        let older = query.query_map(values, card)?;
+        cards.extend(older.collect::<Result<Vec<_>, _>>()?);
+    }
+    Ok(cards)
+}
+
+fn card(row: &rusqlite::Row<'_>) -> rusqlite::Result<Card> {
+    Ok(Card {
+        cursor: Cursor(row.get::<_, i64>(0)? as u64),
+        key: digest(row, 1)?,
+        ordinal: row.get(2)?,
+        content: row.get::<_, i64>(3)? as u64,
+        open: row.get(4)?,
+        delivered: row.get(5)?,
+        revision: Revision(row.get::<_, i64>(6)? as u64),
+    })
 }
 
 /// `which` is a source with its conditions; the last parameter is the number of rows wanted, one above the limit.

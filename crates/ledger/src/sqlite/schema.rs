@@ -22,7 +22,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use semel_core::digest::Digest;
 
 /// The stored form that this code writes.
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 const TABLES: &str = "
 CREATE TABLE meta(
@@ -31,14 +31,15 @@ CREATE TABLE meta(
 CREATE TABLE effect(
   id INTEGER PRIMARY KEY, ordinal INTEGER NOT NULL, revision INTEGER NOT NULL, open INTEGER NOT NULL,
   opened_at INTEGER NOT NULL, changed_at INTEGER NOT NULL, key BLOB NOT NULL, effect BLOB NOT NULL, run BLOB,
-  family BLOB NOT NULL, alike BLOB, owner BLOB, nonce BLOB NOT NULL, fixed BLOB NOT NULL, state BLOB NOT NULL) STRICT;
+  family BLOB NOT NULL, alike BLOB, content INTEGER NOT NULL, owner BLOB, nonce BLOB NOT NULL, fixed BLOB NOT NULL,
+  state BLOB NOT NULL) STRICT;
 CREATE TABLE outcome(
   id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, open INTEGER NOT NULL, changed_at INTEGER NOT NULL, owner BLOB,
   nonce BLOB NOT NULL, state BLOB NOT NULL, reply BLOB) STRICT;
 CREATE TABLE delivery(
   id INTEGER PRIMARY KEY, revision INTEGER NOT NULL, nonce BLOB NOT NULL, mark BLOB NOT NULL) STRICT;
 CREATE VIEW whole AS SELECT
-  e.id, e.ordinal, e.key, e.effect, e.run, e.family, e.alike, e.opened_at, e.fixed,
+  e.id, e.ordinal, e.key, e.effect, e.run, e.family, e.alike, e.content, e.opened_at, e.fixed,
   max(e.revision, ifnull(o.revision, 0), ifnull(d.revision, 0)) AS revision,
   CASE WHEN d.revision > ifnull(o.revision, 0) THEN d.nonce WHEN o.id IS NULL THEN e.nonce ELSE o.nonce END AS nonce,
   iif(o.id IS NULL, e.open, o.open) AS open, iif(o.id IS NULL, e.owner, o.owner) AS owner,

@@ -61,7 +61,7 @@ impl Sql {
                  WHERE open.tag = ?1 AND whole.open AND whole.family = ?2 AND whole.key IS NOT ?3 LIMIT 1"
             }
             Sql::NewestAlike => {
-                "SELECT max(id), coalesce(sum(revision), 0) FROM (SELECT id, revision FROM whole \
+                "SELECT max(id), coalesce(sum(changes), 0) FROM (SELECT id, revision - (mark NOT NULL) AS changes FROM whole \
                  WHERE substr(alike, 1, 8) = ?1 AND alike = ?2 ORDER BY id DESC LIMIT ?3)"
             }
             // Of two outlines that are filed under one tag, either may be meant: then a call looks once more.
@@ -69,14 +69,15 @@ impl Sql {
                 "SELECT coalesce(sum(id), 0) FROM (SELECT id FROM open WHERE tag = ?1 ORDER BY id DESC LIMIT ?2)"
             }
             Sql::Insert => {
-                "INSERT INTO effect(key, ordinal, revision, effect, run, family, alike, open, owner, \
+                "INSERT INTO effect(key, ordinal, revision, effect, run, family, alike, content, open, owner, \
                  opened_at, changed_at, nonce, fixed, state) \
-                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)"
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
             }
             // SQLite rewrites the index entries of every column that is named, changed or not. Few calls come to it.
             Sql::Rewrite => {
-                "UPDATE effect SET revision = ?2, effect = ?3, run = ?4, family = ?5, alike = ?6, open = ?7, \
-                 owner = ?8, opened_at = ?9, changed_at = ?10, nonce = ?11, fixed = ?12, state = ?13 WHERE id = ?1"
+                "UPDATE effect SET revision = ?2, effect = ?3, run = ?4, family = ?5, alike = ?6, content = ?7, \
+                 open = ?8, owner = ?9, opened_at = ?10, changed_at = ?11, nonce = ?12, fixed = ?13, state = ?14 \
+                 WHERE id = ?1"
             }
             Sql::KeepReply => {
                 "INSERT OR REPLACE INTO reply(id, body) SELECT id, reply FROM outcome WHERE id = ?1 AND reply NOT NULL"

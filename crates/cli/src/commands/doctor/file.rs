@@ -100,7 +100,7 @@ fn database(context: &Context, checks: &mut Checks, place: &Place, full: bool) {
     engine(checks, &ledger, &clock);
     disk_latency(checks, place.directory(), &clock);
     spooled(checks, &ledger);
-    if let Err(error) = contents(checks, &ledger, clock.now()) {
+    if let Err(error) = contents(checks, context, &ledger, clock.now()) {
         checks.fail("ledger", format!("{error:#}"), hint(&error));
     }
     if full {

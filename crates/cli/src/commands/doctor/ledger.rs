@@ -1,7 +1,9 @@
 //! The parts of every ledger, in a file or on a server: engine, contents, and answers that wait on this host.
 
 use super::{CLOCK_SLACK, Checks};
+use crate::context::Context;
 use crate::output::{RESTORE, counted, ledger_hint};
+use crate::unread_effects;
 use semel_core::effect::State;
 use semel_core::ids::EffectId;
 use semel_core::time::At;
@@ -106,7 +108,7 @@ pub fn waits(count: usize) -> String {
     format!("{} on this host for the ledger", counted(count, "answer waits", "answers wait"))
 }
 
-pub fn contents(checks: &mut Checks, ledger: &Ledger, now: At) -> anyhow::Result<()> {
+pub fn contents(checks: &mut Checks, context: &Context, ledger: &Ledger, now: At) -> anyhow::Result<()> {
     match block_on(ledger.epoch())?.1 {
         Some(epoch) if epoch.forgotten_before(now).is_some() => {
             let detail =
@@ -135,6 +137,12 @@ pub fn contents(checks: &mut Checks, ledger: &Ledger, now: At) -> anyhow::Result
     match in_doubt {
         0 => checks.ok("open effects", detail),
         _ => checks.warn("open effects", detail, "semel ledger"),
+    }
+    // A policy that cannot be read is said elsewhere.
+    if let Ok(policy) = context.policy()
+        && let Some(unread) = unread_effects::sentence(unread_effects::count(ledger, &policy)?)
+    {
+        checks.warn("policy", unread, "semel ledger");
     }
     match block_on(ledger.newest_line())? {
         Some((_, line)) if line.at > now.plus(CLOCK_SLACK) => {

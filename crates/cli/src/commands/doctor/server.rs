@@ -42,7 +42,7 @@ pub fn examine(context: &Context, checks: &mut Checks, address: &LedgerAddress, 
         }
     }
     latency(checks, "a claim", times);
-    if let Err(error) = contents(checks, &ledger, clock.now()) {
+    if let Err(error) = contents(checks, context, &ledger, clock.now()) {
         checks.fail("ledger", format!("{error:#}"), hint(&error));
     }
     if full {

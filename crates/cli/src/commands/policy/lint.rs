@@ -3,6 +3,7 @@
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::output::counted;
 use crate::policy_files;
+use crate::unread_effects;
 use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::{Diagnostics, Policy, PolicyFile};
 use std::path::PathBuf;
@@ -20,9 +21,15 @@ pub fn run(context: &Context, files: &[PathBuf]) -> anyhow::Result<ExitCode> {
     };
     let checked: Vec<String> = sets.iter().flatten().map(|file| file.path.display().to_string()).collect();
     let mut found = Diagnostics::default();
+    let mut unread = None;
     for set in sets {
         found.extend(match Policy::load(set) {
-            Ok(policy) => policy.warnings,
+            Ok(policy) => {
+                if files.is_empty() {
+                    unread = unread_effects::of_file(context, &policy);
+                }
+                policy.warnings
+            }
             Err(errors) => errors,
         });
     }
@@ -48,6 +55,9 @@ pub fn run(context: &Context, files: &[PathBuf]) -> anyhow::Result<ExitCode> {
                 counted(notes, "note", "notes")
             ),
         });
+    }
+    if let Some(unread) = unread {
+        context.output.warn(format_args!("semel: {unread}; see semel ledger"));
     }
     Ok(if failed { ExitCode::from(EXIT_FINDINGS) } else { ExitCode::SUCCESS })
 }

@@ -238,3 +238,45 @@ fn a_rule_that_reads_every_failure_as_ambiguous_believes_no_proof() {
     home.file("semel.toml", "version = 1\n[[rule]]\nmatch = \"cli:curl *\"\nfailure = \"in_doubt\"\n");
     assert_eq!(home.semel(["run", "--", "./curl", "http://127.0.0.1:1/"]).code, Some(121));
 }
+
+/// The second day: a person adds the rule that the documents recommend, and tries the very same command again.
+#[test]
+fn an_edited_policy_does_not_run_a_doubt_again() {
+    let charge = "#!/bin/sh\necho $2 >> world\nkill -9 $$\n";
+    let rule = "[[rule]]\nmatch = \"cli:./charge.sh *\"\nclass = \"consequential\"\nkey = [\"argv[2]\"]\n";
+    let probe = "[rule.probe]\ncommand = [\"grep\", \"-x\", \"{argv[2]}\", \"world\"]\nquiet = \"1ms\"\n";
+    for (before, after, flags, code) in [
+        ("", rule.to_owned(), &[][..], 121),
+        ("", format!("{rule}{probe}"), &[], 0),
+        ("", rule.replace("key = [\"argv[2]\"]", "content = [\"argv[1]\"]"), &[], 121),
+        ("", String::new(), &["--key", "order-1001"], 121),
+        (rule, String::new(), &[], 121),
+    ] {
+        let home = Home::new();
+        let script = home.file("charge.sh", charge);
+        std::fs::set_permissions(script, std::os::unix::fs::PermissionsExt::from_mode(0o700))
+            .expect("a file");
+        home.file("semel.toml", &format!("version = 1\n{before}"));
+        let call = |flags: &[&str]| {
+            let line = ["--", "./charge.sh", "--order", "1001"];
+            home.semel([&["run"], flags, &line].concat())
+        };
+        assert_eq!(call(&[]).code, Some(121));
+        home.file("semel.toml", &format!("version = 1\n{after}"));
+        let again = call(flags);
+        let world = std::fs::read_to_string(home.work().join("world")).expect("it ran");
+        assert_eq!((world.as_str(), again.code), ("1001\n", Some(code)), "{after}: {again:?}");
+        assert!(!again.stderr.contains("--again"), "{again:?}");
+        // Whoever edits the policy hears of it, unless the caller's key is the edit, or nothing is left open.
+        let told = |args: &[&str]| {
+            let said = home.semel(args.iter().copied());
+            format!("{}{}", said.stdout, said.stderr).contains("identities that this policy no longer uses")
+        };
+        let expected = code == 121 && flags.is_empty();
+        assert_eq!((told(&["policy", "lint"]), told(&["doctor"])), (expected, expected), "{after}");
+        // Another order is another effect.
+        let other = home.semel([&["run"], flags, &["--", "./charge.sh", "--order", "1002"][..]].concat());
+        let count = std::fs::read_to_string(home.work().join("world")).expect("it ran").lines().count();
+        assert_eq!(count, if flags.is_empty() { 2 } else { 1 }, "{after}: {other:?}");
+    }
+}

@@ -382,7 +382,7 @@ impl Checker<'_> {
         for (path, words) in table.normalize.0.iter().take(LIST_MAX) {
             normalize.extend(self.path(path).map(|path| (path, words.0.clone())));
         }
-        Sorting { key, content, volatile, secret, normalize }
+        Sorting { key, content, volatile, secret, normalize, reading: 0 }.numbered()
     }
 
     fn length(&mut self, texts: &[Spot<String>]) {

@@ -157,6 +157,9 @@ pub struct Next {
     /// Calls in between, delivered.
     #[serde(default)]
     pub between: Vec<Between>,
+    /// The policy is edited in between: what it says then. The process begins anew.
+    pub policy: Option<String>,
+    pub packs: Option<Vec<String>>,
     /// The process ends in between, and another one goes on with the ledger.
     #[serde(default)]
     pub restart: bool,

@@ -1,6 +1,6 @@
 //! One ledger, one policy and one world, with the real doors in between.
 
-use super::cases::{Between, Call, Door as Kind, Pair, Word, World as Deed};
+use super::cases::{Between, Call, Door as Kind, Next, Pair, Word, World as Deed};
 use super::world::World;
 use axum::Router;
 use axum::body::Body;
@@ -96,9 +96,17 @@ impl Stage {
         Stage { directory, world, pair: pair.clone(), policy, clock, house, ids }
     }
 
-    /// The process ends, and another one goes on with what the ledger kept.
-    pub async fn restart(mut self, between: &[Between]) -> Stage {
+    /// The process ends, and another one goes on with what the ledger kept, perhaps under another policy.
+    pub async fn restart(mut self, next: &Next) -> Stage {
         self.rest().await;
+        let between = &next.between;
+        if let Some(policy) = &next.policy {
+            self.pair.policy = policy.clone();
+        }
+        if let Some(packs) = &next.packs {
+            self.pair.packs = packs.clone();
+        }
+        self.policy = policy(&self.pair, &self.world);
         self.house =
             House::open(self.directory.path(), &self.pair, between, &self.policy, &self.clock, &self.world);
         self
