@@ -367,8 +367,7 @@ fn wants_something_else(
     situation: &Situation<'_>,
 ) -> Option<Decision> {
     let Occurrence { number, reason, before, by_permission, .. } = &effect.occurrence;
-    if let Some((known, replay)) =
-        known_before(effect, intent, situation.now).filter(|(known, _)| known < number)
+    if let Some((known, replay)) = known_before(effect, intent, situation).filter(|(known, _)| known < number)
     {
         return Some(Decision::ReplayEarlier(known, replay));
     }
@@ -390,15 +389,19 @@ fn wants_something_else(
 
 /// Which effect of the record this very call was, if the newest one knows of it: by its reason, or by the model's id
 /// for it.
-fn known_before(effect: &Effect, intent: &Intent, now: At) -> Option<(u32, Replay)> {
+fn known_before(effect: &Effect, intent: &Intent, situation: &Situation<'_>) -> Option<(u32, Replay)> {
     let Occurrence { earlier, calls, .. } = &effect.occurrence;
     if let Some(reason) = &intent.again {
         let (number, _) = earlier.iter().find(|(_, known)| known == reason)?;
         return Some((*number, Replay::SameOccurrence));
     }
     // Those before the newest success are not younger than it.
-    let since = effect.occurrence.before.map_or(effect.opened_at, |before| before.delivered_at);
-    let id = intent.call_id.as_ref().filter(|id| still_means_it(id, since, now))?;
+    let (since, uptime) = match effect.occurrence.before {
+        Some(before) => (before.delivered_at, before.uptime),
+        None => (effect.opened_at, effect.attempts.first().and_then(|first| first.uptime)),
+    };
+    let age = situation.shortest_since(since, uptime);
+    let id = intent.call_id.as_ref().filter(|id| still_means_it(id, age))?;
     let mark = CallMark::of(id, &intent.marks);
     let (number, _) = calls.iter().find(|(_, known)| *known == mark)?;
     Some((*number, Replay::Reissue))
@@ -406,9 +409,9 @@ fn known_before(effect: &Effect, intent: &Intent, now: At) -> Option<(u32, Repla
 
 /// A transport repeats itself within minutes, and an agent that starts again from where it was may do so after days.
 /// But an id that is a mere count, as some agents give, begins again with each conversation.
-fn still_means_it(call_id: &str, since: At, now: At) -> bool {
+fn still_means_it(call_id: &str, age: Duration) -> bool {
     const COUNTED_FOR: Duration = Duration::from_secs(3_600);
-    !is_count(call_id) || now < since.plus(COUNTED_FOR)
+    !is_count(call_id) || age < COUNTED_FOR
 }
 
 /// `7`, `call_0`, `functions.charge:12`: a few digits behind a name, or a name alone.
@@ -496,14 +499,14 @@ fn applied(
     situation: &Situation<'_>,
     drifted: bool,
 ) -> Result<Decision, Replay> {
-    let now = situation.now;
     let earlier = &effect.occurrence.earlier;
     let delivered = effect.delivered_at;
+    let claimed = effect.newest_attempt().and_then(|newest| newest.uptime);
+    let age = delivered.map(|delivered| situation.shortest_since(delivered, claimed));
     match (&intent.again, &intent.call_id) {
         (Some(reason), _) if effect.occurrence.was_for(reason) => return Err(Replay::SameOccurrence),
         (None, Some(id))
-            if effect.calls().any(|call| call == id)
-                && delivered.is_none_or(|delivered| still_means_it(id, delivered, now)) =>
+            if effect.calls().any(|call| call == id) && age.is_none_or(|age| still_means_it(id, age)) =>
         {
             return Err(if delivered.is_some() { Replay::Reissue } else { Replay::Undelivered });
         }
@@ -535,8 +538,6 @@ fn applied(
     if repeat_permitted {
         return Ok(next(false));
     }
-    let claimed = effect.newest_attempt().and_then(|newest| newest.uptime);
-    let age = delivered.map(|delivered| situation.shortest_since(delivered, claimed));
     if age.is_some_and(|age| answers_repeats(intent, rule, age)) {
         return Err(Replay::Repeat);
     }
