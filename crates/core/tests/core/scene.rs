@@ -84,6 +84,7 @@ pub fn facts() -> Arc<Facts> {
         principal: 0,
         upstream_key: 0,
         authority: 0,
+        reading: 0,
     })
 }
 

@@ -35,7 +35,7 @@ struct WrittenSorting {
 impl From<WrittenSorting> for Sorting {
     fn from(written: WrittenSorting) -> Sorting {
         let WrittenSorting { key, content, volatile, normalize } = written;
-        Sorting { key, content, volatile, normalize, secret: Vec::new() }
+        Sorting { key, content, volatile, normalize, ..Sorting::default() }
     }
 }
 
