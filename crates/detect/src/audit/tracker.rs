@@ -264,7 +264,9 @@ impl<'j> Tracker<'j> {
                             let asked = call.arguments.canonical();
                             self.tracked.listings.push(ListingCall {
                                 server,
-                                asked: superseded::marks_in_reply(secret, &asked).take(REPLY_MARKS_MAX).collect(),
+                                asked: superseded::marks_in_reply(secret, &asked)
+                                    .take(REPLY_MARKS_MAX)
+                                    .collect(),
                                 things: ListedThing::all_in(&answer.text.read(), secret),
                                 at: pending.at,
                                 place: pending.place,
