@@ -559,16 +559,22 @@ pub struct UndoArgs {
     semel init                               what would change; nothing is written\n  \
     semel init --write                       change it; what was there is kept in the state directory\n  \
     semel init --client cursor --server github --write\n  \
-    semel init --undo --write                put the files back as they were\n\n\
+    semel init --undo --write                take semel out again\n\n\
     Any other client starts semel with the server's own command behind it:\n  \
     {\"command\": \"semel\", \"args\": [\"mcp\", \"--name\", \"NAME\", \"--\", \"COMMAND\", \"ARGUMENT\"]}")]
 pub struct InitArgs {
     /// Write the files; without it they are only shown.
     #[arg(long)]
     pub write: bool,
-    /// Put the files back as they were, where nobody has changed them since.
+    /// Take semel out of each server that is as semel wrote it.
     #[arg(long)]
     pub undo: bool,
+    /// Write words that hold on every machine (`semel`, and commands as they are), into your own files too.
+    #[arg(long, conflicts_with_all = ["absolute", "undo"])]
+    pub portable: bool,
+    /// Write whole paths, into the files of a project too.
+    #[arg(long, conflicts_with = "undo")]
+    pub absolute: bool,
     /// Only this server; may be repeated.
     #[arg(long, value_name = "NAME", conflicts_with = "undo")]
     pub server: Vec<String>,
@@ -698,6 +704,9 @@ pub struct CheckTool {
     /// A command that sets up a place to try things in, and counts.
     #[arg(long, value_name = "CMD")]
     pub sandbox: Option<String>,
+    /// Run the tool with `--help`, although nothing says that it knows that.
+    #[arg(long)]
+    pub run_help: bool,
     /// Commands that change nothing, whatever their names say, with all below them.
     #[arg(long, value_name = "COMMAND,…", value_delimiter = ',')]
     pub reads: Vec<String>,

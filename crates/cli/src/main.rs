@@ -62,7 +62,7 @@ fn main() -> ExitCode {
             commands::run::drain_output();
             return ExitCode::SUCCESS;
         }
-        Command::Mcp(mcp) => commands::mcp::run(&context, &mcp),
+        Command::Mcp(mcp) => Ok(commands::mcp::run(&context, &mcp)),
         Command::Serve(serve) => commands::serve::run(&context, &serve),
         Command::Ledger(ledger) => commands::ledger::run(&context, &ledger),
         Command::Init(init) => commands::init::run(&context, &init).map(|change| change.answer(&context)),

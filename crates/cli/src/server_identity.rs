@@ -15,6 +15,7 @@ use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::known_servers::ServerStart;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The identity of every server on stdio: its name, which stands in the action, tells it from the others.
@@ -45,7 +46,7 @@ pub fn launch(
     let Some(ledger) = ledger else { return start_child(start.command, clock) };
     let directory = start.command.get_current_dir().unwrap_or(&context.environment.cwd);
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
-    let directory = directory.to_string_lossy().into_owned();
+    let directory = in_main_worktree(&directory).unwrap_or(directory).to_string_lossy().into_owned();
     let command = &*start.command;
     let words: Vec<&OsStr> = std::iter::once(command.get_program()).chain(command.get_args()).collect();
     let bytes: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
@@ -63,6 +64,19 @@ pub fn launch(
     // Another server may have taken the name meanwhile. This one has been sent nothing, and ends with its input.
     check(true).inspect_err(|_| started.0.signal(Signal::TERM))?;
     Ok(started)
+}
+
+/// The same place in a repository's main worktree: a project is one, however many worktrees it has. In a linked one
+/// `.git` is a file that leads to a directory of the repository.
+fn in_main_worktree(directory: &Path) -> Option<PathBuf> {
+    let root = directory.ancestors().find(|directory| directory.join(".git").exists())?;
+    let link = std::fs::read_to_string(root.join(".git")).ok()?;
+    let linked = root.join(link.strip_prefix("gitdir:")?.trim());
+    let common = std::fs::read_to_string(linked.join("commondir")).ok()?;
+    let repository = linked.join(common.trim()).canonicalize().ok()?;
+    let main = if repository.ends_with(".git") { repository.parent()? } else { &repository };
+    // Without the slash that an empty rest would leave behind.
+    Some(main.join(directory.strip_prefix(root).ok()?).components().collect())
 }
 
 /// Where the directory is missing that it should run in, the system speaks as if the program were.

@@ -433,7 +433,8 @@ fn may_repeat(intent: &Intent, rule: &Rule, repeat_permitted: bool) -> bool {
 /// Whether a success that was delivered so long ago answers a call that gives no reason to repeat it.
 pub fn answers_repeats(intent: &Intent, rule: &Rule, age: Duration) -> bool {
     let over = intent.window.is_some_and(|window| age >= window);
-    !over && (intent.named_by == NamedBy::CallerKey || rule.class == Class::Consequential)
+    let by_class = rule.class == Class::Consequential && !rule.converges;
+    !over && (intent.named_by == NamedBy::CallerKey || by_class)
 }
 
 /// A lost claim of something that may run at any time again is no loss.
@@ -513,7 +514,8 @@ fn applied(
         _ => {}
     }
     // A convergent call is sent again: something else may have been written since, and an old answer would hide that.
-    let converges = rule.class == Class::Convergent && intent.named_by != NamedBy::CallerKey;
+    let converges =
+        (rule.class == Class::Convergent || rule.converges) && intent.named_by != NamedBy::CallerKey;
     // A generation whose answer is not kept has nothing to hand over; of another effect it is told that it happened.
     let kept = matches!(&effect.state, State::Applied(applied) if applied.reply == Reply::Kept);
     let generates_anew = rule.class == Class::Generate && !kept;
@@ -545,7 +547,7 @@ fn applied(
         Class::Read => Decision::Pass,
         // A key means something new once the upstream's own keys are over.
         _ if intent.named_by == NamedBy::CallerKey => next(true),
-        Class::Act | Class::Consequential => next(true),
+        Class::Act | Class::Consequential => next(!rule.converges),
         Class::Convergent | Class::Generate => next(false),
     })
 }

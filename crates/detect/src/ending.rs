@@ -9,6 +9,7 @@ use semel_core::ids::EffectId;
 use semel_core::json::{self, Json};
 use semel_core::judgement::error_text;
 use semel_core::judgement::failure::{FailureMeaning, weigh};
+use semel_core::judgement::superseded;
 use serde::Serialize;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -161,8 +162,16 @@ impl ResultNames {
         ResultNames { own, all: found }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub fn has(&self, name: u64) -> bool {
+        self.all.binary_search(&name).is_ok()
+    }
+
     pub fn compare(&self, other: &ResultNames) -> NamedThings {
-        let is_common = |name: &u64| other.all.binary_search(name).is_ok();
+        let is_common = |name: &u64| other.has(*name);
         match (self.own, other.own) {
             (Some(own), Some(others)) if own == others => NamedThings::One,
             (Some(_), Some(_)) => NamedThings::Two,
@@ -171,6 +180,51 @@ impl ResultNames {
             _ if self.all.iter().any(is_common) => NamedThings::Unclear,
             _ => NamedThings::Two,
         }
+    }
+}
+
+/// A thing in a list, by what it holds.
+#[derive(Debug, Clone)]
+pub struct ListedThing {
+    /// Its own name.
+    pub own: u64,
+    /// All in it by which a call may name it.
+    pub marks: Vec<u64>,
+}
+
+/// Of a longer list the first things are looked at.
+const LISTED_MAX: usize = 100;
+/// A thing names itself and its owners at its beginning.
+const MARKS_OF_THING_MAX: usize = 64;
+
+impl ListedThing {
+    /// The things with names in the lists of a JSON document.
+    pub fn all_in(text: &str, secret: &Secret) -> Vec<ListedThing> {
+        let mut things = Vec::new();
+        if let Ok(value) = json::parse_bounded(text.trim().as_bytes()) {
+            list(&value, secret, &mut things);
+        }
+        things.truncate(LISTED_MAX);
+        things
+    }
+}
+
+fn list(value: &Json, secret: &Secret, things: &mut Vec<ListedThing>) {
+    match value {
+        Json::Array(elements) => elements.iter().for_each(|element| match own_name(element) {
+            Some(own) => {
+                let text = element.canonical();
+                let marks = superseded::marks_in_reply(secret, &text).take(MARKS_OF_THING_MAX).collect();
+                things.push(ListedThing { own: value_mark(secret, &own.canonical()), marks });
+            }
+            None => list(element, secret, things),
+        }),
+        Json::Object(members) => members.iter().for_each(|(name, value)| match value {
+            // MCP results carry their document as a text.
+            Json::String(text) if name == "text" => things.extend(ListedThing::all_in(text, secret)),
+            value => list(value, secret, things),
+        }),
+        _ => {}
     }
 }
 

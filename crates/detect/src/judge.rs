@@ -159,7 +159,7 @@ impl Judge {
                 }
             }
             Alike::Removal { key: server, .. } => {
-                let named = superseded::marks_of_removal(&self.secret, &intent.marks);
+                let named = superseded::naming_marks(&self.secret, &intent.marks);
                 removal = Some(Removal { server: server.short(), named });
             }
             Alike::Outline { .. } | Alike::Nothing => {}

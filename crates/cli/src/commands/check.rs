@@ -10,6 +10,7 @@ use anyhow::{Context as _, anyhow};
 use owo_colors::OwoColorize;
 use semel_core::class::Class;
 use semel_core::policy::Policy;
+use semel_detect::check::known_help::is_known;
 use semel_detect::check::openapi;
 use semel_detect::check::surface::{self, OperationCheck};
 use semel_detect::check::tool::{self, Sandbox, ToolReport};
@@ -74,6 +75,17 @@ fn check_tool(context: &Context, args: &CheckTool) -> anyhow::Result<ExitCode> {
     if args.words.is_empty() {
         return Err(Hinted::error("name a tool".to_owned(), "semel check -- TOOL"));
     }
+    let (shown, cwd) = (terminal_text::line(&args.words.join(" ")), &context.environment.cwd);
+    // A sandbox is the place where a tool may do anything.
+    if args.sandbox.is_none() && !args.run_help && !is_known(&args.words, &context.environment.search, cwd) {
+        let what = "is not known to have help, and a tool that does not know --help does its work";
+        let sure = format!("semel check --run-help -- {shown}, if you know that it changes nothing then");
+        return Err(Hinted::error(format!("{shown} {what}; it was not run"), sure));
+    }
+    context.output.say(format_args!(
+        "semel: runs `{shown} --help`, and the same of the subcommands that it lists{}",
+        if args.sandbox.is_some() { "; then the examples of the sandbox" } else { "" }
+    ));
     let mut walk = tool::walk(&args.words).with_context(|| format!("cannot run {}", args.words[0]))?;
     if walk.commands.is_empty() {
         return Err(anyhow!("{} prints no help within 10 s", args.words.join(" ")));

@@ -3,6 +3,7 @@
 use crate::home::{Home, Ran};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 
 /// A session of Claude Code in which one charge was made twice and one mail was tried again blindly.
@@ -309,12 +310,29 @@ fn a_listing_of_tools_is_read_whole_and_its_server_gets_no_token_of_semels() {
     assert!(refused.code == Some(2) && refused.stderr.contains("no database"), "{refused:?}");
 }
 
+/// A script that charges whatever it is called with.
+#[test]
+fn a_tool_that_is_not_known_to_have_help_charges_only_where_somebody_says_so() {
+    let home = Home::new();
+    let script = home.file("charge.sh", "#!/bin/sh\necho charged >> world\necho Charges. With care.\n");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).expect("it is executable");
+    let charges = || std::fs::read_to_string(home.work().join("world")).unwrap_or_default().lines().count();
+    for tool in [&["./charge.sh"][..], &["sh", "./charge.sh"], &["sh", "-c", "./charge.sh"]] {
+        let ran = home.semel([&["check", "--"], tool].concat());
+        assert_eq!((ran.code, charges()), (Some(2), 0), "{ran:?}");
+        assert!(ran.stderr.contains("it was not run") && ran.stderr.contains("--run-help"), "{ran:?}");
+    }
+    let told = home.semel(["check", "--run-help", "--", "./charge.sh"]);
+    assert_eq!((told.code, charges()), (Some(0), 1), "{told:?}");
+    assert!(told.stderr.starts_with("semel: runs `./charge.sh --help`"), "{told:?}");
+}
+
 #[test]
 fn a_subcommand_that_may_not_know_help_is_not_run() {
     let home = Home::new();
     let ops = "env | grep -c SEMEL_OPERATOR_TOKEN > tokens\n[ \"$1\" = deploy ] && : > deployed\nprintf 'Usage: ops\\n\\nCommands:\\n  deploy  Deploy\\n  status  Status\\n'\n";
     let ops = home.file("ops.sh", ops).display().to_string();
-    let mut command = home.command(["--json", "check", "--", "sh", &ops]);
+    let mut command = home.command(["--json", "check", "--run-help", "--", "sh", &ops]);
     let ran = Ran::of(command.env("SEMEL_OPERATOR_TOKEN", "op").output().expect("semel starts"));
     let commands = ran.json()["commands"].as_array().map(Vec::len);
     assert_eq!((commands, home.work().join("deployed").exists()), (Some(2), false), "{ran:?}");

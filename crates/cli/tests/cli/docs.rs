@@ -143,6 +143,88 @@ fn every_command_that_a_document_shows_runs() {
     assert!(count >= 12, "the documents show commands; only {count} were found");
 }
 
+/// A repository whose pushes go to another one.
+struct Repository {
+    home: Home,
+    commits: u32,
+}
+
+impl Repository {
+    fn new() -> Repository {
+        let repository = Repository { home: Home::new(), commits: 0 };
+        repository.git(&["init", "--bare", "-b", "main", "../remote.git"]);
+        repository.git(&["init", "-b", "main"]);
+        repository.git(&["remote", "add", "origin", "../remote.git"]);
+        repository
+    }
+
+    fn git(&self, words: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b.example"]).args(words);
+        let ran = git.current_dir(self.home.work()).env("HOME", self.home.path()).output().expect("git runs");
+        assert!(ran.status.success(), "git {words:?}: {ran:?}");
+        String::from_utf8(ran.stdout).expect("git prints text").trim().to_owned()
+    }
+
+    fn commit(&mut self) {
+        self.commits += 1;
+        self.git(&["commit", "--allow-empty", "-m", "more"]);
+    }
+
+    /// A push as a document advises it.
+    fn push(&self, advised: &str) -> Option<i32> {
+        self.home.semel(words(&advised.replace("COMMAND", "git push origin main")).split_off(1)).code
+    }
+
+    /// Whether all commits have arrived.
+    fn is_pushed(&self) -> bool {
+        let arrived = self.git(&["-C", "../remote.git", "rev-list", "--count", "main"]);
+        arrived == self.commits.to_string()
+    }
+
+    /// The other side takes pushes, and dies before it says so.
+    fn lose_answers(&self) {
+        let hook = self.home.path().join("remote.git/hooks/post-receive");
+        fs::write(&hook, "#!/bin/sh\necho push >> received\nkill -9 $PPID\n").expect("a hook");
+        fs::set_permissions(&hook, fs::Permissions::from_mode(0o755)).expect("it is executable");
+    }
+
+    fn received(&self) -> usize {
+        let received = fs::read_to_string(self.home.path().join("remote.git/received"));
+        received.unwrap_or_default().lines().count()
+    }
+}
+
+#[test]
+fn what_the_snippet_for_agents_md_advises_pushes_every_commit_and_holds_a_lost_push() {
+    let text = fs::read_to_string(root().join("docs/contract.md")).expect("a document");
+    let snippet = text.split("```markdown\n").nth(1).expect("a snippet").replace('\n', " ");
+    let advised = snippet.split('`').find(|span| span.ends_with(" -- COMMAND")).expect("a command");
+    let stricter = "semel run --class consequential -- COMMAND";
+    let pack = "version = 1\ninclude = [\"pack:git\"]\n";
+    // A doubt of what converges is sent again; elsewhere, and where more was asked for, it is held.
+    for (policy, advised, after_doubt) in
+        [("version = 1\n", advised, 121), (pack, advised, 0), (pack, stricter, 121)]
+    {
+        let mut repository = Repository::new();
+        repository.home.file("semel.toml", policy);
+        for _ in 0..2 {
+            repository.commit();
+            assert_eq!(repository.push(advised), Some(0), "{advised} under {policy}");
+            assert!(repository.is_pushed(), "{advised} under {policy}");
+        }
+        repository.lose_answers();
+        repository.commit();
+        let first = repository.push(advised);
+        assert_eq!(first, Some(if after_doubt == 0 { 0 } else { 121 }), "{advised} under {policy}");
+        assert_eq!(repository.push(advised), Some(after_doubt), "{advised} under {policy}");
+        assert_eq!((repository.received(), repository.is_pushed()), (1, true), "{advised} under {policy}");
+        let held = repository.home.json(["ledger", "list", "--state", "in_doubt"]);
+        let doubts = held["items"].as_array().map(Vec::len);
+        assert_eq!(doubts, Some(usize::from(after_doubt != 0)), "{held}");
+    }
+}
+
 #[test]
 fn every_command_that_a_document_names_exists() {
     let scene = Scene::new();

@@ -78,3 +78,28 @@ fn a_doctor_says_which_credentials_are_not_there() {
     let (_, told) = credentials(&[("BANK_KEY", "Bearer x"), ("NOTES_KEY", "Bearer y")]);
     assert!(told.starts_with("ok"), "{told}");
 }
+
+/// Two hosts have one project in two places.
+#[test]
+fn a_doctor_of_a_shared_ledger_warns_that_directories_tell_commands_without_a_key_apart() {
+    let home = Home::new();
+    let run = |directory: &str, key: &[&str]| {
+        let place = home.work().join(directory);
+        std::fs::create_dir_all(&place).unwrap();
+        let command = ["--class", "consequential", "--", "sh", "-c", "echo x >> $HOME/world"];
+        let words = [&["run"], key, &command].concat();
+        let ran = Ran::of(home.command(words).current_dir(place).output().expect("it starts"));
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        std::fs::read_to_string(home.path().join("world")).unwrap().lines().count()
+    };
+    assert_eq!([run("one", &[]), run("other", &[]), run("other", &[])], [1, 2, 2]);
+    assert_eq!([run("one", &["--key", "k"]), run("other", &["--key", "k"])], [3, 3]);
+    let warns = |variables: &[(&str, &str)]| {
+        let ran =
+            Ran::of(home.command(["doctor"]).envs(variables.iter().copied()).output().expect("it starts"));
+        ran.stdout.contains("a command without a key runs once in each directory")
+    };
+    assert!(!warns(&[]), "one host has one directory of a project, or means two");
+    assert!(warns(&[("SEMEL_LEDGER", "redis://127.0.0.1:1")]));
+    assert!(warns(&[("SEMEL_SERVER", "http://127.0.0.1:1"), ("SEMEL_TOKEN", "t")]));
+}

@@ -34,7 +34,7 @@ impl ErrorReading {
 const LOST: &str = "\
     timed out, timeout, timedout, gateway time out, deadline exceeded, connection reset, connection closed, connection lost, \
     connection aborted, connection terminated, connection error, connection unexpectedly, terminating connection, \
-    lost connection, closed the connection, server disconnected, server closed, hung up, hang up, broken pipe, \
+    lost connection, closed the connection, server disconnected, server closed, unexpected disconnect, hung up, hang up, broken pipe, \
     econnreset, econnaborted, epipe, bad gateway, service unavailable, server error, unexpected eof, eof occurred, \
     eof detected, empty reply, network error, fetch failed, unable to fetch, premature close, other side closed";
 

@@ -56,16 +56,16 @@ pub fn supersedes(secret: &Secret, later: &Effect, success: &Effect, reply: Opti
     }
     let reply = reply.unwrap_or_default();
     let text = String::from_utf8_lossy(&reply[..reply.len().min(REPLY_BYTES_READ)]);
-    is_named(&marks_of_removal(secret, &later.marks), &success.marks, marks_in_reply(secret, &text))
+    is_named(&naming_marks(secret, &later.marks), &success.marks, marks_in_reply(secret, &text))
 }
 
-/// The marks by which a removal names what it removes: those of its arguments but content and headers.
-pub fn marks_of_removal(secret: &Secret, removal: &Marks) -> Vec<u64> {
-    // They say how it is removed, not what.
+/// The marks by which a call names the thing that it is about: those of its arguments but content and headers.
+pub fn naming_marks(secret: &Secret, call: &Marks) -> Vec<u64> {
+    // They say how it is done, not to what.
     let how = [Json::Null, Json::Bool(true), Json::Bool(false), Json::str("")];
     let how: HashSet<u64> =
         REMOVE.iter().map(|verb| Json::str(verb)).chain(how).map(|json| mark(secret, &json)).collect();
-    let named = removal.paths.iter().filter(|leaf| {
+    let named = call.paths.iter().filter(|leaf| {
         leaf.kind != PathKind::Content && !leaf.path.starts_with("headers") && !how.contains(&leaf.mark)
     });
     named.map(|leaf| leaf.mark).collect()

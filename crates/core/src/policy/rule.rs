@@ -26,6 +26,9 @@ pub struct Rule {
     pub class: Class,
     /// Why it has that class, for `semel policy explain`.
     pub class_because: Cow<'static, str>,
+    /// The policy says that the same call again changes nothing. A stricter class that one call asks for holds its doubts,
+    /// and does not make an old answer of the next call.
+    pub converges: bool,
     pub effect: Option<EffectWording>,
     pub scope: Option<ScopeChoice>,
     /// Which argument paths are identity, content and volatile, and how they are normalised.
@@ -111,6 +114,7 @@ impl Rule {
             again: self.again.max(other.again),
             rulings: self.rulings.min(other.rulings),
             failure: self.failure.max(other.failure),
+            converges: self.converges && other.converges,
             // Without either of them the situation decides, and does not go further than this.
             window: self.window.max(other.window).map(|window| window.max(WINDOW_NAMED)),
             serialize_by: self.serialize_by.or_else(|| other.serialize_by.clone()),

@@ -138,6 +138,7 @@ impl Policy {
         if (class, &because) != (rule.class, &rule.class_because) {
             let own = Arc::make_mut(&mut rule);
             (own.class, own.class_because) = (class, because);
+            own.converges &= self.mode != Mode::Strict;
             (own.wait, own.late_after) = (entry.choices.wait(class), entry.choices.late_after(class));
         }
         if rule.inject.as_ref().is_some_and(|inject| !inject.into.is_of(facts.action)) {

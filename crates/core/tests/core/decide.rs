@@ -10,7 +10,7 @@ use semel_core::ids::{AttemptNo, IdempotencyKey};
 use semel_core::intent::{Ask, AskedBy, Intent, NamedBy};
 use semel_core::json::Json;
 use semel_core::policy::rule::{Again, Inject, InjectInto, Probe, Rule, RuleCall};
-use semel_core::policy::{ActionFacts, Policy};
+use semel_core::policy::{ActionFacts, Policy, PolicyFile};
 use semel_core::time::{At, Uptime};
 use std::sync::Arc;
 use std::time::Duration;
@@ -578,6 +578,40 @@ fn a_person_may_repeat_where_an_agent_may_not() {
     {
         assert_eq!(with(asked_by, again), Decision::Refuse(Refusal::AgainNotAllowed(again)));
     }
+}
+
+/// `--class consequential` on an action of which a rule says that it converges.
+#[test]
+fn a_stricter_class_holds_the_doubts_of_what_converges_and_answers_no_repeat_from_the_record() {
+    let with = |converges, delivered_at, state| {
+        one(|scene, _| {
+            (scene.rule.class, scene.rule.converges) = (Class::Consequential, converges);
+            (scene.effect.state, scene.effect.delivered_at) = (state, delivered_at);
+            true
+        })
+    };
+    let done = || applied(Evidence::Reported, Some(1));
+    let next = Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat: false });
+    assert_eq!(with(true, Some(late()), done()), next);
+    assert_eq!(with(true, None, done()), next, "its old answer would hide what is new");
+    assert_eq!(with(false, Some(late()), done()), Decision::Replay(Replay::Repeat));
+    let doubt = State::InDoubt(InDoubt { since: CLAIMED, why: Doubt::HolderDied });
+    assert_eq!(with(true, None, doubt), Decision::Look);
+}
+
+#[test]
+fn an_action_of_which_a_rule_says_that_it_converges_does_so_under_any_class_but_not_in_strict_mode() {
+    let converges = |mode: &str, class_override| {
+        let text = format!("mode = \"{mode}\"\n[[rule]]\nmatch = \"fn:push\"\nclass = \"convergent\"\n");
+        let facts = ActionFacts { class_override, ..ActionFacts::new("fn:push", &Json::Null) };
+        let file = PolicyFile { path: "semel.toml".into(), text };
+        let rule = Policy::load(vec![file]).expect("a policy").rule_for(&facts);
+        (rule.class, rule.converges)
+    };
+    let stricter = Some(Class::Consequential);
+    assert_eq!(converges("guard", None), (Class::Convergent, true));
+    assert_eq!(converges("guard", stricter), (Class::Consequential, true));
+    assert_eq!(converges("strict", stricter), (Class::Consequential, false));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One effectful call, reduced to what comparing needs.
 
-use crate::ending::{Ending, ResultNames};
+use crate::ending::{Ending, ListedThing, ResultNames};
 use crate::judge::Judged;
 use semel_core::time::At;
 
@@ -12,6 +12,10 @@ pub struct AuditedCall {
     pub names: ResultNames,
     /// The marks by which a removal may name what it made; empty where none is looked for.
     pub reply_marks: Vec<u64>,
+    /// Equal for the calls of one server.
+    pub server: u64,
+    /// The marks by which it names the thing that it is about, if its answer was lost.
+    pub about: Vec<u64>,
     pub at: Option<At>,
     pub place: LinePlace,
     pub session: u64,
@@ -32,6 +36,17 @@ pub struct RemovalCall {
     pub server: u64,
     /// The marks that name the thing.
     pub named: Vec<u64>,
+    pub at: Option<At>,
+    pub place: LinePlace,
+}
+
+/// A read after a lost answer of the same server, and the things that it lists.
+#[derive(Debug, Clone)]
+pub struct ListingCall {
+    pub server: u64,
+    /// The marks of its arguments: all that it lists belongs to them.
+    pub asked: Vec<u64>,
+    pub things: Vec<ListedThing>,
     pub at: Option<At>,
     pub place: LinePlace,
 }

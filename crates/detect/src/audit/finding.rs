@@ -14,7 +14,7 @@ pub enum FindingLevel {
     Possible,
     /// The same effect again after a lost or ambiguous answer, or two successes that name nothing.
     Likely,
-    /// Two results of one intent name two things.
+    /// Two results of one intent name two things, or a later read lists both.
     Proven,
 }
 

@@ -55,6 +55,7 @@ struct Bases {
 pub fn judge(
     calls: &[AuditedCall],
     was_removed_between: impl Fn(&AuditedCall, &AuditedCall) -> bool,
+    are_both_listed: impl Fn(&AuditedCall, &AuditedCall) -> bool,
 ) -> GroupVerdict {
     let mut verdict = GroupVerdict::default();
     let mut found: BTreeMap<Option<u64>, FoundRepeats> = BTreeMap::new();
@@ -74,7 +75,7 @@ pub fn judge(
                 continue;
             }
             let retries = u32::from(earlier.ending.is_open() && nth == 0);
-            match relate(earlier, call) {
+            match relate(earlier, call, &are_both_listed) {
                 Relation::Apart => {}
                 Relation::Verified => verdict.looked += retries,
                 Relation::Harmless => {
@@ -125,7 +126,11 @@ struct FoundRepeats {
     best: Option<(FindingLevel, usize, usize, &'static str)>,
 }
 
-fn relate(earlier: &AuditedCall, later: &AuditedCall) -> Relation {
+fn relate(
+    earlier: &AuditedCall,
+    later: &AuditedCall,
+    are_both_listed: impl Fn(&AuditedCall, &AuditedCall) -> bool,
+) -> Relation {
     let is_same = earlier.judged.intent == later.judged.intent;
     let is_consequential = earlier.judged.class == Class::Consequential;
     let same_session = earlier.session == later.session;
@@ -142,15 +147,22 @@ fn relate(earlier: &AuditedCall, later: &AuditedCall) -> Relation {
     if !is_same {
         let difference = earlier.judged.marks.difference(&later.judged.marks);
         let may_be_same = is_consequential && (later.judged.is_specific || difference.stamps_alone);
-        return match may_be_same && later.ending.may_have_happened() && !was_asked && !looked {
-            true => Relation::Repeats(FindingLevel::Possible, "the same identity in other words"),
-            false => Relation::Apart,
-        };
+        // After a lost answer other words are a retry all the same.
+        if !may_be_same || !earlier.ending.is_open() {
+            return match may_be_same && later.ending.may_have_happened() && !was_asked && !looked {
+                true => Relation::Repeats(FindingLevel::Possible, "the same identity in other words"),
+                false => Relation::Apart,
+            };
+        }
     }
     let named = earlier.names.compare(&later.names);
     match (earlier.ending, later.ending) {
         (_, Ending::Refused | Ending::Failed) if earlier.ending.is_open() && !looked => Relation::Harmless,
         (_, Ending::Refused | Ending::Failed) => Relation::Apart,
+        _ if earlier.ending.is_open() && are_both_listed(earlier, later) => Relation::Repeats(
+            level(FindingLevel::Proven),
+            "the answer to the first was lost, and a later read lists the results of both",
+        ),
         _ if earlier.ending.is_open() && looked => Relation::Verified,
         _ if earlier.ending.is_open() => Relation::Repeats(
             level(FindingLevel::Likely),

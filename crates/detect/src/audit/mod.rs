@@ -11,13 +11,13 @@ pub mod group;
 pub mod run;
 pub mod tracker;
 
-use audited_call::{AuditedCall, LinePlace, RemovalCall};
+use audited_call::{AuditedCall, LinePlace, ListingCall, RemovalCall};
 use finding::{AuditFinding, FindingCall, FindingLevel, prevention};
 use group::{GroupVerdict, Repeats};
 use semel_core::judgement::superseded;
 use semel_core::time::At;
 use serde::Serialize;
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use tracker::{RemarkKind, Tracked};
 
@@ -31,6 +31,8 @@ pub const FINDINGS_MAX: usize = 5_000;
 const COPIES_KNOWN_MAX: usize = 500_000;
 /// How many removals are remembered, newest last.
 const REMOVALS_MAX: usize = 2_048;
+/// The same of reads after a lost answer, of which each takes up to 50 KB.
+const LISTINGS_MAX: usize = 256;
 /// How many sessions are counted: telling them apart takes their ids.
 const SESSIONS_COUNTED_MAX: usize = 1_000_000;
 
@@ -41,6 +43,7 @@ pub struct Audit {
     /// In all groups together.
     calls_held: usize,
     removals: Vec<RemovalCall>,
+    listings: Vec<ListingCall>,
     sessions: HashSet<u64>,
     /// The file that has a call, by the call's id.
     files_of_calls: HashMap<u64, u32>,
@@ -166,12 +169,8 @@ impl Audit {
             let (file, line) = (self.name(remark.place), remark.place.line);
             self.report.remarks.push(ReportedRemark { kind: remark.kind, action: remark.action, file, line });
         }
-        for removal in tracked.removals {
-            if self.removals.len() >= REMOVALS_MAX {
-                self.removals.drain(..REMOVALS_MAX / 2);
-            }
-            self.removals.push(removal);
-        }
+        remember(&mut self.removals, tracked.removals, REMOVALS_MAX);
+        remember(&mut self.listings, tracked.listings, LISTINGS_MAX);
         for call in tracked.occurrences {
             if self.is_copy(&call) {
                 continue;
@@ -265,7 +264,12 @@ impl Audit {
 
     fn verdict(&self, calls: &mut [AuditedCall]) -> GroupVerdict {
         calls.sort_by_key(|call| (call.at, call.place));
-        group::judge(calls, |earlier, later| is_removed_between(&self.removals, earlier, later))
+        let calls = &*calls;
+        group::judge(
+            calls,
+            |earlier, later| is_removed_between(&self.removals, earlier, later),
+            |earlier, later| lists_both(&self.listings, calls, earlier, later),
+        )
     }
 
     fn finding(&self, calls: &[AuditedCall], repeats: Repeats) -> AuditFinding {
@@ -294,13 +298,52 @@ impl Audit {
     }
 }
 
+/// Adds to a memory of this length; the older half of a full one goes.
+fn remember<T>(memory: &mut Vec<T>, new: Vec<T>, length: usize) {
+    for one in new {
+        if memory.len() >= length {
+            memory.drain(..length / 2);
+        }
+        memory.push(one);
+    }
+}
+
+/// When a call was made, for calls of several files.
+fn moment(at: Option<At>, place: LinePlace) -> (At, LinePlace) {
+    (at.unwrap_or(At(0)), place)
+}
+
+/// Whether a read after `later` lists what each of two calls made, of which `earlier` got no answer: a thing with all that
+/// the call names, and a name that no answer has. More such things than calls without a name were there before.
+fn lists_both(
+    listings: &[ListingCall],
+    calls: &[AuditedCall],
+    earlier: &AuditedCall,
+    later: &AuditedCall,
+) -> bool {
+    let is_nameless = |call: &&AuditedCall| call.ending.may_have_happened() && call.names.is_empty();
+    let nameless = calls.iter().filter(is_nameless).count();
+    let needed = 1 + usize::from(later.names.is_empty());
+    listings.iter().any(|listing| {
+        let is_after = moment(later.at, later.place) < moment(listing.at, listing.place);
+        if !is_after || listing.server != later.server || earlier.about.is_empty() {
+            return false;
+        }
+        let about = listing.things.iter().filter(|thing| {
+            earlier.about.iter().all(|mark| thing.marks.contains(mark) || listing.asked.contains(mark))
+        });
+        let listed: BTreeSet<u64> = about.map(|thing| thing.own).collect();
+        let unnamed = listed.iter().filter(|own| !calls.iter().any(|call| call.names.has(**own))).count();
+        listed.len() > 1 && (needed..=nameless).contains(&unnamed)
+    })
+}
+
 /// Whether a removal at the same server took back what `earlier` made, before `later` began.
 fn is_removed_between(removals: &[RemovalCall], earlier: &AuditedCall, later: &AuditedCall) -> bool {
     let Some(server) = earlier.judged.removals else { return false };
-    let when = |at: Option<At>, place: LinePlace| (at.unwrap_or(At(0)), place);
-    let (from, to) = (when(earlier.at, earlier.place), when(later.at, later.place));
+    let (from, to) = (moment(earlier.at, earlier.place), moment(later.at, later.place));
     removals.iter().any(|removal| {
-        let removed_at = when(removal.at, removal.place);
+        let removed_at = moment(removal.at, removal.place);
         removal.server == server
             && from < removed_at
             && removed_at < to

@@ -1,7 +1,7 @@
 //! Follows the sessions of one file: pairs calls with their answers, and notices stops and claims.
 
-use super::audited_call::{AuditedCall, LinePlace, RemovalCall, SessionHistory};
-use crate::ending::{Ending, ResultNames};
+use super::audited_call::{AuditedCall, LinePlace, ListingCall, RemovalCall, SessionHistory};
+use crate::ending::{Ending, ListedThing, ResultNames};
 use crate::judge::{Judge, Judgement, Removal};
 use crate::transcript::{ActionCall, RecordedCall, ToolAnswer, TranscriptEntry, TranscriptEvent};
 use semel_core::class::Class;
@@ -48,6 +48,7 @@ pub struct Remark {
 pub struct Tracked {
     pub occurrences: Vec<AuditedCall>,
     pub removals: Vec<RemovalCall>,
+    pub listings: Vec<ListingCall>,
     pub remarks: Vec<Remark>,
     pub tool_calls: u64,
     pub without_arguments: u64,
@@ -73,6 +74,8 @@ struct SessionState {
     user_messages: u32,
     compactions: u32,
     reads: HashMap<u64, u32>,
+    /// Servers with a consequential call whose answer was lost.
+    lost_at: HashSet<u64>,
     is_stopped: bool,
     /// Since the last message of the user: a consequential call that failed, and whether any happened.
     failed: Option<(String, LinePlace)>,
@@ -251,8 +254,24 @@ impl<'j> Tracker<'j> {
                     continue;
                 }
                 Judgement::Read => {
-                    if Ending::of(answer, &call.action, Class::Read) == Ending::Applied {
-                        *state.reads.entry(server_mark(call)).or_default() += 1;
+                    let server = server_mark(call);
+                    if let Some(answer) = answer
+                        && Ending::of(Some(answer), &call.action, Class::Read) == Ending::Applied
+                    {
+                        *state.reads.entry(server).or_default() += 1;
+                        if state.lost_at.contains(&server) {
+                            let secret = self.judge.secret();
+                            let asked = call.arguments.canonical();
+                            self.tracked.listings.push(ListingCall {
+                                server,
+                                asked: superseded::marks_in_reply(secret, &asked)
+                                    .take(REPLY_MARKS_MAX)
+                                    .collect(),
+                                things: ListedThing::all_in(&answer.text.read(), secret),
+                                at: pending.at,
+                                place: pending.place,
+                            });
+                        }
                     }
                     continue;
                 }
@@ -279,6 +298,11 @@ impl<'j> Tracker<'j> {
                     reply_marks = marks.take(REPLY_MARKS_MAX).collect();
                 }
             }
+            let (server, mut about) = (server_mark(call), Vec::new());
+            if ending.is_open() && judged.class == Class::Consequential {
+                state.lost_at.insert(server);
+                about = superseded::naming_marks(self.judge.secret(), &judged.marks);
+            }
             let removal = judged.removal.take().filter(|_| ending.may_have_happened());
             if let Some(Removal { server, named }) = removal {
                 let (at, place) = (pending.at, pending.place);
@@ -289,6 +313,8 @@ impl<'j> Tracker<'j> {
                 ending,
                 names,
                 reply_marks,
+                server,
+                about,
                 at: pending.at,
                 place: pending.place,
                 session,

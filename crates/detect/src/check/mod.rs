@@ -4,6 +4,7 @@
 //! an MCP server or, by its [`openapi`] document, of an HTTP API. The core says which operations change something.
 
 pub mod help;
+pub mod known_help;
 pub mod openapi;
 pub mod surface;
 pub mod tool;

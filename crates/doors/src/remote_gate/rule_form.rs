@@ -11,7 +11,7 @@ use semel_core::normalise::Normaliser;
 use semel_core::policy::rule::{
     Again, CallerKey, Failure, Inject, InjectInto, KeyForm, Rule, RuleOrigin, Rulings, ScopeChoice,
 };
-use semel_core::policy::{ActionFacts, Policy, duration};
+use semel_core::policy::{ActionFacts, Mode, Policy, duration};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -33,6 +33,9 @@ pub struct RuleForm {
     /// Where it stands, as `semel.toml:12`. Null: the caller's policy has no rule for the action.
     pub origin: Option<String>,
     pub class: Class,
+    /// The caller's rule says that the same call again changes nothing, whatever class this one call asks for.
+    #[serde(default)]
+    pub converges: bool,
     #[serde(default)]
     pub scope: Option<ScopeChoice>,
     /// Paths of the identity; empty means all arguments.
@@ -109,6 +112,7 @@ impl RuleForm {
         RuleForm {
             origin: (rule.origin != RuleOrigin::Default).then(|| rule.origin.to_string()),
             class: rule.class,
+            converges: rule.converges,
             scope: rule.scope,
             key: texts(key),
             content: texts(content),
@@ -159,7 +163,8 @@ impl RuleForm {
         };
         let base = policy.rule_for(&ActionFacts { class_override: Some(class), ..facts });
         let base = without_sending(Arc::unwrap_or_clone(base));
-        let brought = Rule { class, ..self.read(base)? };
+        let converges = self.converges && policy.mode != Mode::Strict;
+        let brought = Rule { class, converges, ..self.read(base)? };
         Ok(if has_own { brought.restricted_by(&own) } else { brought })
     }
 
@@ -326,6 +331,27 @@ mod tests {
         let there = decided("", RULE, None).expect("it is taken");
         assert_eq!((there.class, there.again, there.inject), (Class::Consequential, Again::Person, None));
         assert_eq!(there.sorting.key.len(), 1);
+    }
+
+    #[test]
+    fn a_stricter_class_leaves_what_both_sides_call_convergent_one_that_runs_again() {
+        let rule = |class: &str| format!("[[rule]]\nmatch = \"cli:charge\"\nclass = \"{class}\"\n");
+        let (converges, stricter) = (rule("convergent"), Some(Class::Consequential));
+        for (callers, servers, expected) in [
+            (converges.as_str(), "", true),
+            (&converges, &converges, true),
+            ("", &converges, true),
+            (&converges, &rule("act"), false),
+            (&converges, "mode = \"strict\"\n", false),
+            ("", "", false),
+        ] {
+            let there = decided(callers, servers, stricter).expect("it is taken");
+            assert_eq!(
+                (there.class, there.converges),
+                (Class::Consequential, expected),
+                "{callers} {servers}"
+            );
+        }
     }
 
     #[test]

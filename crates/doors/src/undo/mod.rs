@@ -310,7 +310,7 @@ impl ActiveUndo<'_> {
 
 /// Every undo is consequential: nobody wants a thing taken back twice.
 fn as_undo(rule: Arc<Rule>) -> Rule {
-    Rule { class: Class::Consequential, ..Arc::unwrap_or_clone(rule) }
+    Rule { class: Class::Consequential, converges: false, ..Arc::unwrap_or_clone(rule) }
 }
 
 fn tool_call(server: &Server, tool: &str, arguments: &str) -> Result<ToolCall, String> {

@@ -23,7 +23,10 @@ pub fn run(context: &Context, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let mut checks = Checks::default();
     match server_access::of(context) {
         Ok(None) => ledger(context, &mut checks, args.full),
-        Ok(Some(access)) => remote::examine(&mut checks, access),
+        Ok(Some(access)) => {
+            remote::examine(&mut checks, access);
+            directories_count(&mut checks);
+        }
         Err(error) => checks.fail("server", format!("{error:#}"), hint(&error)),
     }
     policy::examine(context, &mut checks);
@@ -33,9 +36,22 @@ pub fn run(context: &Context, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
 fn ledger(context: &Context, checks: &mut Checks, full: bool) {
     match LedgerAddress::of(context) {
         Err(error) => checks.fail("ledger", format!("{error:#}"), hint(&error)),
-        Ok(address @ LedgerAddress::Server { .. }) => server::examine(context, checks, &address, full),
+        Ok(address @ LedgerAddress::Server { .. }) => {
+            server::examine(context, checks, &address, full);
+            directories_count(checks);
+        }
         Ok(LedgerAddress::File(file)) => file::examine(context, checks, &Place::at(file), full),
     }
+}
+
+/// Two hosts of one ledger may keep one project in two directories.
+fn directories_count(checks: &mut Checks) {
+    let detail = "on a shared ledger: a command without a key runs once in each directory, and so once for each checkout";
+    checks.warn(
+        "directories",
+        detail,
+        "give commands that several hosts may run a --key, or a rule with a key",
+    );
 }
 
 fn report(context: &Context, checks: &[DoctorCheck]) -> ExitCode {

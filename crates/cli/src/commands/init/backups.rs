@@ -4,7 +4,6 @@
 //! lies beside an ignored file is not ignored with it.
 
 use anyhow::{Context, bail, ensure};
-use semel_core::digest::Digest;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -23,21 +22,12 @@ impl Backups {
         Backups { directory: state_directory.join("init-backups") }
     }
 
-    /// The content of a file before semel first wrote it. `None` if the file has changed since semel wrote it.
-    pub fn former(&self, file: &Path, now: &str) -> Option<String> {
-        let mut former: Option<String> = None;
-        // Each step goes to an older backup, so it ends.
-        for backup in self.of(file).into_iter().rev() {
-            let text = former.as_deref().unwrap_or(now);
-            if std::fs::read_to_string(written(&backup)).is_ok_and(|kept| kept == digest(text)) {
-                former = std::fs::read_to_string(backup).ok().or(former);
-            }
-        }
-        former
-    }
-
-    pub fn newest(&self, file: &Path) -> Option<PathBuf> {
-        self.of(file).pop()
+    /// What semel wrote over this file so far, newest first: the text before, and the text that it wrote.
+    pub fn rewritings(&self, file: &Path) -> Vec<(String, String)> {
+        let read = |backup: &PathBuf| {
+            Some((std::fs::read_to_string(backup).ok()?, std::fs::read_to_string(written(backup)).ok()?))
+        };
+        self.of(file).iter().rev().filter_map(read).collect()
     }
 
     fn of(&self, file: &Path) -> Vec<PathBuf> {
@@ -46,8 +36,7 @@ impl Backups {
         numbered.take_while(|backup| backup.is_file()).collect()
     }
 
-    /// Keeps a text under a name that is free or holds the same already, beside the digest of the text that takes its
-    /// place.
+    /// Keeps a text under a name that is free or holds the same already, beside the text that takes its place.
     pub fn keep(&self, file: &Path, text: &str, new: Option<&str>) -> anyhow::Result<PathBuf> {
         let mirrored = self.mirrored(file);
         let directory = mirrored.parent().context("has no directory")?;
@@ -72,7 +61,7 @@ impl Backups {
                 let mut options = OpenOptions::new();
                 let options = options.write(true).create(true).truncate(true).mode(0o600);
                 let mut kept = options.open(written(&path)).with_context(about)?;
-                kept.write_all(digest(new).as_bytes()).with_context(about)?;
+                kept.write_all(new.as_bytes()).with_context(about)?;
                 kept.sync_all().with_context(about)?;
             }
             self.make_durable(directory).with_context(about)?;
@@ -123,10 +112,6 @@ fn written(backup: &Path) -> PathBuf {
     backup.with_added_extension("written")
 }
 
-fn digest(text: &str) -> String {
-    Digest::of(&[text.as_bytes()]).to_string()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,9 +127,9 @@ mod tests {
                 assert_eq!(kept, state.path().join("init-backups/somewhere").join(name));
             }
         }
-        assert_eq!(backups.former(file, "new").as_deref(), Some("two"));
-        assert_eq!(backups.former(file, "changed"), None);
-        assert_eq!(backups.newest(Path::new("/elsewhere/mcp.json")), None);
+        let kept = ["two", "one"].map(|text| (text.to_owned(), "new".to_owned()));
+        assert_eq!(backups.rewritings(file), kept);
+        assert_eq!(backups.rewritings(Path::new("/elsewhere/mcp.json")), []);
     }
 
     #[test]

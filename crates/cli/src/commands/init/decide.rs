@@ -1,15 +1,16 @@
 //! The treatment of each server, with its reason.
 
 use super::clients::McpClient;
-use super::edit::{EntryPath, MemberEdit};
-use super::entry::{Entry, Header, HeaderFrom, LocalEntry, RemoteEntry};
+use super::edit::EntryPath;
+use super::entry::{Entry, Header, HeaderFrom, RemoteEntry};
 use super::guard::{self, FrontWords};
+use super::names::{Names, ServerCommand};
 use super::places::Candidate;
 use super::resolve::{self, Program};
-use crate::commands::mcp::name;
 use semel_core::json::Json;
 use semel_core::redact::redact;
 use semel_core::subject::quoted_for_a_shell;
+use serde_json::{Map, Value};
 use std::ffi::OsStr;
 use std::net::IpAddr;
 use std::path::Path;
@@ -18,9 +19,7 @@ use std::path::Path;
 pub enum GuardDecision {
     /// Semel goes in front of it.
     Guard {
-        edits: Vec<MemberEdit>,
-        /// Texts that may be shown beside semel's own words: the program, the names of variables.
-        shown: Vec<String>,
+        after: Map<String, Value>,
         note: Option<String>,
     },
     /// Semel is in front of it.
@@ -35,29 +34,79 @@ pub enum GuardDecision {
 /// The facts behind the decisions, besides the entries.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
-    pub front: FrontWords<'a>,
+    /// The path of this semel.
+    pub semel: String,
+    /// `--policy` and `--ledger` with what was given, by whole paths.
+    pub flags: Vec<(&'static str, String)>,
+    pub words: WordsChoice,
     pub search: &'a OsStr,
     /// Somebody asked for these very servers, and knows better than what is only presumed of them.
     pub named: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WordsChoice {
+    /// Portable where others may share the file.
+    ByFile,
+    Portable,
+    Absolute,
+}
+
+impl Surroundings<'_> {
+    pub fn is_portable(&self, candidate: &Candidate) -> bool {
+        match self.words {
+            WordsChoice::ByFile => candidate.project.is_some(),
+            WordsChoice::Portable => true,
+            WordsChoice::Absolute => false,
+        }
+    }
+
+    /// A client starts the servers of a project in it, and the others from wherever it is.
+    fn front(&self, candidate: &Candidate) -> FrontWords {
+        let portable = self.is_portable(candidate);
+        let near = |path: &str| {
+            let project = candidate.project.as_ref().filter(|_| portable);
+            let inside = project.and_then(|project| Path::new(path).strip_prefix(project).ok());
+            inside.map_or_else(|| path.to_owned(), |inside| inside.display().to_string())
+        };
+        let flags = self.flags.iter().flat_map(|(flag, path)| [(*flag).to_owned(), near(path)]).collect();
+        FrontWords { semel: if portable { "semel".to_owned() } else { self.semel.clone() }, flags }
+    }
+}
+
 pub fn guard(
     place: &EntryPath,
-    entry: &Entry,
+    (entry, before): (&Entry, &Map<String, Value>),
     candidate: &Candidate,
     around: &Surroundings<'_>,
+    names: &mut Names,
 ) -> GuardDecision {
     let left = |why: &str| GuardDecision::LeftAlone { why: why.to_owned() };
     if place.server.is_empty() || place.server.starts_with('-') {
         return left("its name cannot stand on a command line");
     }
+    let front = around.front(candidate);
     match entry {
         Entry::Odd(why) => left(why),
-        Entry::Guarded { semel, .. } => guarded_already(semel, around.front.semel),
+        Entry::Guarded { semel, .. } => guarded_already(semel, around),
         Entry::Local(server) => {
-            // A project of Claude Code has its servers in the file of the person.
-            let of_person = !candidate.shared && candidate.named_within(place).is_none();
-            local(place, server, of_person, around)
+            let resolved = resolve::program(&server.command, server.own_path, around.search);
+            let (command, note) = match resolved {
+                Program::Absolute(_) if around.is_portable(candidate) => (server.command.clone(), None),
+                Program::Absolute(path) => (path, None),
+                Program::AsItIs(why) => (server.command.clone(), why.map(str::to_owned)),
+                Program::StatsLine => {
+                    return left("its command is a line for a shell; put its words into args");
+                }
+            };
+            let words: Vec<String> = std::iter::once(&command).chain(&server.args).cloned().collect();
+            let directory = candidate.directory(place);
+            let of_person = directory.is_none();
+            let name = names.choose(&place.server, ServerCommand { words: words.clone(), directory });
+            GuardDecision::Guard {
+                after: guard::local(&name, &front, before.clone(), words, of_person),
+                note: note.or_else(|| other_name(place, &name)),
+            }
         }
         Entry::Remote(server) if is_served(&server.url) => {
             GuardDecision::Guarded { note: Some("by semel serve, it seems".to_owned()) }
@@ -65,47 +114,29 @@ pub fn guard(
         Entry::Remote(server) => match why_not_remote(place, server, candidate.client, around.named) {
             Some(why) => GuardDecision::LeftAlone { why },
             None => {
-                let (edits, variables) = guard::remote(place, server, candidate.client, around.front);
-                GuardDecision::Guard { edits, shown: variables, note: other_name(place) }
+                let command = ServerCommand { words: vec![server.url.clone()], directory: None };
+                let name = names.choose(&place.server, command);
+                GuardDecision::Guard {
+                    after: guard::remote(&name, &front, before.clone(), server, candidate.client),
+                    note: other_name(place, &name),
+                }
             }
         },
     }
 }
 
-fn guarded_already(by: &str, semel: &str) -> GuardDecision {
+fn guarded_already(by: &str, around: &Surroundings<'_>) -> GuardDecision {
     let gone = Path::new(by).is_absolute() && !Path::new(by).is_file();
     let note = match () {
         () if gone => Some(format!("by {by}, which is gone: undo, then init again")),
-        () if by != semel => Some(format!("by {by}")),
+        () if by != around.semel && by != "semel" => Some(format!("by {by}")),
         () => None,
     };
     GuardDecision::Guarded { note }
 }
 
-fn local(
-    place: &EntryPath,
-    server: &LocalEntry,
-    of_person: bool,
-    around: &Surroundings<'_>,
-) -> GuardDecision {
-    let (command, note) = match resolve::program(&server.command, server.own_path, around.search) {
-        Program::Absolute(path) => (path, None),
-        Program::AsItIs(why) => (server.command.clone(), why.map(str::to_owned)),
-        Program::StatsLine => {
-            let why = "its command is a line for a shell; put its words into args".to_owned();
-            return GuardDecision::LeftAlone { why };
-        }
-    };
-    GuardDecision::Guard {
-        edits: guard::local(place, around.front, &command, of_person),
-        shown: vec![server.command.clone(), command],
-        note: note.or_else(|| other_name(place)),
-    }
-}
-
 /// Rules must say it as semel does.
-fn other_name(place: &EntryPath) -> Option<String> {
-    let name = name::fitting(&place.server);
+fn other_name(place: &EntryPath, name: &str) -> Option<String> {
     (name != place.server).then(|| format!("as {name:?} in rules and records"))
 }
 

@@ -1,7 +1,7 @@
 //! Changes to the entries of servers, and the places of texts in a file. Nothing here knows a format.
 
 use serde_json::{Map, Value};
-use std::ops::Range;
+use std::ops::RangeInclusive;
 
 /// Where an entry stands in its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,57 +11,66 @@ pub struct EntryPath {
 }
 
 impl EntryPath {
-    /// The entry in a document.
-    pub fn entry<'a>(&self, document: &'a mut Value) -> Option<&'a mut Map<String, Value>> {
-        let steps = self.container.iter().chain([&self.server]);
-        steps.into_iter().try_fold(document, |value, step| value.get_mut(step))?.as_object_mut()
+    pub fn steps(&self) -> impl Iterator<Item = &String> {
+        self.container.iter().chain([&self.server])
     }
+
+    /// The entry in a document.
+    pub fn entry<'a>(&self, document: &'a Value) -> Option<&'a Map<String, Value>> {
+        self.steps().try_fold(document, |value, step| value.get(step))?.as_object()
+    }
+
+    pub fn entry_mut<'a>(&self, document: &'a mut Value) -> Option<&'a mut Map<String, Value>> {
+        self.steps().try_fold(document, |value, step| value.get_mut(step))?.as_object_mut()
+    }
+}
+
+/// The change of one entry.
+#[derive(Debug, Clone)]
+pub struct EntryChange {
+    pub place: EntryPath,
+    pub before: Map<String, Value>,
+    pub after: Map<String, Value>,
 }
 
 /// One change to the members of an entry.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MemberEdit {
-    /// The member `from` becomes `to` with this value, in its place; if there is none, `to` comes after `after`.
-    Put {
-        from: &'static str,
-        to: &'static str,
-        value: Value,
-        after: &'static str,
-    },
-    Remove(&'static str),
+    Set(String, Value),
+    Remove(String),
     /// The list `args` begins with these words.
-    Prepend(Vec<String>),
+    Prepend(Vec<Value>),
+    /// So many words at the beginning of the list `args` go.
+    DropFirst(usize),
 }
 
-impl MemberEdit {
-    pub fn set(member: &'static str, value: impl Into<Value>, after: &'static str) -> MemberEdit {
-        MemberEdit::Put { from: member, to: member, value: value.into(), after }
-    }
-
-    /// The same change to the values alone.
-    pub fn apply(&self, entry: &mut Map<String, Value>) {
-        match self {
-            MemberEdit::Put { from, to, value, .. } => {
-                entry.remove(*from);
-                entry.insert((*to).to_owned(), value.clone());
+impl EntryChange {
+    /// The edits that touch no more than they must: of a longer list the words that stay are left as they are written.
+    pub fn edits(&self) -> Vec<MemberEdit> {
+        let EntryChange { before, after, .. } = self;
+        let mut changed: Vec<_> =
+            after.iter().filter(|(member, value)| before.get(*member) != Some(value)).collect();
+        changed.sort_by_key(|(member, _)| (*member != "command", *member != "args"));
+        let edits = changed.into_iter().map(|(member, value)| {
+            match (before.get(member).and_then(Value::as_array), value.as_array()) {
+                (Some(old), Some(new)) if member == "args" && new.ends_with(old) => {
+                    MemberEdit::Prepend(new[..new.len() - old.len()].to_vec())
+                }
+                (Some(old), Some(new)) if member == "args" && old.ends_with(new) => {
+                    MemberEdit::DropFirst(old.len() - new.len())
+                }
+                _ => MemberEdit::Set(member.clone(), value.clone()),
             }
-            MemberEdit::Remove(member) => {
-                entry.remove(*member);
-            }
-            MemberEdit::Prepend(words) => {
-                let rest = entry.remove("args").and_then(|args| args.as_array().cloned()).unwrap_or_default();
-                let words = words.iter().map(|word| Value::from(word.as_str()));
-                entry.insert("args".to_owned(), words.chain(rest).collect());
-            }
-        }
+        });
+        let gone = before.keys().filter(|member| !after.contains_key(*member));
+        edits.chain(gone.map(|member| MemberEdit::Remove(member.clone()))).collect()
     }
 }
 
-/// The changes of one entry.
-#[derive(Debug, Clone)]
-pub struct EntryChange {
-    pub place: EntryPath,
-    pub edits: Vec<MemberEdit>,
+/// The lines, counted from one, of a range of bytes.
+pub fn lines(text: &str, range: std::ops::Range<usize>) -> RangeInclusive<usize> {
+    let line = |offset: usize| text[..text.floor_char_boundary(offset)].matches('\n').count() + 1;
+    line(range.start)..=line(range.end)
 }
 
 /// Why a file is left alone.
@@ -93,12 +102,4 @@ impl ParseProblem {
         let line = before.matches('\n').count() + 1;
         ParseProblem { what: what.into(), at: Some((line, before[line_start..].chars().count() + 1)) }
     }
-}
-
-/// A name or a value in a file, and where its source stands.
-#[derive(Debug)]
-pub struct Scalar {
-    pub range: Range<usize>,
-    /// None: a name, or a value that is not a text.
-    pub text: Option<String>,
 }

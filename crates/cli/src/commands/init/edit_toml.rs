@@ -1,89 +1,45 @@
 //! TOML, edited by toml_edit: comments, order and white space stay.
 
-use super::edit::{EntryChange, EntryPath, MemberEdit, ParseProblem};
+use super::edit::{EntryChange, MemberEdit, ParseProblem};
 use super::read_toml::{parse, rendered};
 use serde_json::{Map, Value as Json};
-use toml_edit::{Array, Decor, DocumentMut, InlineTable, Item, Key, Value};
+use toml_edit::{Array, Decor, InlineTable, Item, TableLike, Value};
 
 pub fn apply(text: &str, changes: &[EntryChange]) -> Result<String, ParseProblem> {
     let mut document = parse(text)?.into_mut();
-    for EntryChange { place, edits } in changes {
-        let entry = entry_mut(&mut document, place)
-            .ok_or_else(|| ParseProblem::new(format!("the server {:?} is not there", place.server)))?;
-        let mut members = take_members(entry);
-        for edit in edits {
-            edit_members(&mut members, edit);
-        }
-        put_members(entry, members);
+    for change in changes {
+        let mut steps = change.place.steps();
+        let entry =
+            steps.try_fold(document.as_item_mut(), |item, step| item.as_table_like_mut()?.get_mut(step));
+        let entry = entry.and_then(Item::as_table_like_mut);
+        let entry = entry.ok_or_else(|| ParseProblem::new("a server is not there any more"))?;
+        change.edits().iter().for_each(|edit| edit_entry(entry, edit));
     }
     Ok(rendered(&document, text))
 }
 
-fn entry_mut<'a>(document: &'a mut DocumentMut, place: &EntryPath) -> Option<&'a mut Item> {
-    let mut item = document.as_item_mut();
-    for step in place.container.iter().chain([&place.server]) {
-        item = item.as_table_like_mut()?.get_mut(step)?;
-    }
-    Some(item)
-}
-
-/// With their order and what is written around them; the library has no way to change a name in its place.
-fn take_members(entry: &mut Item) -> Vec<(Key, Item)> {
-    let Some(table) = entry.as_table_like_mut() else { return Vec::new() };
-    let names: Vec<String> = table.iter().map(|(name, _)| name.to_owned()).collect();
-    names
-        .iter()
-        .filter_map(|name| {
-            let key = table.key(name)?.clone();
-            Some((key, table.remove(name)?))
-        })
-        .collect()
-}
-
-fn put_members(entry: &mut Item, members: Vec<(Key, Item)>) {
-    for (key, item) in members {
-        match (&mut *entry, item) {
-            (Item::Table(table), item) => {
-                table.insert_formatted(&key, item);
-            }
-            (Item::Value(Value::InlineTable(table)), Item::Value(value)) => {
-                table.insert_formatted(&key, value);
-            }
-            _ => unreachable!("an inline table holds values alone, and only tables have members"),
-        }
-    }
-}
-
-fn edit_members(members: &mut Vec<(Key, Item)>, edit: &MemberEdit) {
-    let at = |members: &[(Key, Item)], name: &str| members.iter().position(|(key, _)| key.get() == name);
+fn edit_entry(entry: &mut dyn TableLike, edit: &MemberEdit) {
     match edit {
-        MemberEdit::Put { from, to, value, after } => match at(members, from) {
-            Some(index) => {
-                let (key, item) = &mut members[index];
-                *key = renamed(key, to);
-                *item = replaced(item, value);
-            }
-            None => {
-                let index = at(members, after).map_or(members.len(), |index| index + 1);
-                members.insert(index, (Key::new(*to), Item::Value(written(value))));
-            }
+        MemberEdit::Set(member, value) => match entry.get_mut(member) {
+            Some(old) => *old = replaced(old, value),
+            None => drop(entry.insert(member, Item::Value(written(value)))),
         },
-        MemberEdit::Remove(member) => members.retain(|(key, _)| key.get() != *member),
+        MemberEdit::Remove(member) => drop(entry.remove(member)),
+        MemberEdit::DropFirst(count) => {
+            if let Some(args) = entry.get_mut("args").and_then(Item::as_array_mut) {
+                let first = args.get(0).map(|value| value.decor().clone());
+                (0..(*count).min(args.len())).for_each(|_| drop(args.remove(0)));
+                if let (Some(decor), Some(value)) = (first, args.get_mut(0)) {
+                    *value.decor_mut() = decor;
+                }
+            }
+        }
         MemberEdit::Prepend(words) => {
-            let args = members.iter_mut().find(|(key, _)| key.get() == "args");
-            match args.and_then(|(_, item)| item.as_array_mut()) {
-                Some(args) => prepend(args, words),
-                None => edit_members(members, &MemberEdit::set("args", words.clone(), "command")),
+            if let Some(args) = entry.get_mut("args").and_then(Item::as_array_mut) {
+                prepend(args, words);
             }
         }
     }
-}
-
-fn renamed(key: &Key, name: &str) -> Key {
-    if key.get() == name {
-        return key.clone();
-    }
-    Key::new(name).with_leaf_decor(key.leaf_decor().clone()).with_dotted_decor(key.dotted_decor().clone())
 }
 
 /// A new value with the old one's surroundings: a comment behind it, or its own header line if it is a table.
@@ -106,7 +62,7 @@ fn replaced(old: &Item, value: &Json) -> Item {
     }
 }
 
-fn prepend(args: &mut Array, words: &[String]) {
+fn prepend(args: &mut Array, words: &[Json]) {
     let first = args.get(0).map(|value| value.decor().clone());
     // One word a line where it was so before.
     let several_lines = first.as_ref().and_then(Decor::prefix).and_then(|prefix| prefix.as_str());
@@ -120,7 +76,7 @@ fn prepend(args: &mut Array, words: &[String]) {
             None if index == 0 => "",
             None => " ",
         };
-        args.insert_formatted(index, Value::from(word.as_str()).decorated(prefix, ""));
+        args.insert_formatted(index, written(word).decorated(prefix, ""));
     }
     if let (None, Some(value)) = (&several_lines, args.get_mut(words.len())) {
         value.decor_mut().set_prefix(" ");
@@ -147,6 +103,7 @@ fn inline(members: &Map<String, Json>) -> InlineTable {
 
 #[cfg(test)]
 mod tests {
+    use super::super::edit::EntryPath;
     use super::super::read_toml::read;
     use super::*;
     use serde_json::json;
@@ -154,7 +111,6 @@ mod tests {
     #[test]
     fn an_entry_may_be_written_in_any_way_that_toml_has() {
         let place = EntryPath { container: vec!["mcp_servers".to_owned()], server: "a".to_owned() };
-        let edits = [MemberEdit::set("command", "semel", ""), MemberEdit::Prepend(vec!["0".to_owned()])];
         for text in [
             "[mcp_servers.a]\ncommand = 'x' # note\nargs = ['1']\n[other]\nb = 1_000\n",
             "[mcp_servers.a]\nargs = ['1',] # note\ncommand = \"\"\"x\"\"\"\n[mcp_servers.a.env]\nK = 'v'\n",
@@ -164,8 +120,12 @@ mod tests {
             "[mcp_servers.a]\r\ncommand = 'x' # note\r\nargs = [\r\n  '1',\r\n]\r\n",
             "[mcp_servers.\"a\"]\n  command = 'x'\n  args = [\n    # note\n    '1'\n  ]",
         ] {
-            let edited = apply(text, &[EntryChange { place: place.clone(), edits: edits.to_vec() }])
-                .unwrap_or_else(|error| panic!("{text:?}: {error}"));
+            let before = place.entry(&read(text).expect("it can be read")).expect("an entry").clone();
+            let mut after = before.clone();
+            after.insert("command".to_owned(), json!("semel"));
+            after.insert("args".to_owned(), json!(["0", "1"]));
+            let change = EntryChange { place: place.clone(), before, after };
+            let edited = apply(text, &[change]).unwrap_or_else(|error| panic!("{text:?}: {error}"));
             let entry = &read(&edited).expect("it can be read")["mcp_servers"]["a"];
             assert_eq!(
                 (&entry["command"], &entry["args"]),

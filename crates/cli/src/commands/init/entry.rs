@@ -108,6 +108,21 @@ fn starts_semel(command: &str, args: &[String]) -> bool {
 }
 
 impl Entry {
+    /// The name under which semel guards it already, and the words behind semel's own, or the address.
+    pub fn guarded(&self) -> Option<(String, Vec<String>)> {
+        let Entry::Guarded { args, .. } = self else { return None };
+        let own = args.iter().position(|word| word == "--").unwrap_or(args.len());
+        let value = |flag: &str| {
+            let at = args[..own].iter().position(|word| word == flag)?;
+            args.get(at + 1).cloned()
+        };
+        let words = match args.get(own + 1..) {
+            Some(words) if !words.is_empty() => words.to_owned(),
+            _ => vec![value("--url")?],
+        };
+        Some((value("--name")?, words))
+    }
+
     /// The words that tell which server it is, also those within a shell's line.
     pub fn words(&self) -> Vec<String> {
         let between = |c: char| c.is_whitespace() || matches!(c, ';' | '&' | '|' | '(' | ')' | '\'' | '"');

@@ -1,61 +1,57 @@
-//! The edits that put semel in front of a server.
+//! A server's entry with semel in front of it.
 
 use super::clients::{McpClient, TypeMember};
-use super::edit::{EntryPath, MemberEdit};
 use super::entry::{Header, HeaderFrom, RemoteEntry};
-use super::format::Format;
-use crate::commands::mcp::name;
 use serde_json::{Map, Value};
 
-/// The words in front of every server.
-#[derive(Debug, Clone, Copy)]
-pub struct FrontWords<'a> {
-    pub semel: &'a str,
+/// The words in front of every server of a file.
+#[derive(Debug, Clone)]
+pub struct FrontWords {
+    pub semel: String,
     /// `--policy` and `--ledger`, where they were given.
-    pub flags: &'a [String],
+    pub flags: Vec<String>,
 }
 
-impl FrontWords<'_> {
+impl FrontWords {
     /// `mcp --name NAME`, with the flags of every server.
-    fn words(&self, place: &EntryPath) -> Vec<String> {
+    fn words(&self, name: &str) -> Vec<String> {
         let mut words = vec!["mcp".to_owned()];
-        words.extend_from_slice(self.flags);
-        words.extend(["--name".to_owned(), name::fitting(&place.server)]);
-        words
-    }
-
-    /// All words that it may write into a file, so that they can be shown.
-    pub fn all_words(&self, place: &EntryPath) -> Vec<String> {
-        let mut words = self.words(place);
-        words.extend(["--any-directory", "--", "--url", "--header-env", "stdio", "http"].map(str::to_owned));
-        words.push(self.semel.to_owned());
+        words.extend_from_slice(&self.flags);
+        words.extend(["--name".to_owned(), name.to_owned()]);
         words
     }
 }
 
 /// `semel mcp --name NAME -- command args…`; everything but command and args stays. A person's own configuration starts
 /// its servers from whatever directory the client is in.
-pub fn local(place: &EntryPath, front: FrontWords<'_>, command: &str, of_person: bool) -> Vec<MemberEdit> {
-    let mut words = front.words(place);
+pub fn local(
+    name: &str,
+    front: &FrontWords,
+    mut entry: Map<String, Value>,
+    words_behind: Vec<String>,
+    of_person: bool,
+) -> Map<String, Value> {
+    let mut words = front.words(name);
     words.extend(of_person.then(|| "--any-directory".to_owned()));
-    words.extend(["--".to_owned(), command.to_owned()]);
-    vec![MemberEdit::set("command", front.semel, "command"), MemberEdit::Prepend(words)]
+    words.push("--".to_owned());
+    words.extend(words_behind);
+    entry.insert("command".to_owned(), front.semel.as_str().into());
+    entry.insert("args".to_owned(), words.into());
+    entry
 }
 
 /// `semel mcp --name NAME --url URL --header-env NAME=VARIABLE…`. The values of headers go into the environment,
 /// because every process of the machine may read a command line.
-///
-/// Returns the edits, and each `NAME=VARIABLE`.
 pub fn remote(
-    place: &EntryPath,
+    name: &str,
+    front: &FrontWords,
+    mut entry: Map<String, Value>,
     remote: &RemoteEntry,
     client: &McpClient,
-    front: FrontWords<'_>,
-) -> (Vec<MemberEdit>, Vec<String>) {
-    let mut args = front.words(place);
+) -> Map<String, Value> {
+    let mut args = front.words(name);
     args.extend(["--url".to_owned(), remote.url.clone()]);
-    let mut env = remote.env.clone();
-    let (mut forwarded, mut variables) = (Vec::new(), Vec::new());
+    let (mut env, mut forwarded) = (remote.env.clone(), Vec::new());
     for Header { name, from } in &remote.headers {
         let variable = match from {
             HeaderFrom::Text(text) => {
@@ -64,40 +60,25 @@ pub fn remote(
                 variable
             }
             HeaderFrom::Variable(variable) => {
-                forwarded.push(Value::String(variable.clone()));
+                forwarded.push(variable.clone());
                 variable.clone()
             }
         };
-        variables.push(format!("{name}={variable}"));
         args.extend(["--header-env".to_owned(), format!("{name}={variable}")]);
     }
-    let put = |from, to, value: Value, after| MemberEdit::Put { from, to, value, after };
-    let mut edits = vec![
-        put(remote.url_member, "command", front.semel.into(), ""),
-        MemberEdit::set("args", args, "command"),
-    ];
-    match (env == remote.env, remote.env.is_empty()) {
-        (true, _) => edits.push(MemberEdit::Remove(client.headers)),
-        // Headers become the environment, in their place.
-        (false, true) => {
-            edits.extend([MemberEdit::Remove("env"), put(client.headers, "env", env.into(), "args")]);
-        }
-        (false, false) => {
-            edits.extend([MemberEdit::Remove(client.headers), MemberEdit::set("env", env, "args")])
-        }
+    for member in [remote.url_member, client.headers, "env_http_headers", "type"] {
+        entry.remove(member);
     }
-    if client.format == Format::Toml {
+    let put = [
+        Some(("command", front.semel.as_str().into())),
+        Some(("args", args.into())),
+        (env != remote.env).then(|| ("env", env.into())),
         // Codex hands no variable on that is not named.
-        edits.push(match forwarded.is_empty() {
-            true => MemberEdit::Remove("env_http_headers"),
-            false => put("env_http_headers", "env_vars", forwarded.into(), "args"),
-        });
-    }
-    edits.extend(remote.kind.is_some().then(|| match client.kind {
-        TypeMember::Named => MemberEdit::set("type", "stdio", ""),
-        TypeMember::Dropped => MemberEdit::Remove("type"),
-    }));
-    (edits, variables)
+        (!forwarded.is_empty()).then(|| ("env_vars", forwarded.into())),
+        (remote.kind.is_some() && client.kind == TypeMember::Named).then(|| ("type", "stdio".into())),
+    ];
+    entry.extend(put.into_iter().flatten().map(|(member, value): (&str, Value)| (member.to_owned(), value)));
+    entry
 }
 
 fn free_variable(env: &Map<String, Value>) -> String {

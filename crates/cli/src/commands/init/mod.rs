@@ -13,7 +13,7 @@ mod entry;
 mod format;
 mod guard;
 mod known;
-mod mask;
+mod names;
 mod outcome;
 mod packs;
 mod places;
@@ -32,10 +32,12 @@ use crate::output::Hinted;
 use crate::terminal_text;
 use backups::Backups;
 use clap::ValueEnum;
-use decide::Surroundings;
-use guard::FrontWords;
+use clients::McpClient;
+use decide::{Surroundings, WordsChoice};
+use names::Names;
 use outcome::FileOutcome;
 use places::Candidate;
+use plan::FoundFile;
 use semel_core::answer::EffectWord;
 use std::path::Path;
 use std::process::ExitCode;
@@ -43,42 +45,54 @@ use write::FileSnapshot;
 
 pub fn run(context: &Context, args: &InitArgs) -> anyhow::Result<Change> {
     let environment = &context.environment;
-    let semel = resolve::this_program(&environment.search)?;
-    let flags = flags(context);
-    let front = FrontWords { semel: &semel, flags: &flags };
-    let named = !args.server.is_empty();
-    let around = Surroundings { front, search: &environment.search, named };
-    let found = places::find(environment, &args.client)?;
-    let backups = Backups::below(&environment.state_directory()?);
-    let look = |candidate: Candidate| {
-        let (client, path) = (candidate.client.name, candidate.path.clone());
-        let planned = FileSnapshot::read(&path).and_then(|snapshot| {
-            let planned = match args.undo {
-                true => plan::undo(candidate, snapshot, &backups),
-                false => plan::guard(candidate, snapshot, &args.server, &around),
-            };
-            planned.map_err(|error| anyhow::anyhow!("{error}"))
-        });
-        planned.map_or_else(|error| FileOutcome::NotRead { client, path, error }, FileOutcome::Planned)
+    let around = Surroundings {
+        semel: resolve::this_program(&environment.search)?,
+        flags: flags(context),
+        words: match (args.portable, args.absolute) {
+            (true, _) => WordsChoice::Portable,
+            (_, true) => WordsChoice::Absolute,
+            _ => WordsChoice::ByFile,
+        },
+        search: &environment.search,
+        named: !args.server.is_empty(),
     };
-    let mut outcomes: Vec<FileOutcome> = found.into_iter().map(look).collect();
+    let backups = Backups::below(&environment.state_directory()?);
+    let read = |candidate: Candidate| {
+        let (client, path) = (candidate.client, candidate.path.clone());
+        let found = FileSnapshot::read(&path).and_then(|snapshot| {
+            FoundFile::of(candidate, snapshot).map_err(|error| anyhow::anyhow!("{error}"))
+        });
+        (client, path, found)
+    };
+    let found: Vec<_> = places::find(environment)?.into_iter().map(read).collect();
+    // Also those of clients that are not chosen: all of them are on one ledger.
+    let mut names = Names::default();
+    found.iter().filter_map(|(.., found)| found.as_ref().ok()).for_each(|file| file.take_names(&mut names));
+    let chosen = |client: &McpClient| args.client.is_empty() || args.client.contains(&client.choice);
+    let found = found.into_iter().filter(|(client, ..)| chosen(client));
+    let mut outcomes: Vec<FileOutcome> = found
+        .map(|(client, path, found)| match found {
+            Ok(file) if args.undo => FileOutcome::Planned(plan::undo(file, &backups)),
+            Ok(file) => FileOutcome::Planned(plan::guard(file, &args.server, &around, &mut names)),
+            Err(error) => FileOutcome::NotRead { client: client.name, path, error },
+        })
+        .collect();
     every_server_is_there(&outcomes, args)?;
     if args.writes() {
         outcomes = outcomes.into_iter().map(|outcome| write(outcome, &backups, !args.undo)).collect();
     }
-    Ok(report(context, args, &outcomes))
+    Ok(report(context, args, &outcomes, &around))
 }
 
 /// A client starts its servers from wherever it is, so the paths are whole. The address of a server stays as it is.
-fn flags(context: &Context) -> Vec<String> {
+fn flags(context: &Context) -> Vec<(&'static str, String)> {
     let global = &context.global;
     let given = [("--policy", &global.policy), ("--ledger", &global.ledger)];
-    let given = given.into_iter().filter_map(|(flag, path)| Some((flag, path.as_ref()?)));
     let whole = |path: &Path| match path.to_str() {
         Some(address) if address.contains("://") => address.to_owned(),
         _ => context.environment.cwd.join(path).display().to_string(),
     };
-    given.flat_map(|(flag, path)| [flag.to_owned(), whole(path)]).collect()
+    given.into_iter().filter_map(|(flag, path)| Some((flag, whole(path.as_ref()?)))).collect()
 }
 
 /// A name that nobody has is a mistake, and found before anything is written.
@@ -111,7 +125,7 @@ fn write(outcome: FileOutcome, backups: &Backups, can_be_undone: bool) -> FileOu
     }
 }
 
-fn report(context: &Context, args: &InitArgs, outcomes: &[FileOutcome]) -> Change {
+fn report(context: &Context, args: &InitArgs, outcomes: &[FileOutcome], around: &Surroundings<'_>) -> Change {
     let output = context.output;
     let changes = outcomes.iter().filter_map(FileOutcome::plan).any(|plan| plan.changes());
     let is_written = outcomes.iter().any(|outcome| matches!(outcome, FileOutcome::Written(..)));
@@ -124,13 +138,18 @@ fn report(context: &Context, args: &InitArgs, outcomes: &[FileOutcome]) -> Chang
     if output.json {
         document = report::document(outcomes, context);
     } else {
-        text = report::text(outcomes, args, &flags(context), context);
-        let shared = outcomes.iter().filter_map(FileOutcome::plan).filter(|plan| plan.candidate.shared);
-        for plan in shared.filter(|plan| plan.changes() && !args.undo) {
+        let flags: Vec<String> =
+            around.flags.iter().flat_map(|(flag, path)| [(*flag).to_owned(), path.clone()]).collect();
+        text = report::text(outcomes, args, &flags, context);
+        let plans = outcomes.iter().filter_map(FileOutcome::plan);
+        let shared = plans.filter(|plan| plan.candidate.project.is_some() && plan.changes() && !args.undo);
+        for plan in shared {
             let path = terminal_text::line(&plan.candidate.path.display().to_string());
-            output.say(format!(
-                "note: {path} belongs to the project; the paths in it hold on this machine only"
-            ));
+            let needs = match around.is_portable(&plan.candidate) {
+                true => "whoever uses it needs semel on the PATH",
+                false => "the paths in it hold on this machine only",
+            };
+            output.say(format!("note: {path} belongs to the project; {needs}"));
         }
         for (path, error) in outcomes.iter().filter_map(FileOutcome::error) {
             output.error(&anyhow::anyhow!("{} {error:#}", path.display()));

@@ -12,11 +12,16 @@ use std::path::{Path, PathBuf};
 pub struct Candidate {
     pub client: &'static McpClient,
     pub path: PathBuf,
-    /// In the project rather than in the home: others may share it.
-    pub shared: bool,
+    /// The project that it lies in, where others may share it, rather than in the home.
+    pub project: Option<PathBuf>,
 }
 
 impl Candidate {
+    /// The directory that the client starts this server in, if it is always the same.
+    pub fn directory(&self, place: &EntryPath) -> Option<PathBuf> {
+        self.project.clone().or_else(|| self.named_within(place).map(PathBuf::from))
+    }
+
     /// The part of the way to a server that only this file says: a project of Claude Code.
     pub fn named_within<'a>(&self, place: &'a EntryPath) -> Option<&'a str> {
         let fits = |path: &&&[&str]| {
@@ -44,7 +49,7 @@ const HERE: Platform = if cfg!(target_os = "macos") {
 };
 
 /// The configurations that are there, each once, of the project first.
-pub fn find(environment: &Environment, only: &[ClientChoice]) -> anyhow::Result<Vec<Candidate>> {
+pub fn find(environment: &Environment) -> anyhow::Result<Vec<Candidate>> {
     let Some(home) = &environment.home else {
         return Err(Hinted::error(
             "HOME is not set, so the configurations of the clients have no place",
@@ -57,8 +62,7 @@ pub fn find(environment: &Environment, only: &[ClientChoice]) -> anyhow::Result<
         // A home that is also the project has its files under two names.
         let there = candidate.path.symlink_metadata().is_ok();
         let real = candidate.path.canonicalize().unwrap_or_else(|_| candidate.path.clone());
-        let wanted = only.is_empty() || only.contains(&candidate.client.choice);
-        wanted && there && !seen.contains(&real) && {
+        there && !seen.contains(&real) && {
             seen.push(real);
             true
         }
@@ -69,11 +73,12 @@ pub fn find(environment: &Environment, only: &[ClientChoice]) -> anyhow::Result<
 fn candidates(environment: &Environment, home: &Path, platform: Platform) -> Vec<Candidate> {
     let mut found = Vec::new();
     for client in &CLIENTS {
-        let project =
-            projects(&environment.cwd).filter_map(|directory| project_file(client.choice, directory));
-        let user = user_files(client.choice, environment, home, platform);
-        let files = project.map(|path| (path, true)).chain(user.into_iter().map(|path| (path, false)));
-        found.extend(files.map(|(path, shared)| Candidate { client, path, shared }));
+        let of_project = projects(&environment.cwd).filter_map(|directory| {
+            Some((project_file(client.choice, directory)?, Some(directory.to_owned())))
+        });
+        let of_user = user_files(client.choice, environment, home, platform);
+        let files = of_project.chain(of_user.into_iter().map(|path| (path, None)));
+        found.extend(files.map(|(path, project)| Candidate { client, path, project }));
     }
     found
 }

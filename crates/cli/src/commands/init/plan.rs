@@ -4,11 +4,39 @@ use super::backups::Backups;
 use super::decide::{self, GuardDecision, Surroundings};
 use super::edit::{EntryChange, EntryPath, ParseProblem};
 use super::entry::{Entry, entries};
+use super::format::Format;
+use super::names::{Names, ServerCommand};
 use super::places::Candidate;
 use super::write::FileSnapshot;
 use super::{known, verify};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use serde_json::Value;
+
+/// A file as it is.
+#[derive(Debug)]
+pub struct FoundFile {
+    pub candidate: Candidate,
+    pub snapshot: FileSnapshot,
+    document: Value,
+    entries: Vec<(EntryPath, Entry)>,
+}
+
+impl FoundFile {
+    pub fn of(candidate: Candidate, snapshot: FileSnapshot) -> Result<FoundFile, ParseProblem> {
+        let document = candidate.client.format.read(&snapshot.text)?;
+        let entries = entries(&document, candidate.client);
+        Ok(FoundFile { candidate, snapshot, document, entries })
+    }
+
+    /// The names that its guarded servers have.
+    pub fn take_names(&self, names: &mut Names) {
+        for (place, entry) in &self.entries {
+            if let Some((name, words)) = entry.guarded() {
+                names.take(name, ServerCommand { words, directory: self.candidate.directory(place) });
+            }
+        }
+    }
+}
 
 /// One file with its servers.
 #[derive(Debug)]
@@ -18,8 +46,6 @@ pub struct FilePlan {
     pub rows: Vec<ServerRow>,
     /// The file's text afterwards.
     pub text: String,
-    /// Texts of the file that may be shown.
-    pub shown: BTreeSet<String>,
 }
 
 /// The plan for one server.
@@ -29,6 +55,7 @@ pub struct ServerRow {
     pub action: Treatment,
     pub why: Option<String>,
     pub pack: Option<&'static str>,
+    pub change: Option<EntryChange>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -55,79 +82,84 @@ impl FilePlan {
     pub fn changes(&self) -> bool {
         self.text != self.snapshot.text
     }
+
+    /// With those of the changes that can be made.
+    fn of(file: FoundFile, mut rows: Vec<ServerRow>) -> FilePlan {
+        let FoundFile { candidate, snapshot, .. } = file;
+        let changes: Vec<EntryChange> = rows.iter().filter_map(|row| row.change.clone()).collect();
+        let verified = verify::apply(&snapshot.text, &changes, candidate.client.format);
+        for row in rows.iter_mut().filter(|row| verified.refused.contains(&row.place)) {
+            let why = "not everything in it would be kept; change it by hand".to_owned();
+            (row.action, row.why, row.change) = (Treatment::LeftAlone, Some(why), None);
+        }
+        FilePlan { candidate, snapshot, rows, text: verified.text }
+    }
 }
 
 /// Puts semel in front of the named servers, or of all of them where none is named.
-pub fn guard(
-    candidate: Candidate,
-    snapshot: FileSnapshot,
-    servers: &[String],
-    around: &Surroundings<'_>,
-) -> Result<FilePlan, ParseProblem> {
-    let client = candidate.client;
-    let document = client.format.read(&snapshot.text)?;
-    let (mut rows, mut changes, mut shown) = (Vec::new(), Vec::new(), BTreeSet::new());
-    for (place, entry) in entries(&document, client) {
-        if !servers.is_empty() && !servers.contains(&place.server) {
-            continue;
-        }
+pub fn guard(file: FoundFile, servers: &[String], around: &Surroundings<'_>, names: &mut Names) -> FilePlan {
+    let mut rows = Vec::new();
+    let wanted = |place: &EntryPath| servers.is_empty() || servers.contains(&place.server);
+    for (place, entry) in file.entries.iter().filter(|(place, _)| wanted(place)) {
         let pack = known::pack(&entry.words());
-        let (action, why) = match decide::guard(&place, &entry, &candidate, around) {
-            GuardDecision::LeftAlone { why } => (Treatment::LeftAlone, Some(why)),
-            GuardDecision::Guarded { note } => (Treatment::GuardedAlready, note),
-            GuardDecision::Guard { edits, shown: own, note } => {
-                shown.extend(around.front.all_words(&place).into_iter().chain(own));
-                changes.push(EntryChange { place: place.clone(), edits });
-                (Treatment::Guard, note)
+        let before = place.entry(&file.document).cloned().unwrap_or_default();
+        let decision = decide::guard(place, (entry, &before), &file.candidate, around, names);
+        let (action, why, change) = match decision {
+            GuardDecision::LeftAlone { why } => (Treatment::LeftAlone, Some(why), None),
+            GuardDecision::Guarded { note } => (Treatment::GuardedAlready, note, None),
+            GuardDecision::Guard { after, note } => {
+                (Treatment::Guard, note, Some(EntryChange { place: place.clone(), before, after }))
             }
         };
-        let why = why.or_else(|| misnamed(&place, action, pack));
-        rows.push(ServerRow { place, action, why, pack });
+        let why = why.or_else(|| misnamed(place, action, pack));
+        rows.push(ServerRow { place: place.clone(), action, why, pack, change });
     }
-    let verified = verify::apply(&snapshot.text, &changes, client.format);
-    for (place, why) in verified.refused {
-        for row in rows.iter_mut().filter(|row| row.place == place) {
-            (row.action, row.why) = (Treatment::LeftAlone, Some(why.to_owned()));
-        }
-    }
-    Ok(FilePlan { candidate, snapshot, rows, text: verified.text, shown })
+    FilePlan::of(file, rows)
 }
 
-/// Takes semel out of a file: the backup comes back, if the file is still as semel wrote it.
-pub fn undo(
-    candidate: Candidate,
-    snapshot: FileSnapshot,
-    backups: &Backups,
-) -> Result<FilePlan, ParseProblem> {
-    let document = candidate.client.format.read(&snapshot.text)?;
-    let mut entries = entries(&document, candidate.client);
-    entries.retain(|(_, entry)| matches!(entry, Entry::Guarded { .. }));
-    let former = if entries.is_empty() { None } else { snapshot.former(backups) };
-    let (action, why) = match &former {
-        Some(_) => (Treatment::Undo, None),
-        None => (
-            Treatment::LeftAlone,
-            Some(match snapshot.newest_backup(backups) {
-                Some(backup) => format!(
-                    "the file has changed since semel wrote it: take semel's words out of this entry by hand; as it \
-                     was: {}",
-                    backup.display()
-                ),
-                None => {
-                    "semel init did not write it: take semel's words out of this entry by hand".to_owned()
-                }
-            }),
-        ),
-    };
-    let mut shown = BTreeSet::new();
-    let rows = entries.into_iter().map(|(place, entry)| {
-        let words = entry.words();
-        shown.extend(words.first().cloned());
-        ServerRow { action, why: why.clone(), pack: known::pack(&words), place }
+/// Takes semel's words out of each entry that is as semel wrote it, whatever else has changed. A file that is as semel
+/// wrote it comes back to the byte.
+pub fn undo(file: FoundFile, backups: &Backups) -> FilePlan {
+    let format = file.candidate.client.format;
+    let rewritings = file.snapshot.rewritings(backups);
+    let documents: Vec<(Value, Value)> = (rewritings.iter())
+        .filter_map(|(former, written)| Some((format.read(former).ok()?, format.read(written).ok()?)))
+        .collect();
+    let mut rows = Vec::new();
+    for (place, entry) in &file.entries {
+        let (Entry::Guarded { .. }, Some(now)) = (entry, place.entry(&file.document)) else { continue };
+        // Each step goes to an older text, so it ends.
+        let former = documents.iter().fold(now, |now, (former, written)| {
+            let is_as_written = place.entry(written) == Some(now);
+            place.entry(former).filter(|_| is_as_written).unwrap_or(now)
+        });
+        let change = (former != now).then(|| EntryChange {
+            place: place.clone(),
+            before: now.clone(),
+            after: former.clone(),
+        });
+        let action = if change.is_some() { Treatment::Undo } else { Treatment::LeftAlone };
+        let pack = known::pack(&entry.words());
+        rows.push(ServerRow { place: place.clone(), action, why: None, pack, change });
+    }
+    let mut plan = FilePlan::of(file, rows);
+    let whole = rewritings.iter().fold(None, |whole: Option<&String>, (former, written)| {
+        if whole.unwrap_or(&plan.snapshot.text) == written { Some(former) } else { whole }
     });
-    let rows = rows.collect();
-    let text = former.unwrap_or_else(|| snapshot.text.clone());
-    Ok(FilePlan { candidate, snapshot, rows, text, shown })
+    if let Some(former) = whole {
+        plan.text.clone_from(former);
+    }
+    for row in plan.rows.iter_mut().filter(|row| row.action == Treatment::LeftAlone) {
+        row.why = Some(by_hand(format, &plan.text, &row.place, !rewritings.is_empty()));
+    }
+    plan
+}
+
+/// What a person does about an entry that semel leaves alone, and where.
+fn by_hand(format: Format, text: &str, place: &EntryPath, has_written: bool) -> String {
+    let why = if has_written { "it is not as semel init wrote it" } else { "semel init did not write it" };
+    let lines = format.command_lines(text, place).unwrap_or(1..=1);
+    format!("{why}: take semel's words out by hand, in lines {} to {}", lines.start(), lines.end())
 }
 
 /// A pack that fits the server but not its name would sit there without effect.

@@ -1,11 +1,11 @@
-//! JSON with comments as values, and where in the text they stand.
+//! JSON with comments as values, and where in the text a command stands.
 
-use super::edit::{ParseProblem, Scalar};
-use jsonc_parser::common::Ranged;
+use super::edit::{EntryPath, ParseProblem, lines};
 use jsonc_parser::cst::CstRootNode;
 use jsonc_parser::errors::ParseError;
-use jsonc_parser::{CollectOptions, ParseOptions, ast, common, parse_to_ast};
+use jsonc_parser::{CollectOptions, ParseOptions, ast, parse_to_ast};
 use serde_json::{Map, Value};
+use std::ops::RangeInclusive;
 
 /// Windows editors write it; no parser here expects it.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -79,33 +79,15 @@ fn read_value(value: &ast::Value<'_>, body: &str) -> Result<Value, ParseProblem>
     })
 }
 
-pub fn scalars(text: &str) -> Result<Vec<Scalar>, ParseProblem> {
+/// Where an entry's command and arguments stand.
+pub fn command_lines(text: &str, place: &EntryPath) -> Option<RangeInclusive<usize>> {
     let (mark, body) = split_mark(text);
-    let mut found = Vec::new();
-    if let Some(value) = parse(body)? {
-        collect(&value, mark.len(), &mut found);
-    }
-    Ok(found)
-}
-
-fn collect(value: &ast::Value<'_>, offset: usize, found: &mut Vec<Scalar>) {
-    let scalar = |range: common::Range, text: Option<String>| Scalar {
-        range: offset + range.start..offset + range.end,
-        text,
-    };
-    match value {
-        ast::Value::Object(object) => {
-            for member in &object.properties {
-                found.push(scalar(member.name.range(), None));
-                collect(&member.value, offset, found);
-            }
-        }
-        ast::Value::Array(array) => {
-            array.elements.iter().for_each(|element| collect(element, offset, found));
-        }
-        ast::Value::StringLit(text) => found.push(scalar(text.range, Some(text.value.to_string()))),
-        other => found.push(scalar(other.range(), None)),
-    }
+    let ast::Value::Object(top) = parse(body).ok()?? else { return None };
+    let entry = place.steps().try_fold(top, |mut object, step| object.take_object(step))?;
+    let members = ["command", "args"].into_iter().filter_map(|name| entry.get(name));
+    let ranges = members.map(|member| member.range.start..member.range.end);
+    let whole = ranges.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end))?;
+    Some(lines(text, mark.len() + whole.start..mark.len() + whole.end))
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! TOML as values, and where in the text they stand.
+//! TOML as values, and where in the text a command stands.
 
-use super::edit::{ParseProblem, Scalar};
+use super::edit::{EntryPath, ParseProblem, lines};
 use serde_json::{Number, Value as Json};
+use std::ops::RangeInclusive;
 use toml_edit::{Document, DocumentMut, Item, TableLike, Value};
 
 pub fn read(text: &str) -> Result<Json, ParseProblem> {
@@ -59,36 +60,14 @@ fn read_value(value: &Value) -> Json {
     }
 }
 
-pub fn scalars(text: &str) -> Result<Vec<Scalar>, ParseProblem> {
-    let document = parse(text)?;
-    let mut found = Vec::new();
-    collect_table(document.as_table(), &mut found);
-    // Tables come in the order of their names, which is not always that of the text.
-    found.sort_by_key(|scalar| scalar.range.start);
-    Ok(found)
-}
-
-fn collect_table(table: &dyn TableLike, found: &mut Vec<Scalar>) {
-    for (_, item) in table.iter() {
-        match item {
-            Item::None => {}
-            Item::Value(value) => collect_value(value, found),
-            Item::Table(table) => collect_table(table, found),
-            Item::ArrayOfTables(tables) => tables.iter().for_each(|table| collect_table(table, found)),
-        }
-    }
-}
-
-fn collect_value(value: &Value, found: &mut Vec<Scalar>) {
-    match value {
-        Value::Array(array) => array.iter().for_each(|element| collect_value(element, found)),
-        Value::InlineTable(table) => collect_table(table, found),
-        scalar => {
-            if let Some(range) = scalar.span() {
-                found.push(Scalar { range, text: scalar.as_str().map(str::to_owned) });
-            }
-        }
-    }
+/// Where an entry's command and arguments stand.
+pub fn command_lines(text: &str, place: &EntryPath) -> Option<RangeInclusive<usize>> {
+    let document = parse(text).ok()?;
+    let entry = place.steps().try_fold(document.as_item(), |item, step| item.as_table_like()?.get(step))?;
+    let entry = entry.as_table_like()?;
+    let ranges = ["command", "args"].into_iter().filter_map(|name| entry.get(name)?.span());
+    let whole = ranges.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end))?;
+    Some(lines(text, whole))
 }
 
 #[cfg(test)]

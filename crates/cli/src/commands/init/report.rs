@@ -1,6 +1,6 @@
 //! The report of `semel init`: a diff of each file, a line for each server, and the next step.
 
-use super::mask::masked;
+use super::edit::EntryChange;
 use super::outcome::FileOutcome;
 use super::packs::Packs;
 use super::plan::FilePlan;
@@ -9,12 +9,10 @@ use crate::config::Environment;
 use crate::context::Context;
 use crate::{table, terminal_text};
 use owo_colors::OwoColorize;
-use serde_json::{Value, json};
-use similar::TextDiff;
+use semel_core::json::{self, Json};
+use semel_core::redact::{REDACTED, is_secret_name, redact};
+use serde_json::{Map, Value, json};
 use std::path::Path;
-
-/// Lines around a change, as every diff has them.
-const CONTEXT_LINES: usize = 3;
 
 pub fn text(outcomes: &[FileOutcome], args: &InitArgs, flags: &[String], context: &Context) -> String {
     let environment = &context.environment;
@@ -99,17 +97,42 @@ fn file(outcome: &FileOutcome) -> Value {
     json!({"file": path, "client": client, "state": state, "diff": changing.map(diff), "backup": backup, "error": error})
 }
 
-/// A unified diff of what may be shown.
+/// The members that change, of each server, as far as they may be shown.
 fn diff(plan: &FilePlan) -> String {
-    let show = |text: &str| masked(text, plan.candidate.client.format, &plan.shown);
-    let (Ok(before), Ok(after)) = (show(&plan.snapshot.text), show(&plan.text)) else {
-        return format!("{} cannot be shown", plan.candidate.path.display());
-    };
-    let path = plan.candidate.path.display().to_string();
-    let diff = TextDiff::from_lines(&before, &after);
-    let mut unified = diff.unified_diff();
-    unified.context_radius(CONTEXT_LINES).header(&path, &path);
-    terminal_text::lines(unified.to_string().trim_end())
+    let path = plan.candidate.path.display();
+    let mut lines = vec![format!("--- {path}"), format!("+++ {path}")];
+    for row in &plan.rows {
+        let Some(EntryChange { before, after, .. }) = &row.change else { continue };
+        lines.push(format!("@@ {} @@", row.place.server));
+        for (sign, entry, other) in [('-', before, after), ('+', after, before)] {
+            let shown = shown(entry);
+            let mut members: Vec<_> =
+                shown.iter().filter(|(name, _)| entry.get(*name) != other.get(*name)).collect();
+            members.sort_by_key(|(name, _)| *name != "command");
+            lines.extend(members.iter().map(|(name, value)| format!("{sign} {name:?}: {value}")));
+        }
+    }
+    terminal_text::lines(&lines.join("\n"))
+}
+
+const MASK: &str = "***";
+
+/// A server's entry without the values of variables and headers, and without words that look secret.
+fn shown(entry: &Map<String, Value>) -> Map<String, Value> {
+    let mut shown = entry.clone();
+    for member in ["env", "headers", "http_headers"] {
+        if let Some(Value::Object(values)) = shown.get_mut(member) {
+            values.values_mut().for_each(|value| *value = MASK.into());
+        }
+    }
+    for (name, value) in &mut shown {
+        let secret = Json::str(REDACTED);
+        let json = json::parse(&value.to_string()).map(|json| redact(&json, &[])).unwrap_or(secret);
+        let text =
+            if is_secret_name(name) { format!("{MASK:?}") } else { json.canonical().replace(REDACTED, MASK) };
+        *value = serde_json::from_str(&text).unwrap_or_else(|_| MASK.into());
+    }
+    shown
 }
 
 fn coloured(diff: &str) -> String {
@@ -179,7 +202,10 @@ fn command(args: &InitArgs, flags: &[String]) -> String {
     };
     let mut words = vec!["semel".to_owned(), "init".to_owned()];
     words.extend(flags.iter().map(quoted));
-    words.extend(args.undo.then(|| "--undo".to_owned()));
+    for (given, flag) in [(args.undo, "--undo"), (args.portable, "--portable"), (args.absolute, "--absolute")]
+    {
+        words.extend(given.then(|| flag.to_owned()));
+    }
     for client in &args.client {
         let client = super::clients::CLIENTS.iter().find(|known| known.choice == *client);
         words.extend(client.map(|client| format!("--client {}", client.name)));

@@ -36,13 +36,8 @@ impl FileSnapshot {
         Ok(FileSnapshot { path: real, text })
     }
 
-    /// The text before semel wrote this one, if semel did.
-    pub fn former(&self, backups: &Backups) -> Option<String> {
-        backups.former(&self.path, &self.text)
-    }
-
-    pub fn newest_backup(&self, backups: &Backups) -> Option<PathBuf> {
-        backups.newest(&self.path)
+    pub fn rewritings(&self, backups: &Backups) -> Vec<(String, String)> {
+        backups.rewritings(&self.path)
     }
 
     /// Replaces the file, unless it is no longer what was read. Returns where the former content is kept. With

@@ -1,6 +1,7 @@
 //! `semel mcp`: one MCP server, guarded, in front of one client.
 
 pub mod name;
+mod not_started;
 mod session;
 
 use crate::args::McpArgs;
@@ -30,7 +31,11 @@ use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
-pub fn run(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
+pub fn run(context: &Context, args: &McpArgs) -> ExitCode {
+    serve(context, args).unwrap_or_else(|error| not_started::answer(context, &error))
+}
+
+fn serve(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
     // Before anything is started.
     let mut caller = caller(context, args)?;
     let policy = context.policy()?;

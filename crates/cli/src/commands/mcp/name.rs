@@ -29,6 +29,18 @@ pub fn fitting(name: &str) -> String {
     if plain.is_empty() { "server".to_owned() } else { plain.to_owned() }
 }
 
+/// The first of the names that fit, and others for the same server if that is taken.
+pub fn numbered(name: &str, number: usize) -> String {
+    const NUMBER_CHARS: usize = 8;
+    match number {
+        1 => fitting(name),
+        _ => {
+            let short: String = fitting(name).chars().take(CHARS_MAX - NUMBER_CHARS).collect();
+            format!("{short}-{number}")
+        }
+    }
+}
+
 /// Programs that only start another one, which is named by their first argument that is no option.
 const STARTERS: [&str; 12] =
     ["npx", "bunx", "pnpx", "uvx", "uv", "pipx", "node", "bun", "deno", "python", "python3", "docker"];

@@ -45,24 +45,50 @@ fn every_client_gets_semel_in_front_and_gives_it_back_to_the_byte() {
     assert!(again.stdout.ends_with("Nothing to change.\n"), "{again:?}");
 }
 
+/// Two servers as semel wrote them, one that somebody has changed, and one that somebody has guarded by hand.
 #[test]
-fn a_file_that_was_changed_since_is_not_put_back_and_says_what_to_do() {
-    let scene = Scene::new();
-    let before = r#"{"mcpServers": {"gh": {"command": "npx", "args": ["-y"]}}}"#;
-    scene.file("work/.mcp.json", before);
-    scene.done(["--write"]);
-    let written = scene.read("work/.mcp.json");
-    let changed = written.replace("-y", "--yes");
-    scene.file("work/.mcp.json", &changed);
-    let ran = scene.done(["--undo", "--write"]);
-    assert_eq!(scene.read("work/.mcp.json"), changed);
-    let backup = scene.backup("work/.mcp.json").display().to_string();
-    for part in ["left alone", "the file has changed since semel wrote it", &backup, "Nothing to change."] {
-        assert!(ran.stdout.contains(part), "{part}: {ran:?}");
+fn each_entry_that_is_as_written_is_undone_whatever_else_has_changed_and_the_lines_of_the_others_are_named() {
+    let json = "{\n  \"mcpServers\": {\n    \"gh\": {\n      \"command\": \"npx\", // ours\n      \"args\": [\n        \"-y\", // yes\n        \"gh\"\n      ]\n    },\n    \"pay\": {\n      \"url\": \"https://pay.example/mcp\",\n      \"headers\": {\"Authorization\": \"hunter2\"}\n    },\n    \"db\": {\n      \"command\": \"uvx\",\n      \"args\": [\"db\"]\n    }\n  }\n}\n";
+    let toml = "[mcp_servers.gh]\ncommand = \"npx\" # ours\nargs = [\n  \"-y\", # yes\n  \"gh\",\n]\n\n[mcp_servers.pay]\nurl = \"https://pay.example/mcp\"\nhttp_headers = { Authorization = \"hunter2\" }\n\n[mcp_servers.db]\ncommand = \"uvx\"\nargs = [\"db\"]\n";
+    for (file, before, lines) in
+        [(".cursor/mcp.json", json, "in lines "), (".codex/config.toml", toml, "in lines ")]
+    {
+        let scene = Scene::new();
+        scene.file(file, before);
+        scene.done(["--write"]);
+        let changed = scene.read(file).replace("\"db\"]", "\"db\", \"--fast\"]");
+        let by_hand = match file.ends_with("toml") {
+            true => format!("theme = \"dark\"\n{changed}\n[mcp_servers.own]\ncommand = \"semel\"\nargs = [\"mcp\", \"--\", \"own\"]\n"),
+            false => changed.replacen('{', "{\n  \"theme\": \"dark\",", 1).replacen(
+                "\"mcpServers\": {",
+                "\"mcpServers\": {\n    \"own\": {\"command\": \"semel\", \"args\": [\"mcp\", \"--\", \"own\"]},",
+                1,
+            ),
+        };
+        scene.file(file, &by_hand);
+        let ran = scene.done(["--undo", "--write"]);
+        let after = scene.read(file);
+        let row = |server: &str| {
+            let of = |line: &&str| line.split(' ').next() == Some(server);
+            ran.stdout.lines().find(of).unwrap_or_else(|| panic!("{server}: {ran:?}")).to_owned()
+        };
+        for server in ["gh", "pay"] {
+            assert!(row(server).contains(" undo "), "{server}: {ran:?}");
+        }
+        assert!(
+            row("db").contains("it is not as semel init wrote it") && row("db").contains(lines),
+            "{ran:?}"
+        );
+        let at = after.lines().position(|line| line.contains("--fast")).expect("the line is there") + 1;
+        let named: Vec<usize> =
+            row("db").split(' ').filter_map(|word| word.trim_end().parse().ok()).collect();
+        assert!(named.len() == 2 && (named[0]..=named[1]).contains(&at), "{at}: {ran:?}\n{after}");
+        assert_eq!(after.matches("\"mcp\"").count(), 2, "db and own: {after}");
+        for kept in ["dark", "// ours", "// yes", "# ours", "# yes", "https://pay.example/mcp", "hunter2"] {
+            assert_eq!(after.contains(kept), before.contains(kept) || kept == "dark", "{kept}: {after}");
+        }
+        assert!(!ran.stdout.contains(SECRET), "{ran:?}");
     }
-    scene.file("work/.mcp.json", &written);
-    scene.done(["--undo", "--write"]);
-    assert_eq!(scene.read("work/.mcp.json"), before);
 }
 
 #[test]
@@ -99,33 +125,24 @@ fn the_whole_answer() {
     let ran = scene.done::<&str>([]);
     let expected = r#"--- HOME/work/.mcp.json
 +++ HOME/work/.mcp.json
-@@ -1,18 +1,19 @@
- {
-   "mcpServers": {
-     "github": {
--      "command": "npx",
--      "args": ["***", "***"],
-+      "command": "SEMEL",
-+      "args": ["mcp", "--name", "github", "--", "HOME/bin/npx", "***", "***"],
-       "env": { "GITHUB_PERSONAL_ACCESS_TOKEN": "***", "OTHER": "***" }
-     },
-     "billing": {
--      "type": "http",
--      "url": "***",
--      "headers": {
--        "Authorization": "***"
-+      "type": "stdio",
-+      "command": "SEMEL",
-+      "args": ["mcp", "--name", "billing", "--url", "***", "--header-env", "Authorization={}_HEADER_1"],
-+      "env": {
-+        "{}_HEADER_1": "***"
-       }
-     },
-     "linear": { "type": "http", "url": "***" },
--    "time": { "command": "uvx", "args": ["***"] }
-+    "time": { "command": "SEMEL", "args": ["mcp", "--name", "time", "--", "HOME/bin/uvx", "***"] }
-   }
- }
+@@ billing @@
+- "headers": {"Authorization":"***"}
+- "type": "http"
+- "url": "${BILLING:-https://billing.example}/mcp"
++ "command": "semel"
++ "args": ["mcp","--name","billing","--url","${BILLING:-https://billing.example}/mcp","--header-env","Authorization=***"]
++ "env": {"{}_HEADER_1":"***"}
++ "type": "stdio"
+@@ github @@
+- "command": "npx"
+- "args": ["-y","@modelcontextprotocol/server-github"]
++ "command": "semel"
++ "args": ["mcp","--name","github","--","npx","-y","@modelcontextprotocol/server-github"]
+@@ time @@
+- "command": "uvx"
+- "args": ["mcp-server-time"]
++ "command": "semel"
++ "args": ["mcp","--name","time","--","uvx","mcp-server-time"]
 
 SERVER   CLIENT       FILE       ACTION      PACK    WHY
 billing  Claude Code  .mcp.json  guard       -
@@ -140,8 +157,7 @@ Packs that fit have rules for these servers. They are yours to include, at the t
 Nothing is written yet. To write it: semel init --write
 "#;
     assert_eq!(ran.stdout, scene.fill_in(expected));
-    let note =
-        "note: HOME/work/.mcp.json belongs to the project; the paths in it hold on this machine only\n";
+    let note = "note: HOME/work/.mcp.json belongs to the project; whoever uses it needs semel on the PATH\n";
     assert_eq!(ran.stderr, scene.fill_in(note));
 }
 
@@ -275,7 +291,7 @@ fn a_server_of_any_name_starts_with_semel_in_front() {
     let scene = Scene::new();
     let before = r#"{"mcpServers": {"@scope/my-server": {"command": "npx"}, "a (b)": {"command": "npx"}}}"#;
     scene.file("work/.mcp.json", before);
-    let ran = scene.done(["--write"]);
+    let ran = scene.done(["--absolute", "--write"]);
     assert!(ran.stdout.contains(r#"as "@scope-my-server" in rules and records"#), "{ran:?}");
     let written: serde_json::Value = serde_json::from_str(&scene.read("work/.mcp.json")).expect("JSON");
     for server in ["@scope/my-server", "a (b)"] {
@@ -302,11 +318,131 @@ fn the_policy_and_the_ledger_that_were_given_hold_for_the_servers() {
     let written: serde_json::Value = serde_json::from_str(&scene.read("work/.mcp.json")).expect("JSON");
     let policy = format!("{work}/rules.toml");
     let ledger = format!("{work}/my ledger.db");
-    let npx = scene.fill_in("HOME/bin/npx");
-    let words = ["mcp", "--policy", &policy, "--ledger", &ledger, "--name", "github", "--", &npx, "-y"];
+    let words =
+        ["mcp", "--policy", "rules.toml", "--ledger", "my ledger.db", "--name", "github", "--", "npx", "-y"];
     assert_eq!(written["mcpServers"]["github"]["args"], serde_json::json!(words));
     scene.done(["--undo", "--write"]);
     assert_eq!(scene.read("work/.mcp.json"), before);
+    scene.done(flags.iter().chain(&["--absolute", "--write"]));
+    let written: serde_json::Value = serde_json::from_str(&scene.read("work/.mcp.json")).expect("JSON");
+    let npx = scene.fill_in("HOME/bin/npx");
+    let words = ["mcp", "--policy", &policy, "--ledger", &ledger, "--name", "github", "--", &npx, "-y"];
+    assert_eq!(written["mcpServers"]["github"]["args"], serde_json::json!(words));
+}
+
+/// The command that a client starts for each server of a file.
+fn started_by(scene: &Scene, file: &str) -> Vec<(String, Vec<String>)> {
+    let written: serde_json::Value = serde_json::from_str(&scene.read(file)).expect("JSON");
+    let servers = written["mcpServers"].as_object().expect("servers");
+    let words = |entry: &serde_json::Value| {
+        let args = entry["args"].as_array().expect("args").iter();
+        args.map(|arg| arg.as_str().expect("a text").to_owned()).collect()
+    };
+    servers
+        .values()
+        .map(|entry| (entry["command"].as_str().expect("a text").to_owned(), words(entry)))
+        .collect()
+}
+
+#[test]
+fn files_that_others_share_get_words_that_hold_everywhere_and_ones_own_get_whole_paths() {
+    let before = r#"{"mcpServers": {"bill": {"command": "docker", "args": ["bill.py"]}}}"#;
+    let own = scene::SEMEL.to_owned();
+    for (flags, portable) in
+        [(&[][..], [true, false]), (&["--portable"], [true, true]), (&["--absolute"], [false, false])]
+    {
+        let scene = Scene::new();
+        let files = ["work/.mcp.json", ".cursor/mcp.json"];
+        files.iter().for_each(|file| drop(scene.file(file, before)));
+        let ran = scene.done(flags.iter().chain(&["--write"]));
+        for (file, portable) in files.into_iter().zip(portable) {
+            let (semel, words) = started_by(&scene, file).remove(0);
+            let docker = if portable { "docker".to_owned() } else { scene.fill_in("HOME/bin/docker") };
+            assert_eq!(semel, if portable { "semel" } else { &own }, "{flags:?} {file}");
+            assert!(words.ends_with(&["--".to_owned(), docker, "bill.py".to_owned()]), "{words:?}");
+        }
+        let note = if portable[0] { "needs semel on the PATH" } else { "hold on this machine only" };
+        assert!(ran.stderr.contains(note), "{ran:?}");
+        let both = scene.init(["--portable", "--absolute"]);
+        assert_eq!(both.code, Some(2), "{both:?}");
+    }
+}
+
+/// Whatever the clients call them, and in whichever file they are.
+#[test]
+fn different_commands_never_get_one_name_and_each_of_them_starts() {
+    let scene = Scene::new();
+    let entry = |word: &str| format!(r#"{{"command": "npx", "args": ["{word}"]}}"#);
+    let file = |servers: &[(&str, &str)]| {
+        let servers: Vec<_> =
+            servers.iter().map(|(name, word)| format!("{name:?}: {}", entry(word))).collect();
+        format!(r#"{{"mcpServers": {{{}}}}}"#, servers.join(", "))
+    };
+    scene.file("work/.mcp.json", &file(&[("a/b", "one"), ("a-b", "two"), ("same", "three")]));
+    scene.done(["--client", "claude-code", "--absolute", "--write"]);
+    // One that is guarded already keeps its name, and the same command gets the same.
+    scene.file(".cursor/mcp.json", &file(&[("a-b", "four"), ("same", "three")]));
+    let ran = scene.done(["--client", "cursor", "--write"]);
+    assert!(ran.stdout.contains(r#"as "a-b-3" in rules and records"#), "{ran:?}");
+    let started: Vec<Vec<String>> = ["work/.mcp.json", ".cursor/mcp.json"]
+        .into_iter()
+        .flat_map(|file| started_by(&scene, file))
+        .map(|(_, words)| words)
+        .collect();
+    let name =
+        |words: &[String]| words[words.iter().position(|word| word == "--name").expect("a name") + 1].clone();
+    let names: Vec<String> = started.iter().map(|words| name(words)).collect();
+    assert_eq!(names, ["a-b", "a-b-2", "same", "a-b-3", "same"]);
+    for words in &started {
+        let ran = scene.home.semel(words);
+        assert_eq!(ran.code, Some(0), "{words:?}: {ran:?}");
+    }
+}
+
+#[test]
+fn the_same_project_starts_in_another_worktree_and_another_project_does_not() {
+    let scene = Scene::new();
+    fs::remove_dir(scene.home.work().join(".git")).expect("no repository yet");
+    let git = |words: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        git.args(["-c", "user.name=a", "-c", "user.email=a@b.example"]).args(words);
+        let ran =
+            git.current_dir(scene.home.work()).env("HOME", scene.home.path()).output().expect("git runs");
+        assert!(ran.status.success(), "git {words:?}: {ran:?}");
+    };
+    git(&["init", "-b", "main"]);
+    scene.file("work/server.sh", "cat > /dev/null\n");
+    scene.file("work/.mcp.json", r#"{"mcpServers": {"bill": {"command": "sh", "args": ["server.sh"]}}}"#);
+    scene.done(["--write"]);
+    git(&["add", "."]);
+    git(&["commit", "-m", "all"]);
+    git(&["worktree", "add", "../other"]);
+    git(&["clone", ".", "../clone"]);
+    let (_, words) = started_by(&scene, "work/.mcp.json").remove(0);
+    for (directory, code) in [("work", 0), ("other", 0), ("work", 0), ("clone", 2)] {
+        let place = scene.home.path().join(directory);
+        let ran = scene.home.command(&words).current_dir(place).output().expect("semel starts");
+        assert_eq!(ran.status.code(), Some(code), "{directory}: {ran:?}");
+    }
+}
+
+#[test]
+fn the_diff_masks_variables_headers_and_words_that_look_secret_and_shows_the_rest() {
+    let scene = Scene::new();
+    let before = r#"{"apiKey": "hunter2", "mcpServers": {
+  "a": {"command": "npx", "args": ["-y", "@stripe/mcp", "--api-key=hunter2", "--token", "hunter2", "--tools=all"], "env": {"ANY": "hunter2"}},
+  "b": {"url": "https://pay.example/mcp", "headers": {"X-Team": "hunter2", "Authorization": "hunter2"}}}}"#;
+    scene.file(".cursor/mcp.json", before);
+    for flags in [&[][..], &["--json"], &["--write"], &["--undo"], &["--undo", "--json"]] {
+        let ran = scene.done(flags);
+        assert!(!ran.stdout.contains(SECRET) && !ran.stderr.contains(SECRET), "{flags:?}: {ran:?}");
+        let shown = ran.stdout.replace('\\', "");
+        for part in
+            ["@stripe/mcp", "--tools=all", "https://pay.example/mcp", "X-Team", "Authorization", "***"]
+        {
+            assert!(shown.contains(part), "{part} {flags:?}: {}", ran.stdout);
+        }
+    }
 }
 
 #[test]

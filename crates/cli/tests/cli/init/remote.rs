@@ -112,13 +112,6 @@ fn a_server_that_cannot_be_guarded_keeps_no_other_one_from_it() {
     let address = r#""url": "https://pay.example/mcp""#;
     let headers = r#""headers": {"Authorization": "hunter2"}"#;
     for (entry, why) in [
-        (
-            format!(
-                r#"{address}, "headers": {{"Authorization": "hunter2" /* team */}}, "env": {{"A": "b"}}"#
-            ),
-            "a comment",
-        ),
-        (format!(r#"{address}, {headers}, "env": {{ /* none yet */ }}"#), "a comment"),
         (format!(r#"{address}, {headers}, "env": null"#), "both an address and env"),
         (format!(r#"{address}, {headers}, "args": ["x"]"#), "both an address and args"),
         (format!(r#"{address}, "headers": {{"Authorization": "hunter2", "X-Team": ""}}"#), "X-Team is empty"),

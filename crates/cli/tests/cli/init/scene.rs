@@ -103,20 +103,20 @@ pub const CONFIGS: [Config; 8] = [
         after: r#"{
   "mcpServers": {
     "github": {
-      "command": "SEMEL",
-      "args": ["mcp", "--name", "github", "--", "HOME/bin/npx", "-y", "@modelcontextprotocol/server-github"],
+      "command": "semel",
+      "args": ["mcp", "--name", "github", "--", "npx", "-y", "@modelcontextprotocol/server-github"],
       "env": { "GITHUB_PERSONAL_ACCESS_TOKEN": "${GITHUB_TOKEN}", "OTHER": "hunter2" }
     },
     "billing": {
       "type": "stdio",
-      "command": "SEMEL",
+      "command": "semel",
       "args": ["mcp", "--name", "billing", "--url", "${BILLING:-https://billing.example}/mcp", "--header-env", "Authorization={}_HEADER_1"],
       "env": {
         "{}_HEADER_1": "Bearer hunter2"
       }
     },
     "linear": { "type": "http", "url": "https://mcp.linear.app/mcp" },
-    "time": { "command": "SEMEL", "args": ["mcp", "--name", "time", "--", "HOME/bin/uvx", "mcp-server-time"] }
+    "time": { "command": "semel", "args": ["mcp", "--name", "time", "--", "uvx", "mcp-server-time"] }
   }
 }
 "#,
@@ -160,13 +160,13 @@ pub const CONFIGS: [Config; 8] = [
 	"servers": {
 		"playwright": {
 			"type": "stdio", // local
-			"command": "SEMEL", /* whichever */
-			"args": ["mcp", "--name", "playwright", "--", "HOME/bin/npx", "@playwright/mcp@latest", "--output-dir=${workspaceFolder}/shots",], // the last one
+			"command": "semel", /* whichever */
+			"args": ["mcp", "--name", "playwright", "--", "npx", "@playwright/mcp@latest", "--output-dir=${workspaceFolder}/shots",], // the last one
 		},
 		/* remote */
 		"tickets": {
 			"type": "stdio",
-			"command": "SEMEL",
+			"command": "semel",
 			"args": ["mcp", "--name", "tickets", "--url", "https://tickets.example/mcp", "--header-env", "Authorization={}_HEADER_1"],
 			"env": {
 				"{}_HEADER_1": "Bearer ${input:key}",
@@ -174,7 +174,7 @@ pub const CONFIGS: [Config; 8] = [
 		},
 		"local": {
 			"type": "stdio",
-			"command": "SEMEL",
+			"command": "semel",
 			"args": ["mcp", "--name", "local", "--", "${workspaceFolder}/bin/server"]
 		},
 	},
@@ -201,13 +201,13 @@ pub const CONFIGS: [Config; 8] = [
         after: r#"{
     "mcpServers": {
         "crm": {
+            "disabled": false,
             "command": "SEMEL",
             "args": ["mcp", "--name", "crm", "--url", "https://crm.example/mcp", "--header-env", "X-Api-Key={}_HEADER_1", "--header-env", "X-Team={}_HEADER_2"],
             "env": {
                 "{}_HEADER_1": "hunter2",
                 "{}_HEADER_2": "blue"
-            },
-            "disabled": false
+            }
         }
     }
 }
@@ -231,12 +231,12 @@ pub const CONFIGS: [Config; 8] = [
   "theme": "Dracula",
   "mcpServers": {
     "slack": {
+      "timeout": 5000,
       "command": "SEMEL",
       "args": ["mcp", "--name", "slack", "--url", "https://mcp.slack.com/mcp", "--header-env", "Authorization={}_HEADER_1"],
       "env": {
         "{}_HEADER_1": "hunter2"
-      },
-      "timeout": 5000
+      }
     },
     "db": { "command": "SEMEL", "args": ["mcp", "--name", "db", "--any-directory", "--", "HOME/bin/docker", "run", "-i", "--rm", "-e", "DATABASE_URI", "crystaldba/postgres-mcp"], "trust": false }
   }
@@ -294,8 +294,7 @@ startup_timeout_sec = 20
 RESEND_API_KEY = "hunter2"
 
 [mcp_servers.notion]
-# where it is
-command = "SEMEL"  # remote
+command = "SEMEL"
 args = ["mcp", "--name", "notion", "--url", "https://mcp.notion.com/mcp", "--header-env", "Authorization={}_HEADER_1", "--header-env", "X-Workspace=NOTION_WORKSPACE"]
 env = { {}_HEADER_1 = "Bearer hunter2" }
 env_vars = ["NOTION_WORKSPACE"]

@@ -131,6 +131,7 @@ impl Choices {
             origin,
             class,
             class_because,
+            converges: false,
             effect: None,
             scope: self.scope,
             sorting: Sorting::default(),
@@ -232,6 +233,7 @@ pub fn rule(
     // Without a class of its own it never holds as it is.
     let class = table.class.unwrap_or(Class::Consequential);
     let rule = Rule {
+        converges: class == Class::Convergent,
         effect: table.effect.as_ref().and_then(|effect| check.effect(effect)),
         sorting: check.sorting(table),
         key_required: table.key_required.unwrap_or(false),

@@ -198,7 +198,7 @@ async fn judge(pair: &Pair, kind: Kind, next: &Next) -> Judged {
     let way = match (kind, seen.word) {
         // A person says what became of the first call. One of another run is another call by then.
         (Kind::Duplicate, Word::Held) if first.word == Word::InDoubt && next.run.is_none() => {
-            settle(&stage, next, &call, &seen, done > 0).await
+            settle(&stage, pair, next, &call, &seen, done > 0).await
         }
         (Kind::Repeat | Kind::Other, Word::Held) if next.out == Some(Out::Again) && !seen.offers_again() => {
             Err("the answer does not offer semel_again".to_owned())
@@ -251,7 +251,14 @@ fn is_nameless(pair: &Pair, call: &Call) -> bool {
 }
 
 /// A person says whether the first call happened. The duplicate is then answered, or runs because nothing did.
-async fn settle(stage: &Stage, next: &Next, call: &Call, seen: &Seen, happened: bool) -> Result<(), String> {
+async fn settle(
+    stage: &Stage,
+    pair: &Pair,
+    next: &Next,
+    call: &Call,
+    seen: &Seen,
+    happened: bool,
+) -> Result<(), String> {
     let before = stage.world.counts().0;
     let effect = named(seen).ok_or("the answer names no effect to rule on")?;
     stage.person_rules(effect, happened).await;
@@ -259,7 +266,8 @@ async fn settle(stage: &Stage, next: &Next, call: &Call, seen: &Seen, happened: 
     let effects = stage.world.counts().0 - before;
     // Other words for what has happened stay held.
     let ended = seen.ok || (happened && seen.word == Word::Held && next.expect.code.is_none());
-    match ended && effects == usize::from(!happened) {
+    // What converges may be sent again, and changes nothing then.
+    match ended && (effects == usize::from(!happened) || pair.converges) {
         true => Ok(()),
         false => Err(format!("after a ruling it {}, {effects} more: {}", seen.word.text(), seen.text)),
     }

@@ -6,6 +6,7 @@ use crate::mcp::line::Line;
 use crate::mcp::peers::script;
 use crate::mcp::{receipt, text};
 use serde_json::json;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -70,6 +71,37 @@ fn a_name_belongs_to_the_server_that_used_it_first() {
         assert_eq!(receipt(&again)["code"], "in_doubt", "{command:?} {again}");
         assert_eq!(stage.world().len(), before + 1, "{command:?}");
     }
+}
+
+/// A client that sees a process die tells its user nothing.
+#[test]
+fn the_client_of_a_refused_server_hears_at_its_first_request_what_to_do() {
+    let stage = Stage::with_tools(&TOOLS);
+    drop(greeted(Line::to(&mut guarded_in(&stage, "one", &BILLING, &MODULE))));
+    let mut program = guarded_in(&stage, "other", &BILLING, &MODULE);
+    program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut refused = program.spawn().expect("semel starts");
+    let mut input = refused.stdin.take().expect("its input is a pipe");
+    let said = [
+        json!({"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": {}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
+    ];
+    for message in said {
+        writeln!(input, "{message}").expect("it reads");
+    }
+    drop(input);
+    let ran = Ran::of(refused.wait_with_output().expect("it ends"));
+    let answers: Vec<serde_json::Value> =
+        ran.stdout.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!((ran.code, answers.len()), (Some(2), 2), "{ran:?}");
+    for (answer, id) in answers.iter().zip([json!("a"), json!(2)]) {
+        let words = answer["error"]["message"].as_str().expect("words");
+        assert_eq!(answer["id"], id, "{answer}");
+        assert!(words.contains("belongs to another server") && words.contains("--name NAME"), "{words}");
+        assert!(!words.contains("same-server"), "only a person rules: {words}");
+    }
+    assert_eq!(stage.world().len(), 0, "nothing was called");
 }
 
 #[test]
