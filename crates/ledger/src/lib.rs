@@ -33,6 +33,7 @@ pub mod place;
 pub mod postgres;
 pub mod probe_notes;
 pub mod prune;
+mod prune_cells;
 pub mod record;
 pub mod rulings;
 pub mod server_address;

@@ -670,6 +670,10 @@ impl Store for HookedStore {
         self.inner.newest_lines(limit).await
     }
 
+    async fn cell_keys(&self) -> Result<Vec<Digest>, LedgerError> {
+        self.inner.cell_keys().await
+    }
+
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, LedgerError> {
         self.inner.reply(key, ordinal).await
     }

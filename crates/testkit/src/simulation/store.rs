@@ -181,6 +181,11 @@ impl Store for ShakyStore {
         block_on(self.inner.newest_lines(limit))
     }
 
+    async fn cell_keys(&self) -> Result<Vec<Digest>, Error> {
+        self.before_read().await?;
+        block_on(self.inner.cell_keys())
+    }
+
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, Error> {
         self.before_read().await?;
         block_on(self.inner.reply(key, ordinal))
