@@ -132,7 +132,12 @@ impl Ledger {
     pub async fn claim(&self, request: &ClaimRequest<'_>) -> Result<ClaimResult, Error> {
         let PreparedClaim { mut commit, claim } = self.ask(request)?;
         commit.puts.extend(self.visit(request, &claim).await?);
-        Ok(match self.commit(commit).await? {
+        let asked = self.unheld.ask(claim.key(), commit.nonce);
+        let (committed, certain) = self.commit_surely(commit).await;
+        if certain {
+            asked.is_certain();
+        }
+        Ok(match committed? {
             Ok(()) => ClaimResult::Won(claim),
             Err(Conflict::Family(other)) => ClaimResult::Family(other),
             Err(Conflict::Record | Conflict::Cell(_) | Conflict::Alike) => ClaimResult::Moved,

@@ -11,6 +11,7 @@ use crate::store::{
     JournalLine, Latest, PAGE_ROWS_MAX, Page, Part, Put, ReplyChange, Require, Revision, Row, SeenAlike,
     Store,
 };
+use crate::unheld::UnheldClaims;
 use crate::{Error, checksum, journal};
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Attempt, Effect, State, Verdict};
@@ -31,6 +32,7 @@ pub struct Ledger {
     pub(crate) secret: Secret,
     /// Where answers wait that cannot reach the store.
     pub(crate) spool: Option<Spool>,
+    pub(crate) unheld: UnheldClaims,
     /// Told of what this process writes down although no attempt has answered.
     observer: Option<Arc<dyn DoubtObserver>>,
 }
@@ -158,7 +160,8 @@ impl Ledger {
         entropy: impl Entropy,
         secret: Secret,
     ) -> Self {
-        Ledger { store, holders, entropy: Arc::new(entropy), secret, spool: None, observer: None }
+        let (entropy, unheld) = (Arc::new(entropy), UnheldClaims::default());
+        Ledger { store, holders, entropy, secret, spool: None, unheld, observer: None }
     }
 
     /// Lapses are derived on read, by any reader, and doubts are cleared by many, so both are told where they are
@@ -235,6 +238,9 @@ impl Ledger {
         let Some(stored) = snapshot.newest.as_ref().filter(|stored| !stored.newer) else { return Ok(None) };
         let effect = &stored.effect;
         if let Some(attempt) = effect.open_attempt() {
+            if let Some(end) = self.end_of_unheld(attempt, now) {
+                return Ok(Some(end));
+            }
             let lapse = lapse_of(attempt, self.liveness_of(attempt).await?, now);
             return Ok(lapse.map(|why| Event::Lapsed { why, at: now }));
         }
@@ -296,17 +302,23 @@ impl Ledger {
 
     /// Commits. One of which nobody knows whether it landed is committed again: the store knows its nonce (rule 15).
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Result<(), Conflict>, Error> {
+        self.commit_surely(commit).await.0
+    }
+
+    /// The same, and whether that is the end of it. Once an answer was lost, a conflict may be with what the commit has
+    /// written itself.
+    pub(crate) async fn commit_surely(&self, commit: Commit) -> (Result<Result<(), Conflict>, Error>, bool) {
         let commit = Arc::new(commit);
         for again in 0..=COMMITS_AGAIN_MAX {
             match self.store.commit(Arc::clone(&commit)).await {
-                Ok(Committed::Done) => return Ok(Ok(())),
-                Ok(Committed::Conflict(conflict)) => return Ok(Err(conflict)),
+                Ok(Committed::Done) => return (Ok(Ok(())), true),
+                Ok(Committed::Conflict(conflict)) => return (Ok(Err(conflict)), again == 0),
                 Ok(Committed::Unknown) => {}
-                Err(error) if again == 0 => return Err(error),
-                Err(error) => return Err(Error::Undetermined { what: error.to_string() }),
+                Err(error) if again == 0 => return (Err(error), true),
+                Err(error) => return (Err(Error::Undetermined { what: error.to_string() }), false),
             }
         }
-        Err(Error::Undetermined { what: "the store does not answer".into() })
+        (Err(Error::Undetermined { what: "the store does not answer".into() }), false)
     }
 
     /// The commit of a change, and the record as it is once that has landed.

@@ -44,6 +44,7 @@ pub mod sqlite;
 pub mod store;
 pub mod tokens;
 mod undo;
+mod unheld;
 pub mod write_check;
 
 mod precondition;

@@ -15,3 +15,4 @@ mod server_clock;
 mod simulation;
 mod spool;
 mod truths;
+mod unheld;
