@@ -3,7 +3,7 @@
 use crate::house::*;
 use semel_core::answer::{Code, EffectWord, OutcomeWord, Retry, Would};
 use semel_core::class::{Class, Tier};
-use semel_core::effect::{Evidence, Reply, SEND_WITHIN, State};
+use semel_core::effect::{Evidence, NotAppliedWhy, Reply, SEND_WITHIN, State};
 use semel_core::ids::Reason;
 use semel_core::json::Path;
 use semel_core::outcome::Outcome;
@@ -1005,6 +1005,21 @@ fn a_settlement_whose_commit_went_unanswered_is_recognised() {
         assert!(house.pass(&house.gate(), &wish, &script).answer.ok);
         assert_eq!(house.journaled("settled_applied"), 1, "{fault:?}");
     }
+}
+
+#[test]
+fn a_reported_failure_whose_commit_went_unanswered_is_journaled_once() {
+    let (house, wish) = (House::new(), Wish::of(Class::Act));
+    let memory = Arc::clone(&house.memory);
+    let why = NotAppliedWhy::Reported("it broke".into());
+    let script =
+        Script::answers([Outcome::NotApplied { why, reply: Reply::Kept }]).while_sending(move || {
+            [InjectedFault::LandsUnanswered, InjectedFault::NotWritten]
+                .into_iter()
+                .for_each(|fault| memory.inject(fault));
+        });
+    assert!(!house.pass(&house.gate(), &wish, &script).answer.ok);
+    assert_eq!((script.sent(), house.journaled("settled_not_applied"), state(&house)), (1, 1, "not applied"));
 }
 
 #[test]
