@@ -133,12 +133,18 @@ impl Ledger {
         let PreparedClaim { mut commit, claim } = self.ask(request)?;
         commit.puts.extend(self.visit(request, &claim).await?);
         let asked = self.unheld.ask(claim.key(), commit.nonce);
+        let is_progress = commit.is_progress();
         let (committed, certain) = self.commit_surely(commit).await;
         if certain {
             asked.is_certain();
         }
         Ok(match committed? {
-            Ok(()) => ClaimResult::Won(claim),
+            Ok(()) => {
+                if is_progress {
+                    self.known.raise(claim.snapshot.reached());
+                }
+                ClaimResult::Won(claim)
+            }
             Err(Conflict::Family(other)) => ClaimResult::Family(other),
             Err(Conflict::Record | Conflict::Cell(_) | Conflict::Alike) => ClaimResult::Moved,
         })
