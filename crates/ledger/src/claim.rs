@@ -136,7 +136,7 @@ impl Ledger {
         let is_progress = commit.is_progress();
         let (committed, certain) = self.commit_surely(commit).await;
         if certain {
-            asked.is_certain();
+            asked.end();
         }
         Ok(match committed? {
             Ok(()) => {

@@ -60,7 +60,7 @@ pub(crate) struct AskedClaim<'l> {
 
 impl AskedClaim<'_> {
     /// It is its caller's, or has not landed and never will.
-    pub(crate) fn is_certain(mut self) {
+    pub(crate) fn end(mut self) {
         self.certain = true;
     }
 }

@@ -48,11 +48,14 @@ pub struct Simulation {
     pub drains: Mutex<Vec<RunSpan>>,
     /// From when lifting a fence was begun until it was done, or given up.
     pub lifts: Mutex<Vec<RunSpan>>,
-    /// The process that runs in each slot, what keeps its claims alive, and its gate.
-    pub living: Mutex<BTreeMap<usize, (Process, SharedHolders, Arc<Gate>)>>,
+    /// By slot.
+    pub living: Mutex<BTreeMap<usize, LivingProcess>>,
     pub progress: Mutex<BTreeMap<(usize, usize), usize>>,
     last_process: AtomicU32,
 }
+
+/// One that runs, what keeps its claims alive, and its gate.
+pub type LivingProcess = (Process, SharedHolders, Arc<Gate>);
 
 /// One answer, as its caller got it.
 #[derive(Debug, Clone)]
