@@ -12,8 +12,8 @@ use semel_ledger::clock_skew;
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::fleet_holders::FleetHolders;
 use semel_ledger::holders::FileHolders;
-use semel_ledger::known_ledger;
 use semel_ledger::place::Place;
+use semel_ledger::position;
 use semel_ledger::server_address::ServerAddress;
 use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
 use semel_ledger::{Error, Ledger};
@@ -112,7 +112,7 @@ impl LedgerAddress {
             {
                 let server = server.to_string();
                 block_on(clock_skew::check(ledger.store(), &server, || clock.now()))?;
-                block_on(known_ledger::check(&ledger, here, &server, clock.now()))?;
+                block_on(position::check(&ledger, here, &server, clock.now()))?;
             }
             Ok(ledger)
         };
@@ -160,9 +160,7 @@ impl LedgerAddress {
     pub fn expect(&self, ledger: &Ledger) -> Result<(), Error> {
         match self {
             LedgerAddress::File(_) => Ok(()),
-            LedgerAddress::Server { server, here } => {
-                known_ledger::remember(ledger, here, &server.to_string())
-            }
+            LedgerAddress::Server { server, here } => position::remember(ledger, here, &server.to_string()),
         }
     }
 

@@ -31,7 +31,7 @@ impl Gate {
         }
         let at = self.clock.now();
         let may_come = !effect.may_believe_no(Duration::ZERO, at)
-            || !self.may_count_no(effect, Duration::ZERO)
+            || !self.may_count_no(effect, Duration::ZERO).await
             || self.ledger.is_awaited(effect, at).await?;
         if !happened && may_come {
             return Ok(ReportOutcome::TooSoon);

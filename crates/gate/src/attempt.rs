@@ -75,6 +75,7 @@ impl Gate {
         }
         let possible_repeat =
             matches!(how, ClaimKind::Claim(Claiming::NextEffect { possible_repeat: true, .. }));
+        self.check_clock().await?;
         let now = self.clock.now();
         let claimed_from = self.clock.elapsed();
         let deadline = now.plus(call.rule.timeout.unwrap_or(match call.rule.class {

@@ -15,7 +15,7 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Effect, NotApplied, NotAppliedWhy, State, Verdict};
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
 use semel_core::intent::Intent;
-use semel_core::lifecycle::Alarm;
+use semel_core::lifecycle::{Alarm, duplicates};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
@@ -237,10 +237,15 @@ impl Gate {
     /// The answer about an effect to the holder of an attempt.
     fn answer_holder(&self, snapshot: RecordSnapshot, sent: Sent) -> Passed {
         let effect = snapshot.effect().expect("it was claimed");
+        // Whoever brings an answer hears it, however often it was brought before.
+        let alarm = duplicates(effect);
         let mut passed = match &effect.state {
             State::InDoubt(_) => held(effect, wording::in_doubt(effect), OutcomeWord::Ran),
             _ => answer_ran(snapshot, sent, self.clock.now()),
         };
+        if alarm.is_some() {
+            passed.answer.reason = Some(DUPLICATE.into());
+        }
         passed.answer.best_effort = self.is_best_effort();
         passed
     }

@@ -37,7 +37,7 @@ impl ClockJumps {
     }
 }
 
-fn origin(now: At, elapsed: Duration) -> i128 {
+pub(crate) fn origin(now: At, elapsed: Duration) -> i128 {
     i128::from(now.0) - elapsed.as_micros() as i128
 }
 

@@ -27,6 +27,7 @@ pub mod pending_delivery;
 mod pending_settlement;
 mod probe;
 mod reply;
+mod server_clock;
 mod settle;
 mod step;
 mod survey;
@@ -50,6 +51,7 @@ use semel_core::effect::Effect;
 use semel_core::policy::Mode;
 use semel_ledger::counts::Day;
 use semel_ledger::{Ledger, RecordSnapshot, failpoint};
+use server_clock::ServerClock;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -64,6 +66,7 @@ pub struct Gate {
     pub pending_deliveries: PendingDeliveries,
     pending_settlements: PendingSettlements,
     clock_jumps: ClockJumps,
+    server_clock: ServerClock,
 }
 
 impl Gate {
@@ -79,6 +82,7 @@ impl Gate {
             pending_deliveries: PendingDeliveries::default(),
             pending_settlements: PendingSettlements::default(),
             clock_jumps: ClockJumps::watch_from(clock.now(), clock.elapsed()),
+            server_clock: ServerClock::compared_at(clock.now(), clock.elapsed()),
             clock: Arc::new(clock),
         }
     }
@@ -98,10 +102,12 @@ impl Gate {
         Ok(self.counts.write(&self.ledger, Day::of(self.clock.now())).await?)
     }
 
-    /// Whether a probe's "no" may count that does so after `quiet`: not as long as the clock has jumped (rule 2).
-    pub fn may_count_no(&self, effect: &Effect, quiet: Duration) -> bool {
+    /// Whether a probe's "no" may count that does so after `quiet`: not as long as the clock has jumped (rule 2), or is
+    /// not that of the others.
+    pub async fn may_count_no(&self, effect: &Effect, quiet: Duration) -> bool {
         self.clock_jumps.none_for(quiet, self.clock.now(), self.clock.elapsed())
             && effect.has_been_quiet(quiet, self.clock.now(), self.clock.uptime())
+            && self.check_clock().await.is_ok()
     }
 
     pub(crate) fn emit(&self, event: &GateEvent<'_>) {

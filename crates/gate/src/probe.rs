@@ -45,7 +45,7 @@ impl Gate {
                 Ok(StepResult::LookAgain)
             }
             ProbeAnswer::No => {
-                if self.may_count_no(effect, quiet)
+                if self.may_count_no(effect, quiet).await
                     && self.ledger.probed(snapshot, Probed::No { quiet }, asked_at).await?.is_some()
                 {
                     return Ok(StepResult::LookAgain);

@@ -107,6 +107,7 @@ impl Gate {
         let end = || self.clock.sleep(ends.saturating_sub(self.clock.elapsed()));
         // If this fails, the spooled answers stay where they are.
         let _again_later = within(self.ledger.import_all(self.clock.now()), end()).await;
+        let _again_later = within(self.ledger.settle_unheld(self.clock.now()), end()).await;
         for _ in 0..self.pending_settlements.count() {
             let Some(pending) = self.pending_settlements.take_oldest() else { return };
             let PendingSettlement { mut claim, outcome, reply } = pending;

@@ -12,7 +12,7 @@ use crate::{Error, journal};
 use semel_core::class::Class;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
-use semel_core::effect::{Attempt, Effect, LastSend, Occurrence, State, Verdict};
+use semel_core::effect::{Attempt, Effect, LastSend, NotAppliedWhy, Occurrence, State, Verdict};
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId, Reason};
 use semel_core::intent::Intent;
 use semel_core::lifecycle::{self, Event, NewAttempt};
@@ -132,8 +132,19 @@ impl Ledger {
     pub async fn claim(&self, request: &ClaimRequest<'_>) -> Result<ClaimResult, Error> {
         let PreparedClaim { mut commit, claim } = self.ask(request)?;
         commit.puts.extend(self.visit(request, &claim).await?);
-        Ok(match self.commit(commit).await? {
-            Ok(()) => ClaimResult::Won(claim),
+        let asked = self.unheld.ask(claim.key(), commit.nonce);
+        let is_progress = commit.is_progress();
+        let (committed, certain) = self.commit_surely(commit).await;
+        if certain {
+            asked.end();
+        }
+        Ok(match committed? {
+            Ok(()) => {
+                if is_progress {
+                    self.known.raise(claim.snapshot.reached());
+                }
+                ClaimResult::Won(claim)
+            }
             Err(Conflict::Family(other)) => ClaimResult::Family(other),
             Err(Conflict::Record | Conflict::Cell(_) | Conflict::Alike) => ClaimResult::Moved,
         })
@@ -357,7 +368,8 @@ impl Ledger {
                     let effect = snapshot.effect().filter(|effect| effect.id == id && mine(effect));
                     let recorded = effect.and_then(|effect| effect.attempt(attempt)).map(|a| a.verdict);
                     if recorded == Some(verdict_of(outcome)) {
-                        return Ok(RecordUpdate { snapshot, alarm: None, late: None });
+                        let alarm = effect.and_then(lifecycle::duplicates);
+                        return Ok(RecordUpdate { snapshot, alarm, late: None });
                     }
                 }
             }
@@ -475,6 +487,7 @@ impl Ledger {
 fn verdict_of(outcome: &Outcome) -> Verdict {
     match outcome {
         Outcome::Applied { .. } => Verdict::Applied,
+        Outcome::NotApplied { why: NotAppliedWhy::Reported(_), .. } => Verdict::Reported,
         Outcome::NotApplied { .. } => Verdict::NotApplied,
         Outcome::InDoubt { .. } => Verdict::Unproven,
     }

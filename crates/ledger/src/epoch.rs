@@ -1,9 +1,9 @@
 //! The epoch of a ledger: begun where it may have forgotten claims, and accepted by a person.
 
 use crate::command_key::CommandKey;
-use crate::ledger::{CellUpdate, Ledger};
+use crate::ledger::{CellUpdate, Ledger, RACES_MAX};
 use crate::small_records::Epoch;
-use crate::store::{Durability, EPOCH_CELL};
+use crate::store::{Durability, EPOCH_CELL, Revision};
 use crate::{Error, journal};
 use semel_core::time::At;
 
@@ -34,6 +34,23 @@ impl Ledger {
             epoch => Ok(Epoch::after(epoch.as_ref(), reason, now)),
         };
         self.change_epoch("commits_lost", None, now, change).await.map(drop)
+    }
+
+    /// The same, unless another epoch has begun since the one that was `seen`.
+    pub(crate) async fn bump_epoch_after(&self, seen: Revision, reason: &str, now: At) -> Result<(), Error> {
+        for _ in 0..RACES_MAX {
+            let (revision, epoch) = self.epoch().await?;
+            if revision > seen {
+                return Ok(());
+            }
+            let epoch = Epoch::after(epoch.as_ref(), reason, now);
+            let data = serde_json::json!({"number": epoch.number, "reason": reason});
+            let lines = vec![journal::note("commits_lost", None, None, data, now)];
+            if self.put_cell(EPOCH_CELL, revision, &epoch, lines, Durability::Durable).await? {
+                return Ok(());
+            }
+        }
+        Err(Error::NotWritten { what: "other processes keep changing the epoch of the ledger".to_owned() })
     }
 
     /// Ends the quarantine: somebody vouches that nothing older will be retried. `false`: it was ended before.

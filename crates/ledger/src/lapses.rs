@@ -36,7 +36,8 @@ impl Ledger {
     }
 
     /// Attempts of this process are in doubt from now on: it is about to end, and callers need not find out
-    /// by its death. An answer that still comes counts. Returns how many there were.
+    /// by its death. An answer that still comes counts. Those that nobody holds were never sent. Returns how many are
+    /// in doubt.
     pub async fn lapse_own(&self, now: At) -> Result<usize, Error> {
         let me = self.holders().me()?;
         let (mut lapsed, mut after) = (0, None);
@@ -53,17 +54,16 @@ impl Ledger {
     }
 
     async fn lapse_one(&self, key: Digest, now: At) -> Result<bool, Error> {
-        let (me, event) = (self.holders().me()?, Event::Lapsed { why: Lapse::HolderDied, at: now });
+        let me = self.holders().me()?;
         for _ in 0..RACES_MAX {
             let snapshot = self.find(key).await?;
-            let mine =
-                snapshot.effect().and_then(|effect| effect.open_attempt()).is_some_and(|a| a.owner == me);
-            if !mine {
-                // Its answer came just now.
-                return Ok(false);
-            }
+            let open = snapshot.effect().and_then(|effect| effect.open_attempt());
+            // Its answer came just now.
+            let Some(mine) = open.filter(|attempt| attempt.owner == me) else { return Ok(false) };
+            let lapsed = || Event::Lapsed { why: Lapse::HolderDied, at: now };
+            let event = self.end_of_unheld(mine, now).unwrap_or_else(lapsed);
             if let ChangeResult::Done(_) = self.write(&snapshot, RecordChange::to(&event, now)).await? {
-                return Ok(true);
+                return Ok(matches!(event, Event::Lapsed { .. }));
             }
         }
         Err(Error::NotWritten { what: format!("record {key} kept changing; nothing was written") })

@@ -3,14 +3,16 @@
 use crate::doubt_observer::{DoubtObserver, changes_doubt};
 use crate::entropy::{Entropy, nonce};
 use crate::holders::{Holders, Liveness};
+use crate::position::KnownPosition;
 use crate::record::{StoredEffect, decode, index_after, run_digest};
 use crate::small_records::{Epoch, Fence, cell_value, fence_key};
 use crate::spool::Spool;
 use crate::store::{
     ALIKE_MAX, Against, By, Card, Commit, Committed, Conflict, Cursor, Durability, EPOCH_CELL, Index,
     JournalLine, Latest, PAGE_ROWS_MAX, Page, Part, Put, ReplyChange, Require, Revision, Row, SeenAlike,
-    Store,
+    Store, Versioned,
 };
+use crate::unheld::UnheldClaims;
 use crate::{Error, checksum, journal};
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Attempt, Effect, State, Verdict};
@@ -31,6 +33,8 @@ pub struct Ledger {
     pub(crate) secret: Secret,
     /// Where answers wait that cannot reach the store.
     pub(crate) spool: Option<Spool>,
+    pub(crate) unheld: UnheldClaims,
+    pub(crate) known: KnownPosition,
     /// Told of what this process writes down although no attempt has answered.
     observer: Option<Arc<dyn DoubtObserver>>,
 }
@@ -42,6 +46,8 @@ pub struct RecordSnapshot {
     /// Revision of the record's newest effect; 0 = no effect at all.
     pub revision: Revision,
     pub epoch: Revision,
+    /// How far the ledger had come, at least: [`Versioned::position`](crate::store::Versioned::position).
+    pub position: u64,
     /// Or an older effect that a call is about. Shared: it is carried through every step of a call, and a call that waits
     /// should be small.
     pub newest: Option<Arc<StoredEffect>>,
@@ -51,7 +57,8 @@ pub struct RecordSnapshot {
 impl RecordSnapshot {
     /// An unseen intent, in a store that never forgot anything.
     pub fn nothing(key: Digest) -> Self {
-        RecordSnapshot { key, revision: Revision::ABSENT, epoch: Revision::ABSENT, newest: None, reply: None }
+        let (revision, epoch) = (Revision::ABSENT, Revision::ABSENT);
+        RecordSnapshot { key, revision, epoch, position: 0, newest: None, reply: None }
     }
 
     /// Inserts the first effect of this record, or its next one. Also the record once that has landed.
@@ -104,7 +111,9 @@ impl RecordSnapshot {
         // Of an older effect this revision may be too high: then its reader looks again.
         let revision = self.revision.max(expected.next());
         let newest = Some(Arc::new(StoredEffect { revision: expected.next(), ..stored }));
-        let after = RecordSnapshot { key: self.key, revision, epoch: self.epoch, newest, reply: kept };
+        let position = self.position + u64::from(self.position > 0);
+        let after =
+            RecordSnapshot { key: self.key, revision, epoch: self.epoch, position, newest, reply: kept };
         (put, after)
     }
 
@@ -158,7 +167,9 @@ impl Ledger {
         entropy: impl Entropy,
         secret: Secret,
     ) -> Self {
-        Ledger { store, holders, entropy: Arc::new(entropy), secret, spool: None, observer: None }
+        let (unheld, known) = (UnheldClaims::default(), KnownPosition::default());
+        let entropy = Arc::new(entropy);
+        Ledger { store, holders, entropy, secret, spool: None, unheld, known, observer: None }
     }
 
     /// Lapses are derived on read, by any reader, and doubts are cleared by many, so both are told where they are
@@ -193,14 +204,15 @@ impl Ledger {
                 (Some(Arc::new(decode(row))), reply)
             }
         };
-        Ok(RecordSnapshot { key, revision: versioned.revision, epoch: versioned.epoch, newest, reply })
+        let Versioned { revision, epoch, position, .. } = versioned;
+        Ok(RecordSnapshot { key, revision, epoch, position, newest, reply })
     }
 
     /// Finds a record and records what time and death have done to it since: lapses are derived on read.
     ///
     /// If the lapse cannot be written it still holds for the caller: the ledger's trouble must not hide a doubt.
     pub async fn observe(&self, key: Digest, now: At) -> Result<RecordSnapshot, Error> {
-        let mut snapshot = self.find(key).await?;
+        let mut snapshot = self.find_whole(key, now).await?;
         for _ in 0..RACES_MAX {
             let overdue = self.overdue(&snapshot, now).await?;
             // Looked for last: a holder that is dead by now, or a state that somebody wrote, came after it.
@@ -235,6 +247,9 @@ impl Ledger {
         let Some(stored) = snapshot.newest.as_ref().filter(|stored| !stored.newer) else { return Ok(None) };
         let effect = &stored.effect;
         if let Some(attempt) = effect.open_attempt() {
+            if let Some(end) = self.end_of_unheld(attempt, now) {
+                return Ok(Some(end));
+            }
             let lapse = lapse_of(attempt, self.liveness_of(attempt).await?, now);
             return Ok(lapse.map(|why| Event::Lapsed { why, at: now }));
         }
@@ -285,8 +300,12 @@ impl Ledger {
             }
         };
         let (commit, changed) = self.change(snapshot, change)?;
+        let is_progress = commit.is_progress();
         match self.commit(commit).await? {
             Ok(()) => {
+                if is_progress {
+                    self.known.raise(changed.snapshot.reached());
+                }
                 tell(&changed);
                 Ok(ChangeResult::Done(changed))
             }
@@ -296,17 +315,23 @@ impl Ledger {
 
     /// Commits. One of which nobody knows whether it landed is committed again: the store knows its nonce (rule 15).
     pub(crate) async fn commit(&self, commit: Commit) -> Result<Result<(), Conflict>, Error> {
+        self.commit_surely(commit).await.0
+    }
+
+    /// The same, and whether that is the end of it. Once an answer was lost, a conflict may be with what the commit has
+    /// written itself.
+    pub(crate) async fn commit_surely(&self, commit: Commit) -> (Result<Result<(), Conflict>, Error>, bool) {
         let commit = Arc::new(commit);
         for again in 0..=COMMITS_AGAIN_MAX {
             match self.store.commit(Arc::clone(&commit)).await {
-                Ok(Committed::Done) => return Ok(Ok(())),
-                Ok(Committed::Conflict(conflict)) => return Ok(Err(conflict)),
+                Ok(Committed::Done) => return (Ok(Ok(())), true),
+                Ok(Committed::Conflict(conflict)) => return (Ok(Err(conflict)), again == 0),
                 Ok(Committed::Unknown) => {}
-                Err(error) if again == 0 => return Err(error),
-                Err(error) => return Err(Error::Undetermined { what: error.to_string() }),
+                Err(error) if again == 0 => return (Err(error), true),
+                Err(error) => return (Err(Error::Undetermined { what: error.to_string() }), false),
             }
         }
-        Err(Error::Undetermined { what: "the store does not answer".into() })
+        (Err(Error::Undetermined { what: "the store does not answer".into() }), false)
     }
 
     /// The commit of a change, and the record as it is once that has landed.

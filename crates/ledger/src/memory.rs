@@ -303,6 +303,7 @@ impl Store for MemoryStore {
             revision,
             row,
             epoch: tables.cells.get(&EPOCH_CELL).map_or(Revision::ABSENT, |c| c.revision),
+            position: tables.journal.len() as u64,
         })
     }
 

@@ -3,6 +3,7 @@
 use crate::ledger::{CellUpdate, Ledger, RecordSnapshot};
 use crate::store::Durability;
 use crate::{Error, journal};
+use semel_core::ids::EffectId;
 use semel_core::time::At;
 use semel_core::word_table;
 use serde::{Deserialize, Serialize};
@@ -24,8 +25,9 @@ pub enum ProbeTrouble {
 word_table!(ProbeTrouble { Probe = "probe_unclear", Reply = "probe_reply_failed" });
 
 /// The last note about an effect, and how many there are.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct ProbeNotes {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProbeNotes {
+    pub(crate) effect: EffectId,
     lines: u32,
     why: String,
 }
@@ -41,15 +43,16 @@ impl Ledger {
     ) -> Result<(), Error> {
         let Some(stored) = &seen.newest else { return Ok(()) };
         let why: String = why.chars().take(WHY_CHARS_MAX).collect();
-        let key = self.secret().mac("asked_in_vain", &[&stored.effect.id.0.to_be_bytes()]);
+        let effect = stored.effect.id;
+        let key = self.secret().mac("asked_in_vain", &[&effect.0.to_be_bytes()]);
         self.update_cell(key, Durability::Durable, |notes: Option<ProbeNotes>| {
-            let notes = notes.unwrap_or_default();
-            if notes.why == why || notes.lines >= LINES_MAX {
+            let lines = notes.as_ref().map_or(0, |notes| notes.lines);
+            if lines >= LINES_MAX || notes.is_some_and(|notes| notes.why == why) {
                 return Ok(CellUpdate::Keep(()));
             }
             let data = serde_json::json!({"why": why});
             let line = journal::note(what.word(), Some(&stored.effect), stored.index.run, data, now);
-            let value = ProbeNotes { lines: notes.lines + 1, why: why.clone() };
+            let value = ProbeNotes { effect, lines: lines + 1, why: why.clone() };
             Ok(CellUpdate::Put { value, lines: vec![line], result: () })
         })
         .await

@@ -1,4 +1,5 @@
-//! Retention: drops replies, never the fact of an open effect or of one that a caller's key stands for.
+//! Retention: drops replies, never the fact of an open effect, of one that a caller's key stands for, or of a success that
+//! reached nobody.
 //!
 //! Without its fact a repeat is another effect, so no fact goes before the longest window that any process has told the
 //! ledger: one ledger serves several projects, whose policies cannot see each other. One wrong clock must not prune for
@@ -132,10 +133,7 @@ impl Ledger {
             for row in page.items {
                 let (key, revision, ordinal) = (row.key, row.revision, row.ordinal);
                 let stored = decode(row);
-                // An undelivered success never expires: its answer is still owed to somebody.
-                let owed =
-                    matches!(stored.effect.state, State::Applied(_)) && stored.effect.delivered_at.is_none();
-                if stored.newer || stored.effect.is_open() || owed {
+                if stored.newer || stored.effect.is_open() {
                     continue;
                 }
                 let changed_at = stored.effect.changed_at();
@@ -144,9 +142,10 @@ impl Ledger {
                 let up = uptime.zip(claimed).and_then(|(now, claimed)| now.since(claimed));
                 let is_past = |horizon: At, kept| changed_at < horizon && up.is_none_or(|up| up >= kept);
                 let reply_is_past = is_past(replies_before, retention.replies);
-                let facts = &stored.effect.facts;
-                let named = facts.caller_key || facts.by_joining_key;
-                if is_past(facts_before, facts_kept) && !named {
+                // An undelivered success never expires: that it happened is still owed to somebody.
+                let owed =
+                    matches!(stored.effect.state, State::Applied(_)) && stored.effect.delivered_at.is_none();
+                if is_past(facts_before, facts_kept) && !owed && !stored.effect.facts.caller_key {
                     let forget = Put::Forget { key, ordinal, expected: revision };
                     if !drops || self.prune_commit(vec![forget]).await? {
                         report.facts_dropped += 1;
@@ -161,13 +160,17 @@ impl Ledger {
                 }
             }
             match page.next {
-                None => return Ok(report),
+                None => break,
                 next => after = next,
             }
         }
+        if drops {
+            self.prune_cells(now).await?;
+        }
+        Ok(report)
     }
 
-    async fn prune_commit(&self, puts: Vec<Put>) -> Result<bool, Error> {
+    pub(crate) async fn prune_commit(&self, puts: Vec<Put>) -> Result<bool, Error> {
         let commit = Commit { durability: Durability::Lazy, ..Commit::of(nonce(self.entropy()), puts) };
         Ok(self.commit(commit).await?.is_ok())
     }

@@ -291,7 +291,7 @@ impl Ledger {
         let revision = Revision::ABSENT;
         let stored = decode(Row { key, ordinal, revision, index, body, reply: None });
         let (epoch, newest) = (Revision(spooled.epoch), Some(Arc::new(stored)));
-        let snapshot = RecordSnapshot { key, revision, epoch, newest, reply: None };
+        let snapshot = RecordSnapshot { key, revision, epoch, position: 0, newest, reply: None };
         // A turn that it took is free as soon as others see it settled.
         let claim = Claim { snapshot, attempt, turn: None, undo, about };
         Some((claim, spooled.outcome, spooled.reply.map(Vec::from)))

@@ -108,6 +108,9 @@ pub struct Versioned {
     pub row: Option<Row>,
     /// Revision of the epoch cell as of this read.
     pub epoch: Revision,
+    /// The highest number that the engine has given so far. Every commit with a line raises it, and only older data lowers
+    /// it. 0: the engine watches over that itself.
+    pub position: u64,
 }
 
 /// The cell whose revision [`Store::read`] reports as the epoch. No digest of anything is all zeros.
@@ -272,6 +275,11 @@ impl Put {
 }
 
 impl Commit {
+    /// Whether the ledger has come further with it, for good.
+    pub(crate) fn is_progress(&self) -> bool {
+        self.durability == Durability::Durable && !self.journal.is_empty()
+    }
+
     /// A durable one that requires nothing else and leaves no line.
     pub fn of(nonce: Nonce, puts: Vec<Put>) -> Commit {
         let (require, journal) = (Require::default(), Vec::new());

@@ -4,7 +4,13 @@ use crate::redis_server::free_port;
 use crate::wait::wait_until;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+fn run(command: &mut Command) {
+    let done = command.env("ETCDCTL_API", "3").output().expect("etcdctl is installed");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
 
 #[derive(Debug)]
 pub struct EtcdCluster {
@@ -90,6 +96,39 @@ impl EtcdCluster {
         let leader = found.expect("it was found");
         self.members[leader].kill();
         leader
+    }
+
+    /// The name by which etcd tells clusters apart.
+    pub fn id(&self) -> String {
+        let status = self.post("/v3/maintenance/status", "{}");
+        let (_, rest) = status.split_once("\"cluster_id\":\"").expect("it has a name");
+        rest.split('"').next().unwrap_or_default().to_owned()
+    }
+
+    /// All that its first member has, in a file.
+    pub fn save_snapshot(&self, file: &Path) {
+        let place = format!("http://127.0.0.1:{}", self.members[0].port);
+        let mut save = Command::new("etcdctl");
+        run(save.args(["--endpoints", &place, "snapshot", "save"]).arg(file));
+    }
+
+    /// Of a cluster of one: ends it, and starts it again with what is in that file.
+    pub fn restore(&mut self, snapshot: &Path) {
+        let member = &mut self.members[0];
+        member.kill();
+        let option = |name: &str| {
+            let place = member.arguments.iter().position(|argument| argument == name).expect("it was given");
+            member.arguments[place + 1].clone()
+        };
+        std::fs::remove_dir_all(option("--data-dir")).expect("it is ours");
+        let mut restore = Command::new("etcdctl");
+        restore.args(["snapshot", "restore"]).arg(snapshot);
+        for name in ["--name", "--data-dir", "--initial-cluster", "--initial-advertise-peer-urls"] {
+            restore.args([name, &option(name)]);
+        }
+        run(&mut restore);
+        member.spawn();
+        wait_until("the etcd cluster answers", || self.leader().is_some());
     }
 
     pub fn restart(&mut self, member: usize) {

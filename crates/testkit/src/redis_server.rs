@@ -3,7 +3,7 @@
 use crate::wait::wait_until;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 #[derive(Debug)]
@@ -45,6 +45,20 @@ impl RedisServer {
     pub fn restart_with(&mut self, options: &[&str]) {
         self.options.extend(options.iter().map(|option| (*option).to_owned()));
         self.restart();
+    }
+
+    /// Its log as it is on the disk now.
+    pub fn log(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let files = std::fs::read_dir(self.directory.path().join("appendonlydir")).expect("it has a log");
+        let paths = files.map(|file| file.expect("readable").path());
+        paths.map(|path| (path.clone(), std::fs::read(path).expect("readable"))).collect()
+    }
+
+    /// Its log is that of an earlier time.
+    pub fn put_back(&self, log: Vec<(PathBuf, Vec<u8>)>) {
+        for (path, bytes) in log {
+            std::fs::write(path, bytes).expect("it is ours");
+        }
     }
 
     pub fn restart(&mut self) {

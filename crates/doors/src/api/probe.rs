@@ -104,7 +104,7 @@ pub async fn probe(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
         }
     };
     let counts = match &probed {
-        Probed::No { quiet } => gate.may_count_no(&effect, *quiet),
+        Probed::No { quiet } => gate.may_count_no(&effect, *quiet).await,
         Probed::Yes { .. } => true,
     };
     let changed = if counts { gate.ledger.probed(&seen, probed, asked_at).await? } else { None };

@@ -10,6 +10,7 @@ use semel_gate::Gate;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::{ProbeAnswer, Sent};
 use semel_gate::{BeginAnswer, ClaimHandle, GivenReply, Passed, SettleAnswer, Settlement};
+use semel_ledger::memory::InjectedFault;
 use semel_testkit::simulation::executor::Process;
 use std::sync::Arc;
 
@@ -252,6 +253,26 @@ fn after_a_refusal_the_next_claim_is_the_next_attempt_and_the_older_one_is_fence
     recorded(house.settle_with(&gate, &second, success()));
     let late = recorded(house.settle_with(&gate, &first, success()));
     assert!(late.answer.reason.is_some_and(|reason| reason.contains("duplicate_detected")));
+    assert_eq!(house.journaled("duplicate_detected"), 1);
+}
+
+/// It landed and its answer was lost, so it is tried again; and then its holder brings it once more.
+#[test]
+fn the_loudest_alarm_is_given_to_each_who_brings_the_answer_that_raised_it() {
+    let (house, wish) = (House::new(), impatient(Wish::consequential()));
+    let gate = house.gate();
+    let first = taken(house.begin(&gate, &wish, 7));
+    recorded(house.settle_with(&gate, &first, refusal()));
+    let second = taken(house.begin(&gate, &wish, 8));
+    recorded(house.settle_with(&gate, &second, success()));
+    [InjectedFault::LandsUnanswered, InjectedFault::NotWritten]
+        .into_iter()
+        .for_each(|fault| house.memory.inject(fault));
+    for brought in ["once", "again"] {
+        let late = recorded(house.settle_with(&gate, &first, success()));
+        let reason = late.answer.reason.unwrap_or_default();
+        assert!(reason.contains("duplicate_detected"), "{brought}: {reason:?}");
+    }
     assert_eq!(house.journaled("duplicate_detected"), 1);
 }
 

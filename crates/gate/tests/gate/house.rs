@@ -52,6 +52,8 @@ pub struct House {
     cell_pause: Arc<Mutex<Duration>>,
     begun: Arc<Mutex<usize>>,
     held: HeldCommits,
+    /// How far the clock of the ledger's server is ahead of the machine's uptime, in microseconds, if it has a clock.
+    server_clock: Arc<Mutex<Option<i64>>>,
     /// Where the processes of this house keep what their ledger does not take, if anywhere.
     pub spool: Option<tempfile::TempDir>,
 }
@@ -69,12 +71,19 @@ impl House {
             cell_pause: Arc::default(),
             begun: Arc::default(),
             held: HeldCommits::default(),
+            server_clock: Arc::default(),
             spool: None,
         }
     }
 
     pub fn with_spool() -> House {
         House { spool: Some(tempfile::tempdir().expect("a directory")), ..House::new() }
+    }
+
+    /// The ledger's server has a clock of its own from now on, and it is so far ahead of this host's.
+    pub fn server_clock_is_ahead(&self, seconds: i64) {
+        let here = self.clock.now().0.cast_signed() - self.clock.elapsed().as_micros() as i64;
+        *self.server_clock.lock().unwrap() = Some(here + seconds * 1_000_000);
     }
 
     /// How many commits could have been refused for want of room.
@@ -129,8 +138,8 @@ impl House {
         let inner = Arc::clone(&self.memory);
         let (after_commit, begun) = (Arc::clone(&self.after_commit), Arc::clone(&self.begun));
         let (cell_pause, clock) = (Arc::clone(&self.cell_pause), self.clock.clone());
-        let held = Arc::clone(&self.held);
-        let store = HookedStore { inner, after_commit, cell_pause, clock, begun, held };
+        let (held, server_clock) = (Arc::clone(&self.held), Arc::clone(&self.server_clock));
+        let store = HookedStore { inner, after_commit, cell_pause, clock, begun, held, server_clock };
         let ledger =
             Ledger::new(Arc::new(store), Arc::new(holders.clone()), self.random.clone(), House::secret());
         let ledger = match spool {
@@ -592,6 +601,7 @@ pub struct HookedStore {
     clock: ManualClock,
     begun: Arc<Mutex<usize>>,
     held: HeldCommits,
+    server_clock: Arc<Mutex<Option<i64>>>,
 }
 
 /// Commits that got no answer, while the store gives none.
@@ -660,6 +670,10 @@ impl Store for HookedStore {
         self.inner.newest_lines(limit).await
     }
 
+    async fn cell_keys(&self) -> Result<Vec<Digest>, LedgerError> {
+        self.inner.cell_keys().await
+    }
+
     async fn reply(&self, key: Digest, ordinal: u32) -> Result<Option<Vec<u8>>, LedgerError> {
         self.inner.reply(key, ordinal).await
     }
@@ -673,7 +687,10 @@ impl Store for HookedStore {
     }
 
     async fn describe(&self, now: At) -> Result<EngineFacts, LedgerError> {
-        self.inner.describe(now).await
+        let server_clock = *self.server_clock.lock().unwrap();
+        let there = server_clock.map(|origin| origin + self.clock.elapsed().as_micros() as i64);
+        let clock_ahead_ms = there.map(|there| (there - now.0.cast_signed()) / 1_000);
+        Ok(EngineFacts { clock_ahead_ms, ..self.inner.describe(now).await? })
     }
 
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {

@@ -11,6 +11,8 @@ mod occurrences;
 mod policy_changes;
 mod retention;
 mod scenarios;
+mod server_clock;
 mod simulation;
 mod spool;
 mod truths;
+mod unheld;

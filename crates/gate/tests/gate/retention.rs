@@ -3,12 +3,17 @@
 use crate::house::*;
 use semel_core::answer::OutcomeWord;
 use semel_core::class::Class;
+use semel_core::effect::Ruling;
+use semel_core::ids::Reason;
 use semel_core::json::Path;
 use semel_core::policy::Retention;
-use semel_core::policy::rule::CallerKey;
+use semel_core::policy::rule::{CallerKey, ScopeChoice};
 use semel_core::time::At;
 use semel_gate::GivenReply;
 use semel_gate::clock::{Clock, block_on};
+use semel_gate::upstream::ProbeAnswer;
+use semel_ledger::rulings::RulingVerdict;
+use semel_ledger::store::Store;
 
 const DAY: u64 = 24 * 3600;
 
@@ -34,6 +39,24 @@ fn a_pruned_reply_is_answered_as_no_longer_kept() {
     assert!(passed.answer.ok);
     assert!(passed.answer.reason.unwrap().contains("its reply is no longer kept"));
     assert_eq!((passed.reply, script.sent()), (GivenReply::None, 1));
+}
+
+/// Nobody is known to have got it; a month later nobody waits for its bytes.
+#[test]
+fn the_reply_of_a_success_that_reached_nobody_is_pruned_and_its_fact_stays() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+    let gate = house.gate();
+    house.pass(&gate, &wish, &script);
+    house.wait(seconds(2 * DAY));
+    let prune =
+        || block_on(gate.ledger.prune(retention(1, 1), house.clock.now(), house.clock.uptime())).unwrap();
+    let report = prune();
+    assert_eq!((report.replies_dropped, report.facts_dropped), (1, 0));
+    let passed = house.pass(&gate, &wish, &script);
+    assert_eq!((passed.answer.outcome, passed.reply), (OutcomeWord::Replayed, GivenReply::None));
+    assert!(passed.answer.reason.unwrap().contains("its reply is no longer kept"));
+    house.wait(seconds(2 * DAY));
+    assert_eq!((prune().facts_dropped, house.effects().len(), script.sent()), (0, 1, 1));
 }
 
 /// Whether its record has gone on meanwhile or not.
@@ -167,9 +190,9 @@ fn what_was_dropped_is_not_dropped_again() {
     assert_eq!((dropped(), dropped()), (1, 0));
 }
 
-/// The other effect was made without a key: its fact goes, and the number that it had is given again.
+/// Once its fact is gone, the number that it had is given again.
 #[test]
-fn a_key_that_joins_means_its_effect_for_ever_and_never_anothers() {
+fn a_key_that_joins_means_its_effect_for_as_long_as_that_is_kept_and_never_anothers() {
     let (house, script) = (House::new(), Script::succeeds());
     let mut wish = Wish { key: Some("sdk-1"), ..Wish::consequential() };
     wish.rule.caller_key = CallerKey::Joins;
@@ -182,11 +205,17 @@ fn a_key_that_joins_means_its_effect_for_ever_and_never_anothers() {
     }
     assert_eq!(script.sent(), 2);
     house.wait(seconds(3 * DAY));
+    for wish in [&wish, &answered] {
+        let passed = house.pass(&gate, wish, &script);
+        assert_eq!(
+            (passed.answer.outcome, script.sent()),
+            (OutcomeWord::Replayed, 2),
+            "after the window too"
+        );
+    }
     let report =
         block_on(gate.ledger.prune(retention(1, 1), house.clock.now(), house.clock.uptime())).unwrap();
-    assert_eq!(report.facts_dropped, 1);
-    let passed = house.pass(&gate, &wish, &script);
-    assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Replayed, 2));
+    assert_eq!(report.facts_dropped, 2);
     house.pass_delivered(&gate, &bob, &script);
     house.wait(seconds(2 * DAY));
     let passed = house.pass_delivered(&gate, &answered, &script);
@@ -195,6 +224,35 @@ fn a_key_that_joins_means_its_effect_for_ever_and_never_anothers() {
         (OutcomeWord::Ran, 4),
         "what it stood for is forgotten"
     );
+}
+
+/// A run that tries what another one began, a key that joins, and a probe that cannot tell: each leaves a cell.
+#[test]
+fn what_stands_beside_an_effect_goes_after_it() {
+    let (house, mut wish) = (House::new(), Wish { key: Some("sdk-1"), ..Wish::probed() });
+    wish.rule.caller_key = CallerKey::Joins;
+    wish.rule.sorting.key = vec![Path::parse("args.customer").unwrap()];
+    wish.rule.scope = Some(ScopeChoice::Global);
+    wish.rule.wait = seconds(0);
+    let cannot_say = ProbeAnswer::Unknown { why: "it is down".into() };
+    let script = Script::answers([refusal(), unclear()]).probes([cannot_say]);
+    let gate = house.gate();
+    house.pass(&gate, &wish.in_run("one"), &script);
+    house.pass(&gate, &wish.in_run("two"), &script);
+    let cells = || block_on(house.memory.cell_keys()).unwrap().len();
+    let prune = |days: std::ops::Range<u64>| {
+        for day in days {
+            block_on(gate.ledger.prune(retention(40, 1), house.clock.now().plus(seconds(day * DAY)), None))
+                .unwrap();
+        }
+        (cells(), house.effects().len())
+    };
+    assert_eq!(prune(0..40), (3, 1), "a doubt keeps all that is known of it");
+    let reason = Reason::parse("looked").unwrap();
+    let ruling = Ruling { by: "ann".into(), reason, at: house.clock.now() };
+    block_on(gate.ledger.resolve(house.effect().id, RulingVerdict::NotApplied, ruling)).unwrap();
+    assert_eq!(prune(0..40), (2, 1), "nobody asks about it any more");
+    assert_eq!((prune(41..80), script.sent()), ((0, 0), 2));
 }
 
 #[test]
@@ -207,9 +265,6 @@ fn whoever_makes_what_a_key_was_refused_the_key_means_it() {
     house.pass(&gate, &wish, &script);
     house.pass_delivered(&gate, &Wish { key: None, ..wish.clone() }, &script);
     house.wait(seconds(3 * DAY));
-    let report =
-        block_on(gate.ledger.prune(retention(1, 1), house.clock.now(), house.clock.uptime())).unwrap();
-    assert_eq!(report.facts_dropped, 0);
     let passed = house.pass(&gate, &wish, &script);
     assert_eq!((passed.answer.outcome, script.sent()), (OutcomeWord::Replayed, 2));
 }

@@ -3,17 +3,17 @@
 use crate::house::*;
 use semel_core::answer::{Code, EffectWord, OutcomeWord, Retry, Would};
 use semel_core::class::{Class, Tier};
-use semel_core::effect::{Evidence, Reply, SEND_WITHIN, State};
+use semel_core::effect::{Evidence, NotAppliedWhy, Reply, SEND_WITHIN, State};
 use semel_core::ids::Reason;
 use semel_core::json::Path;
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::Rule;
 use semel_core::policy::{ActionFacts, Mode, Policy, PolicyFile};
-use semel_gate::GivenReply;
 use semel_gate::agent_ruling::ReportOutcome;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::look::Look;
 use semel_gate::upstream::ProbeAnswer;
+use semel_gate::{Gate, GivenReply, Passed};
 use semel_ledger::memory::InjectedFault;
 use semel_ledger::rulings::RulingVerdict;
 use std::sync::{Arc, Mutex};
@@ -1008,6 +1008,21 @@ fn a_settlement_whose_commit_went_unanswered_is_recognised() {
 }
 
 #[test]
+fn a_reported_failure_whose_commit_went_unanswered_is_journaled_once() {
+    let (house, wish) = (House::new(), Wish::of(Class::Act));
+    let memory = Arc::clone(&house.memory);
+    let why = NotAppliedWhy::Reported("it broke".into());
+    let script =
+        Script::answers([Outcome::NotApplied { why, reply: Reply::Kept }]).while_sending(move || {
+            [InjectedFault::LandsUnanswered, InjectedFault::NotWritten]
+                .into_iter()
+                .for_each(|fault| memory.inject(fault));
+        });
+    assert!(!house.pass(&house.gate(), &wish, &script).answer.ok);
+    assert_eq!((script.sent(), house.journaled("settled_not_applied"), state(&house)), (1, 1, "not applied"));
+}
+
+#[test]
 fn an_answer_that_could_not_be_recorded_is_in_doubt_and_no_success() {
     let (house, wish) = (House::new(), Wish::consequential());
     let memory = Arc::clone(&house.memory);
@@ -1276,6 +1291,36 @@ fn an_answer_does_not_settle_another_attempt_of_its_own_effect() {
     assert_eq!(code(&first), Some(Code::InDoubt), "a refusal of the lost attempt frees nothing");
     assert_eq!((state(&house), house.effect().attempts.len()), ("applied", 2));
     assert_eq!((script.sent(), running.sent(), third.sent()), (1, 1, 0));
+}
+
+/// Of a server with the same name and the same history: nobody says so but those who have seen more of it.
+#[test]
+fn older_data_that_is_put_back_begins_an_epoch_for_whoever_has_seen_more_of_it() {
+    let (house, wish, script) = (House::new(), Wish::consequential(), Script::succeeds());
+    let [gate, other] = [1, 2].map(|process| house.process(process, Mode::Guard).0);
+    house.pass_delivered(&gate, &wish, &script);
+    let old = house.memory.snapshot();
+    let lost = wish.with_arguments(r#"{"args":{"customer":"bob"}}"#);
+    house.pass_delivered(&gate, &lost, &script);
+    house.pass_delivered(&other, &wish.with_arguments(r#"{"args":{"customer":"eve"}}"#), &script);
+    house.memory.fail_over_to(&old);
+    for gate in [&gate, &other, &house.gate()] {
+        assert_eq!(code(&house.pass(gate, &lost, &script)), Some(Code::InDoubt));
+        assert_eq!(house.pass(gate, &wish, &script).answer.outcome, OutcomeWord::Replayed);
+    }
+    assert_eq!((script.sent(), house.journaled("commits_lost")), (3, 1));
+    block_on(gate.ledger.accept_epoch("a person", house.clock.now())).unwrap();
+    let another = old_again(&house, &gate, &wish.with_arguments(r#"{"args":{"customer":"joe"}}"#), &script);
+    assert_eq!(code(&another), Some(Code::InDoubt), "another loss, another epoch");
+    assert_eq!((script.sent(), house.journaled("commits_lost")), (4, 2));
+}
+
+/// Runs a call and puts back what was before it; then the call comes again.
+fn old_again(house: &House, gate: &Arc<Gate>, wish: &Wish, script: &Script) -> Passed {
+    let old = house.memory.snapshot();
+    assert!(house.pass_delivered(gate, wish, script).answer.ok);
+    house.memory.fail_over_to(&old);
+    house.pass(gate, wish, script)
 }
 
 #[test]

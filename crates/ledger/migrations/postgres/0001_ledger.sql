@@ -72,11 +72,12 @@ CREATE VIEW head AS
   SELECT id, key, ordinal, revision, nonce, effect, run, family, alike, content, open, owner, opened_at, changed_at FROM effect;
 
 -- Which history of a database this is: clusters that were not copied from each other byte by byte differ in the system,
--- and every promotion and every recovery to a point in time begins a new timeline.
-CREATE FUNCTION history(OUT system bigint, OUT timeline text) LANGUAGE plpgsql AS $$
+-- every promotion and every recovery to a point in time begins a new timeline, and tables that a dump made have other
+-- numbers than those that it was taken of.
+CREATE FUNCTION history(OUT system bigint, OUT timeline text) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 BEGIN
   SELECT c.system_identifier INTO system FROM pg_control_system() c;
-  timeline := left(pg_walfile_name(pg_current_wal_insert_lsn()), 8);
+  timeline := left(pg_walfile_name(pg_current_wal_insert_lsn()), 8) || ' ' || 'meta'::regclass::oid;
 END $$;
 
 -- All that the rules rely on, because a role or database may have other defaults: a commit is on the disk, and a host that
@@ -94,14 +95,15 @@ BEGIN
       WHERE m.one = 1;
 END $$;
 
--- The newest row of a record, with nothing in it if there is none, and the revision of a cell.
+-- The newest row of a record, with nothing in it if there is none, the revision of a cell, and how far the ledger has come.
 CREATE FUNCTION newest(wanted bytea, beside bytea)
   RETURNS TABLE (id bigint, key bytea, ordinal int, revision bigint, nonce bytea, effect bytea, run bytea, family bytea,
     alike bytea, content bigint, open bool, owner bytea, opened_at bigint, changed_at bigint, fixed bytea, state bytea,
-    delivery bytea, reply bytea, beside_revision bigint) LANGUAGE plpgsql STABLE
+    delivery bytea, reply bytea, beside_revision bigint, last_line bigint) LANGUAGE plpgsql STABLE
   SET search_path FROM CURRENT SET enable_seqscan = off SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-  RETURN QUERY SELECT e.*, (SELECT c.revision FROM cell c WHERE c.key = beside) FROM (SELECT 1) one
+  RETURN QUERY SELECT e.*, (SELECT c.revision FROM cell c WHERE c.key = beside), (SELECT max(j.id) FROM journal j)
+    FROM (SELECT 1) one
     LEFT JOIN LATERAL (SELECT f.* FROM effect f WHERE f.key = wanted ORDER BY f.ordinal DESC LIMIT 1) e ON true;
 END $$;
 

@@ -37,6 +37,8 @@ pub struct Found {
     pub values: Vec<Option<Value>>,
     /// In the order of the spans asked for.
     pub entries: Vec<Vec<Vec<u8>>>,
+    /// The highest number that was given so far. Told where a name was asked for.
+    pub last: u64,
 }
 
 /// Bytes that may have a number in them: one that is above all numbers given before, so that only the server can say it.

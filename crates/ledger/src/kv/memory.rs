@@ -134,7 +134,8 @@ impl Kv for MemoryKv {
     async fn read(&self, names: Vec<Vec<u8>>, spans: Vec<Span>) -> Result<Found, Error> {
         let state = self.state();
         let values = names.iter().map(|name| state.values.get(name).cloned()).collect();
-        Ok(Found { values, entries: spans.iter().map(|span| state.span(span)).collect() })
+        let entries = spans.iter().map(|span| state.span(span)).collect();
+        Ok(Found { values, entries, last: state.last })
     }
 
     async fn names(&self, prefix: u8) -> Result<Vec<Vec<u8>>, Error> {

@@ -1,7 +1,7 @@
 //! Reads: one round trip for a record with a small reply, two for a page of rows.
 
 use super::codec::{self, ReadRow, StoredReply};
-use super::engine::{Kv, Value};
+use super::engine::{Found, Kv, Value};
 use super::layout::{self, Filter};
 use super::prefetch::alike_spans;
 use super::replies;
@@ -24,14 +24,17 @@ impl<K: Kv> Shared<K> {
 
     pub(super) async fn read(&self, key: Digest) -> Result<Versioned, Error> {
         for _ in 0..REPLACED_MAX {
-            let [row, epoch] = self.values([layout::newest(key), layout::cell(EPOCH_CELL)]).await?;
+            let names = vec![layout::newest(key), layout::cell(EPOCH_CELL)];
+            let Found { values, last: position, .. } = self.kv.read(names, Vec::new()).await?;
+            let [row, epoch] = values.try_into().map_err(|_| codec::damaged("an answer"))?;
+            let (row, epoch): (Option<Value>, Option<Value>) = (row, epoch);
             let epoch = cell_revision(epoch.as_ref())?;
             let Some(row) = row.as_ref().map(codec::row).transpose()? else {
-                return Ok(Versioned { revision: Revision::ABSENT, row: None, epoch });
+                return Ok(Versioned { revision: Revision::ABSENT, row: None, epoch, position });
             };
             if let Ok(reply) = self.reply_of(&row).await? {
                 let row = Row { reply, ..row.into_row(key) };
-                return Ok(Versioned { revision: row.revision, row: Some(row), epoch });
+                return Ok(Versioned { revision: row.revision, row: Some(row), epoch, position });
             }
         }
         Err(codec::damaged("a reply"))

@@ -194,12 +194,14 @@ impl<K: Kv> Writer<K> {
         }
     }
 
-    /// This attempt wrote nothing. An earlier one may have, and then its replies are in use.
+    /// This attempt wrote nothing. An earlier one may have: then its replies are in use, and what this one met may be what
+    /// that one wrote.
     async fn answer_unwritten(&self, job: Job, result: Result<Committed, Error>) {
         if !job.unsure {
             replies::discard(&self.shared, &job.large).await;
         }
-        answer(job.queued, result);
+        let is_sure = !job.unsure || matches!(result, Ok(Committed::Done));
+        answer(job.queued, if is_sure { result } else { Ok(Committed::Unknown) });
     }
 }
 

@@ -75,12 +75,13 @@ impl Reader {
         let found = self.query(&self.sql.read, &[(&key.0.as_slice(), Type::BYTEA)]).await?;
         let found = &found[0];
         let epoch = columns::revision(found, 18);
+        let position = found.get::<_, Option<i64>>(19).unwrap_or_default().cast_unsigned();
         if found.get::<_, Option<i64>>(0).is_none() {
-            return Ok(Versioned { revision: Revision::ABSENT, row: None, epoch });
+            return Ok(Versioned { revision: Revision::ABSENT, row: None, epoch, position });
         }
         let (_, row) = columns::row(found);
         let row = Row { reply: found.get(17), ..row };
-        Ok(Versioned { revision: row.revision, row: Some(row), epoch })
+        Ok(Versioned { revision: row.revision, row: Some(row), epoch, position })
     }
 
     pub(super) async fn cell(&self, key: Digest) -> Result<Option<Cell>, Error> {

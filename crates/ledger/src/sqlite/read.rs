@@ -55,7 +55,7 @@ pub(super) fn newest(
         return connection.prepare_cached(select_newest!("id = ?1"))?.query_row([id], read);
     }
     let epoch = cell(connection, EPOCH_CELL)?.map_or(Revision::ABSENT, |cell| cell.revision);
-    Ok(Versioned { revision: Revision::ABSENT, row: None, epoch })
+    Ok(Versioned { revision: Revision::ABSENT, row: None, epoch, position: 0 })
 }
 
 fn versioned(found: &rusqlite::Row<'_>, key: Digest) -> rusqlite::Result<Versioned> {
@@ -65,7 +65,8 @@ fn versioned(found: &rusqlite::Row<'_>, key: Digest) -> rusqlite::Result<Version
         let (index, body, reply) = (index_from(found, 7)?, body_from(found, 4)?, found.get(1)?);
         Ok(Row { key, ordinal: found.get(2)?, revision, index, body, reply })
     };
-    Ok(Versioned { revision, row: Some(or_damaged(read(), key, revision)?), epoch })
+    let row = Some(or_damaged(read(), key, revision)?);
+    Ok(Versioned { revision, row, epoch, position: 0 })
 }
 
 /// A row with a column of a kind that none of ours has: its record reads as damaged.

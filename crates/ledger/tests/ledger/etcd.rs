@@ -2,6 +2,7 @@
 
 use crate::engines_page;
 use crate::kv::{block_on, claim_until, lost, open};
+use crate::{position, scene};
 use semel_ledger::Error;
 use semel_ledger::kv::etcd::{EtcdAddress, EtcdKv};
 use semel_ledger::kv::{Kv, KvStore};
@@ -10,6 +11,7 @@ use semel_testkit::etcd_cluster::EtcdCluster;
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record};
 use serde_json::Value;
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -219,4 +221,20 @@ fn a_wrong_host_is_refused_and_no_password_shown() {
         let refused = at(&url).unwrap_err().to_string();
         assert!(refused.contains(word) && !refused.contains("s3cret"), "{refused}");
     }
+}
+
+/// Restored as its manual says, the cluster keeps its id.
+#[test]
+fn a_snapshot_that_was_restored_begins_an_epoch() {
+    let (mut cluster, host) = (EtcdCluster::start(1), scene::directory());
+    let store = Arc::new(at(&format!("etcd://{}", cluster.places())).unwrap());
+    let ledger = position::process(store.clone(), host.path());
+    position::call(&ledger, "kept");
+    let (snapshot, id) = (host.path().join("snapshot"), cluster.id());
+    cluster.save_snapshot(&snapshot);
+    position::call(&ledger, "lost");
+    cluster.restore(&snapshot);
+    assert_eq!(cluster.id(), id, "nothing else tells it from the old one");
+    assert_eq!(position::epoch_of(&ledger), 1);
+    assert_eq!(position::epoch_of(&position::process(store, host.path())), 1, "and only one");
 }

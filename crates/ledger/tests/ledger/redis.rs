@@ -1,6 +1,7 @@
 //! The key-value engine on a real Redis server, and what can happen to that.
 
 use crate::kv::{SECRET, block_on, claim_until, lost, open};
+use crate::{position, scene};
 use semel_core::time::At;
 use semel_ledger::Error;
 use semel_ledger::kv::redis::{RedisAddress, RedisKv, Tier};
@@ -289,4 +290,20 @@ fn lazy_commits_and_durable_ones_share_a_batch() {
         }
     });
     assert_eq!(block_on(store.scan(By::All, None, 99)).unwrap().items.len(), 32);
+}
+
+/// As it is when a backup of its directory is put back: its settings promise that nothing is lost by a restart.
+#[test]
+fn a_server_that_starts_with_an_older_log_begins_an_epoch() {
+    let (mut server, host) = (RedisServer::start(&[]), scene::directory());
+    let store = Arc::new(at(&server.url()).unwrap());
+    let ledger = position::process(store.clone(), host.path());
+    position::call(&ledger, "kept");
+    let log = server.log();
+    position::call(&ledger, "lost");
+    server.kill();
+    server.put_back(log);
+    server.restart();
+    assert_eq!(position::epoch_of(&ledger), 1);
+    assert_eq!(position::epoch_of(&position::process(store, host.path())), 1, "and only one");
 }

@@ -7,6 +7,7 @@ use semel_core::answer::Code;
 use semel_core::effect::{Effect, State};
 use semel_core::ids::EffectId;
 use semel_gate::clock::block_on;
+use semel_ledger::holders::Holders;
 use semel_ledger::record::decode;
 use semel_ledger::store::{By, JournalLine, PAGE_ROWS_MAX};
 use std::collections::BTreeMap;
@@ -112,6 +113,21 @@ fn ledger_is_true(stage: &Simulation, rows: &BTreeMap<EffectPlace, Effect>, wron
             }
         }
     }
+}
+
+/// Once everybody has come to an end and written down what it owed, no living process has an attempt in flight.
+pub fn held_by_somebody(stage: &Simulation) -> Vec<String> {
+    // A failover takes settlements back.
+    if stage.tally.counts().contains_key("failover") {
+        return Vec::new();
+    }
+    let living: Vec<_> =
+        lock(&stage.living).values().filter_map(|(_, holders, _)| holders.me().ok()).collect();
+    let rows = rows(stage);
+    let open = rows.values().filter_map(|effect| Some((effect, effect.open_attempt()?)));
+    open.filter(|(_, attempt)| living.contains(&attempt.owner))
+        .map(|(effect, _)| format!("held by somebody: nobody will settle {}, which is in flight", effect.id))
+        .collect()
 }
 
 fn drained_is_final(stage: &Simulation, wrong: &mut Vec<String>) {

@@ -83,10 +83,16 @@ fn simulate_over(seed: u64, broken: Option<Sabotage>, server: Option<Arc<dyn Sto
     let mut violations = Vec::new();
     for act in [work_in_a_storm, Simulation::calm, Simulation::ruled] {
         act(&stage);
-        if let Err(stuck) = executor::run(&stage.orders, &stage.clock, &stage.random) {
+        let mut ended = executor::run(&stage.orders, &stage.clock, &stage.random);
+        if ended.is_ok() {
+            stage.write_rest();
+            ended = executor::run(&stage.orders, &stage.clock, &stage.random);
+        }
+        if let Err(stuck) = ended {
             violations.push(stuck);
             break;
         }
+        violations.extend(check::held_by_somebody(&stage));
         stage.everybody_leaves();
     }
     violations.extend(check::all(&stage));

@@ -48,11 +48,14 @@ pub struct Simulation {
     pub drains: Mutex<Vec<RunSpan>>,
     /// From when lifting a fence was begun until it was done, or given up.
     pub lifts: Mutex<Vec<RunSpan>>,
-    /// The process that runs in each slot, and what keeps its claims alive.
-    pub living: Mutex<BTreeMap<usize, (Process, SharedHolders)>>,
+    /// By slot.
+    pub living: Mutex<BTreeMap<usize, LivingProcess>>,
     pub progress: Mutex<BTreeMap<(usize, usize), usize>>,
     last_process: AtomicU32,
 }
+
+/// One that runs, what keeps its claims alive, and its gate.
+pub type LivingProcess = (Process, SharedHolders, Arc<Gate>);
 
 /// One answer, as its caller got it.
 #[derive(Debug, Clone)]
@@ -134,9 +137,17 @@ impl Simulation {
         });
     }
 
+    /// At the end of an act the store is well, and every process writes down what it still owes.
+    pub fn write_rest(self: &Arc<Self>) {
+        self.trouble.set(0);
+        for (process, _, gate) in lock(&self.living).values().cloned() {
+            self.orders.start(process, async move { gate.settle_pending().await });
+        }
+    }
+
     /// Every process ends, and its lock with it.
     pub fn everybody_leaves(&self) {
-        for (_, (_, holders)) in std::mem::take(&mut *lock(&self.living)) {
+        for (_, (_, holders, _)) in std::mem::take(&mut *lock(&self.living)) {
             holders.release_lock();
         }
     }
@@ -144,7 +155,7 @@ impl Simulation {
     pub fn start_process(self: &Arc<Self>, slot: usize) {
         let process = self.last_process.fetch_add(1, Ordering::Relaxed) + 1;
         let (gate, holders) = self.gate(process);
-        lock(&self.living).insert(slot, (process, holders.clone()));
+        lock(&self.living).insert(slot, (process, holders.clone(), Arc::clone(&gate)));
         for agent in 0..self.plan.processes[slot].len() {
             let (stage, gate, holders) = (Arc::clone(self), Arc::clone(&gate), holders.clone());
             self.orders.start(process, async move { stage.agent(slot, agent, &gate, &holders).await });
@@ -153,7 +164,7 @@ impl Simulation {
 
     /// Its memory is gone, its requests on the wire are not.
     pub fn crash(&self, slot: usize) {
-        if let Some((process, holders)) = lock(&self.living).remove(&slot) {
+        if let Some((process, holders, _)) = lock(&self.living).remove(&slot) {
             self.orders.kill(process);
             holders.release_lock();
         }
@@ -333,7 +344,7 @@ impl Simulation {
     fn call_everything(self: &Arc<Self>) {
         let process = self.last_process.fetch_add(1, Ordering::Relaxed) + 1;
         let (gate, holders) = self.gate(process);
-        lock(&self.living).insert(usize::MAX, (process, holders.clone()));
+        lock(&self.living).insert(usize::MAX, (process, holders.clone(), Arc::clone(&gate)));
         let stage = Arc::clone(self);
         self.orders.start(process, async move {
             for run in super::plan::RUNS {

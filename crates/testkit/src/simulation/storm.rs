@@ -36,7 +36,7 @@ pub async fn rage(stage: Arc<Simulation>) {
                 stage.clock.reboot();
             }
             2 => {
-                let process = lock(&stage.living).get(&slot).map(|(process, _)| *process);
+                let process = lock(&stage.living).get(&slot).map(|(process, ..)| *process);
                 if let Some(process) = process {
                     stage.tally.count("pause");
                     stage.orders.pause(process, stage.clock.elapsed() + random.millis(500, 45_000));
@@ -92,7 +92,7 @@ fn crash(stage: &Arc<Simulation>, slot: usize) {
 
 /// Nobody hears of a process for a while, and it goes on all the same, at once or after a pause.
 fn silence(stage: &Arc<Simulation>, slot: usize) {
-    let Some((process, holders)) = lock(&stage.living).get(&slot).cloned() else { return };
+    let Some((process, holders, _)) = lock(&stage.living).get(&slot).cloned() else { return };
     let Some(silence) = holders.silence() else { return };
     stage.tally.count("silence");
     let (clock, span) = (stage.clock.clone(), stage.random.millis(1_000, 60_000));

@@ -151,7 +151,10 @@ impl PreparedRun {
         let passed = match block_on(gate.pass(&intent, &self.rule, &mut upstream)) {
             Ok(passed) => confirm(context, &gate, &self.rule, passed, &mut upstream),
             Err(semel_gate::Error::Ledger(error)) => {
-                return finish_unavailable(context, &self.rule, &error.to_string(), ledger_hint(&error));
+                let code = finish_unavailable(context, &self.rule, &error.to_string(), ledger_hint(&error));
+                // Nobody must take a claim that may have landed for one that was sent.
+                block_on(gate.settle_pending());
+                return code;
             }
         };
         let code = deliver(context, &gate, passed, &mut upstream, parent);

@@ -154,7 +154,8 @@ impl Kv for EtcdKv {
             let (from, to) = (self.address.key(b'i', &span.from), self.address.key(b'i', &span.to));
             wire::get_keys(&from, &to, span.limit, span.newest_first)
         };
-        let asked: Vec<_> = names.iter().map(get).chain(spans.iter().map(range)).collect();
+        let last = (!names.is_empty()).then(|| wire::get(&self.address.key(b'n', b"")));
+        let asked: Vec<_> = names.iter().map(get).chain(last).chain(spans.iter().map(range)).collect();
         let mut ranges = Vec::with_capacity(asked.len());
         for part in asked.chunks(READS_MAX) {
             let txn = Txn { compare: Vec::new(), success: part.to_vec(), failure: Vec::new() };
@@ -164,7 +165,9 @@ impl Kv for EtcdKv {
         if ranges.len() != asked.len() {
             return Err(Error::NotRead { what: "the server left a question unanswered".to_owned() });
         }
-        let entries = ranges.split_off(names.len());
+        let mut ranges = ranges.into_iter();
+        let values: Vec<_> = ranges.by_ref().take(names.len()).collect();
+        let last = if names.is_empty() { 0 } else { counter(ranges.next()).last };
         let value = |mut range: RangeAnswer| {
             let found = range.kvs.pop()?;
             Some(Value { version: Version(found.mod_revision), bytes: found.value })
@@ -174,8 +177,9 @@ impl Kv for EtcdKv {
             range.kvs.into_iter().map(|found| found.key.get(before..).unwrap_or_default().to_vec()).collect()
         };
         Ok(Found {
-            values: ranges.into_iter().map(value).collect(),
-            entries: entries.into_iter().map(keys).collect(),
+            values: values.into_iter().map(value).collect(),
+            entries: ranges.map(keys).collect(),
+            last,
         })
     }
 
@@ -196,7 +200,7 @@ impl Kv for EtcdKv {
 
     async fn apply(&self, batch: Batch<'_>) -> Applied {
         // etcd cannot compare it. Another cluster is known by every read of a commit. One that was restored from a snapshot
-        // may have its old id: `semel ledger mark-restored` begins the epoch.
+        // may have its old id: those who saw more of it begin the epoch.
         if *self.cluster() != batch.lineage {
             return Applied::OtherLineage;
         }

@@ -167,7 +167,7 @@ impl RedisKv {
         let mut node = self.node().await?;
         let mut asked = redis::pipe();
         if !names.is_empty() {
-            asked.cmd("HMGET").arg(&self.keys[0]).arg(&names);
+            asked.cmd("HMGET").arg(&self.keys[0]).arg(&names).arg("last");
         }
         for span in &spans {
             let (from, to) = (bound(b'[', &span.from), bound(b'(', &span.to));
@@ -183,9 +183,11 @@ impl RedisKv {
             Ok(answers) => answers.into_iter(),
             Err(error) => return Err(self.not_read(error).await),
         };
-        let values = if names.is_empty() { Vec::new() } else { answers.next().unwrap_or_default() };
+        let mut values = if names.is_empty() { Vec::new() } else { answers.next().unwrap_or_default() };
+        let last = values.pop().flatten().and_then(|last| String::from_utf8(last).ok()?.parse().ok());
         let entries = answers.map(|entries| entries.into_iter().flatten().collect()).collect();
-        Ok(Found { values: values.into_iter().map(|bytes| bytes.and_then(value)).collect(), entries })
+        let values = values.into_iter().map(|bytes| bytes.and_then(value)).collect();
+        Ok(Found { values, entries, last: last.unwrap_or_default() })
     }
 }
 

@@ -1,6 +1,7 @@
 //! A standby that lagged takes over: acknowledged claims are gone, and the ledger must say so.
 
 use super::{before, by, noted_claim, open, store, wait};
+use crate::{position, scene};
 use semel_core::time::At;
 use semel_ledger::clock_skew;
 use semel_ledger::postgres::{PostgresAddress, PostgresStore};
@@ -43,6 +44,41 @@ fn a_standby_that_takes_over_begins_a_new_epoch() {
     let journal = wait(ledger.journal(None, 9)).expect("readable").items;
     let kinds: Vec<_> = journal.iter().map(|(_, line)| line.kind.as_str()).collect();
     assert_eq!(kinds, ["claimed", "commits_lost", "claimed"]);
+}
+
+/// The server is the same, and its transactions count on: only the tables are others.
+#[test]
+fn a_dump_that_was_put_back_begins_a_new_epoch() {
+    let server = PostgresServer::start(&[]);
+    let ledger = store(&server.url("semel"));
+    assert_eq!(wait(ledger.commit(noted_claim("kept", 1))).expect("answered"), Committed::Done);
+    let dump = server.dump();
+    assert_eq!(wait(ledger.commit(noted_claim("lost", 2))).expect("answered"), Committed::Done);
+    server.sql("DROP SCHEMA semel CASCADE");
+    server.sql(&dump);
+    let mut again = noted_claim("lost", 3);
+    std::sync::Arc::make_mut(&mut again).require.cells = vec![(EPOCH_CELL, Revision::ABSENT)];
+    let fenced = Committed::Conflict(Conflict::Cell(EPOCH_CELL));
+    assert_eq!(wait(ledger.commit(again)).expect("answered"), fenced, "its absence proves nothing any more");
+    let another = store(&server.url("semel"));
+    assert_eq!(wait(another.read(named("kept"))).expect("readable").epoch, Revision(1), "and only one");
+    assert_eq!(super::noted(&another), [1]);
+}
+
+/// As a copy of its disk does: of the rows, those are gone that came later.
+#[test]
+fn rows_that_are_gone_begin_an_epoch_for_a_host_that_saw_them() {
+    let (server, host) = (PostgresServer::start(&[]), scene::directory());
+    let store = std::sync::Arc::new(store(&server.url("semel")));
+    let ledger = position::process(store.clone(), host.path());
+    position::call(&ledger, "kept");
+    let last = server.sql("SELECT max(id) FROM semel.journal");
+    position::call(&ledger, "lost");
+    server.sql(&format!(
+        "DELETE FROM semel.effect WHERE id > {last}; DELETE FROM semel.journal WHERE id > {last}"
+    ));
+    assert_eq!(position::epoch_of(&ledger), 1);
+    assert_eq!(position::epoch_of(&position::process(store, host.path())), 1, "and only one");
 }
 
 /// A dump that is read into another server brings rows whose ids its transactions have not reached.
