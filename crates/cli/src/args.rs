@@ -513,8 +513,8 @@ pub struct ResolveArgs {
     /// How you know.
     #[arg(long, alias = "note", value_name = "TEXT")]
     pub reason: String,
-    /// What it answered, for whoever asks next; `-` reads stdin.
-    #[arg(long, value_name = "FILE", conflicts_with = "not_applied")]
+    /// What it answered, for whoever asks next: a file, `-` for stdin, or JSON that begins with `{` or `[`.
+    #[arg(long, value_name = "FILE|JSON", conflicts_with = "not_applied")]
     pub reply: Option<PathBuf>,
     #[command(flatten)]
     pub operator: OperatorArgs,

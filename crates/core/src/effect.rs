@@ -236,6 +236,17 @@ pub struct Attempt {
     pub uptime: Option<Uptime>,
 }
 
+/// An attempt without a timeout that is in flight for so long is in doubt even if its holder lives. A holder that works
+/// ends it far sooner, once its upstream is silent.
+pub const IN_FLIGHT_MAX: Duration = Duration::from_secs(24 * 3600);
+
+impl Attempt {
+    /// The deadline that its rule or its caller has set.
+    pub fn timeout_at(&self) -> Option<At> {
+        (self.deadline.since(self.claimed_at) < IN_FLIGHT_MAX).then_some(self.deadline)
+    }
+}
+
 /// Until when the holder of an attempt may still send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Encode, Decode)]
 #[serde(rename_all = "snake_case")]

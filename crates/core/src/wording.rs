@@ -4,13 +4,14 @@
 use crate::answer::{Code, Retry, Trouble};
 use crate::class::{Class, Tier};
 use crate::effect::{
-    Applied, Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, NotApplied, NotAppliedWhy, State,
+    Applied, Attempt, Doubt, EARLIER_REASONS_KEPT, Effect, Evidence, NotApplied, NotAppliedWhy, State,
 };
 use crate::ids::EffectId;
 use crate::policy::rule::Again;
 use crate::subject::quoted_for_a_shell;
 use crate::time::{At, in_words};
 use crate::undo::Undo;
+use std::time::Duration;
 
 /// Without differing arguments, and with the advice on a retry that its code always gives.
 fn trouble(
@@ -271,18 +272,32 @@ pub fn superseded(effect: &Effect, by: EffectId, action: &str, until: Again, use
     )
 }
 
-pub fn in_flight(effect: &Effect, now: At) -> Trouble {
+/// So many waits of a caller are no longer a matter of seconds.
+const WAITS_TOLD: u32 = 3;
+
+/// `wait`: how long a caller waits for it each time.
+pub fn in_flight(effect: &Effect, now: At, wait: Duration) -> Trouble {
     let open = effect.open_attempt();
-    let started = open.map_or(effect.opened_at, |attempt| attempt.claimed_at);
-    let until = open.map_or_else(String::new, |attempt| format!("; it has until {}", attempt.deadline));
+    let age = now.since(open.map_or(effect.opened_at, |attempt| attempt.claimed_at));
+    let until = open.and_then(Attempt::timeout_at).map(|at| format!("; it has until {at}"));
+    let again = "You get its result, or learn that it is in doubt.";
+    let next_step = match !wait.is_zero() && age >= wait * WAITS_TOLD {
+        true => format!(
+            "Tell the user that {} has been running for {}. Make the same call again later. {again}",
+            effect.id,
+            in_words(age)
+        ),
+        false => format!("Make the same call again in a few seconds. {again}"),
+    };
     trouble(
         Code::InFlight,
         format!(
-            "The same call started {} ago{} and has not reported its end{until}.",
-            in_words(now.since(started)),
-            by_run(effect)
+            "The same call started {} ago{} and has not reported its end{}.",
+            in_words(age),
+            by_run(effect),
+            until.unwrap_or_default()
         ),
-        "Make the same call again in a few seconds. You get its result, or learn that it is in doubt.",
+        next_step,
         to_show(effect.id),
     )
 }
@@ -533,7 +548,7 @@ pub fn undo_too_early(effect: &Effect, now: At) -> Trouble {
     Trouble {
         what_happened: format!("Nothing was undone: {} has not reported its end.", named(effect)),
         next_step: "Ask again once it has ended.".into(),
-        ..in_flight(effect, now)
+        ..in_flight(effect, now, Duration::ZERO)
     }
 }
 

@@ -86,7 +86,8 @@ pub struct AttemptJson {
     #[schemars(with = "u32")]
     pub number: AttemptNo,
     pub claimed_at: String,
-    pub deadline: String,
+    /// Set by its rule or its caller. Without one its holder watches it.
+    pub deadline: Option<String>,
     pub verdict: Verdict,
     pub resend: bool,
 }
@@ -158,7 +159,7 @@ impl AttemptJson {
         AttemptJson {
             number: attempt.number,
             claimed_at: attempt.claimed_at.to_string(),
-            deadline: attempt.deadline.to_string(),
+            deadline: attempt.timeout_at().map(|at| at.to_string()),
             verdict: attempt.verdict,
             resend: attempt.resend,
         }

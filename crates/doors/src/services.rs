@@ -10,8 +10,10 @@ use semel_core::digest::{Digest, Secret};
 use semel_core::policy::{Mode, Policy};
 use semel_gate::Gate;
 use semel_gate::counts;
+use semel_gate::look::SILENCE_MAX;
 use semel_gate::pending_delivery::PendingDelivery;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[derive(Debug)]
 pub struct Services {
@@ -26,6 +28,8 @@ pub struct Services {
     /// Backends of probes and confirms.
     pub backends: Arc<Backends>,
     pub active_confirms: ActiveConfirms,
+    /// How long an upstream may be silent where its rule has no timeout.
+    pub silence_max: Duration,
 }
 
 impl Services {
@@ -39,6 +43,7 @@ impl Services {
             delivery_batch: DeliveryBatch::default(),
             backends: Arc::default(),
             active_confirms: ActiveConfirms::default(),
+            silence_max: SILENCE_MAX,
         }
     }
 

@@ -1,6 +1,7 @@
 //! One attempt: its turn, its claim, sending, settling.
 
-use crate::call::{DEADLINE_DEFAULT, GateCall, UnresolvedSend};
+use crate::call::{GateCall, UnresolvedSend};
+use crate::clock::beside;
 use crate::events::GateEvent;
 use crate::lookalike::OutlineComparison;
 use crate::pending_settlement::PendingSettlement;
@@ -14,7 +15,7 @@ use semel_core::answer::{Answer, OutcomeWord};
 use semel_core::class::Class;
 use semel_core::decide::Claiming;
 use semel_core::digest::Digest;
-use semel_core::effect::{Effect, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
+use semel_core::effect::{Effect, IN_FLIGHT_MAX, LastSend, NotAppliedWhy, Reply, SEND_WITHIN, State};
 use semel_core::lifecycle::Alarm;
 use semel_core::outcome::Outcome;
 use semel_core::time::At;
@@ -26,6 +27,13 @@ use std::time::Duration;
 
 /// The longest answers of models take less. What could not be settled is generated again after it, at the latest.
 const DEADLINE_GENERATE: Duration = Duration::from_secs(3600);
+
+/// A command acts as long as its process lives. On another host a process that died before it was ever heard of may look
+/// alive, and that is not to last for ever.
+const DEADLINE_COMMAND: Duration = Duration::from_secs(30 * 24 * 3600);
+
+/// Before a lapse that could not be written is tried again.
+const LAPSE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The loudest alarm there is.
 pub(crate) const DUPLICATE: &str =
@@ -80,7 +88,8 @@ impl Gate {
         let claimed_from = self.clock.elapsed();
         let deadline = now.plus(call.rule.timeout.unwrap_or(match call.rule.class {
             Class::Generate => DEADLINE_GENERATE,
-            _ => DEADLINE_DEFAULT,
+            _ if call.upstream.sends_while_alive() => DEADLINE_COMMAND,
+            _ => IN_FLIGHT_MAX,
         }));
         let request = ClaimRequest {
             intent: call.intent,
@@ -149,11 +158,23 @@ impl Gate {
             let (number, refusals) = (effect.occurrence.number, effect.refusals);
             let key = upstream_key(self.ledger.secret(), claim.key(), number, refusals, call.rule);
             let recorded = Recorded { effect, attempt, idempotency_key: &key };
-            let sending = Sending { recorded: Some(recorded), timeout: call.rule.timeout };
+            let look = call.look;
+            let sending =
+                Sending { recorded: Some(recorded), timeout: call.rule.timeout, progress: look.progress() };
             self.point("gate.before_send")?;
             self.emit(&GateEvent::Sent { intent: call.intent });
-            call.look.sends();
-            call.upstream.send(sending).await
+            look.sends(&*self.clock);
+            // Its answer is waited for all the same.
+            let nonce = effect.attempt(attempt).map(|attempt| attempt.nonce);
+            let lapses = async {
+                look.silence(&*self.clock, Duration::ZERO).await;
+                let Some(nonce) = nonce else { return };
+                while Box::pin(self.ledger.lapse_silent(claim.key(), nonce, self.clock.now())).await.is_err()
+                {
+                    self.clock.sleep(LAPSE_PAUSE).await;
+                }
+            };
+            beside(call.upstream.send(sending), lapses).await
         };
         if let Err(error) = self.point("gate.after_send") {
             return Ok(Passed::unrecorded(claim.effect(), sent.data, &error).into());
@@ -241,7 +262,7 @@ impl Gate {
             State::InFlight { .. } if self.wait(call, other, snapshot.revision).await => {
                 return Ok(StepResult::LookAgain);
             }
-            State::InFlight { .. } => wording::in_flight(effect, now),
+            State::InFlight { .. } => wording::in_flight(effect, now, call.rule.wait),
             _ => wording::in_doubt(effect),
         };
         Ok(held(effect, trouble, OutcomeWord::Held).into())

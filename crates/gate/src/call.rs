@@ -19,9 +19,6 @@ use semel_ledger::store::Revision;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An attempt without a timeout stops being merely slow after a day. Nothing is killed then; its answer still counts.
-pub(crate) const DEADLINE_DEFAULT: Duration = Duration::from_secs(24 * 3600);
-
 /// The death of a holder changes no row, so waiters look again: soon at first, for the kill that just happened, then
 /// rarely.
 pub(crate) const LOOK_AGAIN_FIRST: Duration = Duration::from_millis(25);

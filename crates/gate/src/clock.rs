@@ -121,6 +121,15 @@ pub(crate) async fn within<T>(answer: impl Future<Output = T>, end: impl Future<
     .await
 }
 
+/// The answer. The other work goes on until it comes.
+pub async fn beside<T>(answer: impl Future<Output = T>, work: impl Future<Output = ()>) -> T {
+    let work = async {
+        work.await;
+        std::future::pending().await
+    };
+    within(answer, work).await.expect("the work has no end")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

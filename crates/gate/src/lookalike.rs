@@ -75,7 +75,7 @@ impl Gate {
             return Ok(OutlineComparison::Held(Box::new(held)));
         }
         let trouble = match reason {
-            None => wording::in_flight(effect, now),
+            None => wording::in_flight(effect, now, call.rule.wait),
             Some((paths, until)) => wording::lookalike(effect, paths, until),
         };
         Ok(OutlineComparison::Held(Box::new(held(effect, trouble, OutcomeWord::Held))))

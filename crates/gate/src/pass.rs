@@ -2,7 +2,7 @@
 
 use crate::call::{GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX, UnresolvedSend};
 use crate::events::{AnswerEvent, GateEvent};
-use crate::look::Look;
+use crate::look::{Look, Progress};
 use crate::reply::{
     Passed, answer_of_record, answer_of_refusal, answer_of_refused, answer_ran, held, in_doubt, joined_answer,
 };
@@ -236,7 +236,10 @@ impl Gate {
         }
         Ok(match self.wait(call, survey.snapshot.key, survey.snapshot.revision).await {
             true => StepResult::LookAgain,
-            false => held(effect, wording::in_flight(effect, survey.now()), OutcomeWord::Held).into(),
+            false => {
+                let trouble = wording::in_flight(effect, survey.now(), call.rule.wait);
+                held(effect, trouble, OutcomeWord::Held).into()
+            }
         })
     }
 
@@ -357,7 +360,9 @@ pub async fn unrecorded(rule: &Rule, upstream: &mut dyn Upstream) -> Passed {
     match upstream.prepare().await {
         Err(not_started) => Passed::not_started_alone(not_started, rule),
         Ok(()) => {
-            let sent = upstream.send(Sending { recorded: None, timeout: rule.timeout }).await;
+            let progress = Progress::default();
+            let sending = Sending { recorded: None, timeout: rule.timeout, progress: &progress };
+            let sent = upstream.send(sending).await;
             Passed::passed_through(sent, rule)
         }
     }

@@ -1,12 +1,12 @@
 //! Probes, and the answers about a doubt.
 
-use crate::call::{DEADLINE_DEFAULT, GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
+use crate::call::{GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX};
 use crate::reply::{Passed, in_doubt};
 use crate::step::StepResult;
 use crate::upstream::ProbeAnswer;
 use crate::{Error, Gate};
 use semel_core::answer::EffectWord;
-use semel_core::effect::{Doubt, Effect, State};
+use semel_core::effect::{Doubt, Effect, IN_FLIGHT_MAX, State};
 use semel_ledger::RecordSnapshot;
 use semel_ledger::probe_notes::ProbeTrouble;
 use semel_ledger::rulings::Probed;
@@ -27,7 +27,7 @@ impl Gate {
             || matches!(&effect.state, State::InDoubt(doubt) if doubt.why == Doubt::Epoch);
         let quiet = match forgotten && call.upstream.sends_while_alive() {
             // Nobody knows which process it was; it gets the time after which any is more than merely slow.
-            true => probe.quiet.max(DEADLINE_DEFAULT),
+            true => probe.quiet.max(IN_FLIGHT_MAX),
             false => probe.quiet,
         };
         match call.upstream.probe(probe, Some(effect)).await {

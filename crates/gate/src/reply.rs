@@ -15,6 +15,7 @@ use semel_core::wording;
 use semel_ledger::RecordSnapshot;
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The result of a call.
 #[derive(Debug, Clone)]
@@ -187,7 +188,9 @@ pub(crate) fn answer_ran(mut snapshot: RecordSnapshot, sent: Sent, now: At) -> P
             passed.reply = GivenReply::Live;
             passed
         }
-        State::InFlight { .. } => held(effect, wording::in_flight(effect, now), OutcomeWord::Held),
+        State::InFlight { .. } => {
+            held(effect, wording::in_flight(effect, now, Duration::ZERO), OutcomeWord::Held)
+        }
         State::InDoubt(_) => held(effect, wording::in_doubt(effect), OutcomeWord::Ran),
     }
 }

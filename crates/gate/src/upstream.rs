@@ -1,5 +1,6 @@
 //! The real tool behind, as the gate sees it.
 
+use crate::look::Progress;
 use async_trait::async_trait;
 use semel_core::answer::EffectWord;
 use semel_core::class::Class;
@@ -63,6 +64,8 @@ pub struct Sending<'a> {
     /// `None` for what is not recorded, such as a read.
     pub recorded: Option<Recorded<'a>>,
     pub timeout: Option<Duration>,
+    /// Where it notes each sign that its tool is at work.
+    pub progress: &'a Progress,
 }
 
 impl Sending<'_> {

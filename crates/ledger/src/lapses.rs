@@ -6,6 +6,8 @@ use crate::ledger::{ChangeResult, Ledger, RACES_MAX, RecordChange};
 use crate::record::StoredEffect;
 use crate::store::{By, PAGE_ROWS_MAX};
 use semel_core::digest::Digest;
+use semel_core::effect::Attempt;
+use semel_core::ids::Nonce;
 use semel_core::lifecycle::{Event, Lapse};
 use semel_core::time::At;
 
@@ -43,8 +45,12 @@ impl Ledger {
         let (mut lapsed, mut after) = (0, None);
         loop {
             let page = self.listing(By::Owner(me), after, PAGE_ROWS_MAX).await?;
+            let end_of = |mine: &Attempt| {
+                let lapsed = || Event::Lapsed { why: Lapse::HolderDied, at: now };
+                (mine.owner == me).then(|| self.end_of_unheld(mine, now).unwrap_or_else(lapsed))
+            };
             for (key, _) in page.items {
-                lapsed += usize::from(self.lapse_one(key, now).await?);
+                lapsed += usize::from(self.end_open(key, now, end_of).await?);
             }
             match page.next {
                 None => return Ok(lapsed),
@@ -53,15 +59,24 @@ impl Ledger {
         }
     }
 
-    async fn lapse_one(&self, key: Digest, now: At) -> Result<bool, Error> {
-        let me = self.holders().me()?;
+    /// The upstream of this attempt is silent for too long: only its holder knows. `false`: it is not open any more.
+    pub async fn lapse_silent(&self, key: Digest, nonce: Nonce, now: At) -> Result<bool, Error> {
+        let lapsed = Event::Lapsed { why: Lapse::DeadlinePassed, at: now };
+        self.end_open(key, now, |attempt| (attempt.nonce == nonce).then(|| lapsed.clone())).await
+    }
+
+    /// Ends the attempt that is open with what `event_of` says of it. `true`: in a lapse.
+    async fn end_open(
+        &self,
+        key: Digest,
+        now: At,
+        event_of: impl Fn(&Attempt) -> Option<Event>,
+    ) -> Result<bool, Error> {
         for _ in 0..RACES_MAX {
             let snapshot = self.find(key).await?;
             let open = snapshot.effect().and_then(|effect| effect.open_attempt());
             // Its answer came just now.
-            let Some(mine) = open.filter(|attempt| attempt.owner == me) else { return Ok(false) };
-            let lapsed = || Event::Lapsed { why: Lapse::HolderDied, at: now };
-            let event = self.end_of_unheld(mine, now).unwrap_or_else(lapsed);
+            let Some(event) = open.and_then(&event_of) else { return Ok(false) };
             if let ChangeResult::Done(_) = self.write(&snapshot, RecordChange::to(&event, now)).await? {
                 return Ok(matches!(event, Event::Lapsed { .. }));
             }

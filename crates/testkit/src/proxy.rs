@@ -38,6 +38,7 @@ struct Orders {
     /// Each part of a message waits for a span of up to this, drawn anew: so connections overtake each other.
     delay_max: Duration,
     random: Random,
+    connections: u64,
 }
 
 #[derive(Debug)]
@@ -59,12 +60,16 @@ impl Proxy {
         let port = listener.local_addr().expect("it is bound").port();
         let (cuts, holds, held, after_hold) = ((None, 0), (None, 0), 0, Fate::Passes);
         let (delay_max, random) = (Duration::ZERO, Random::new(1));
-        let orders = Orders { server, cuts, holds, held, after_hold, delay_max, random };
+        let orders = Orders { server, cuts, holds, held, after_hold, delay_max, random, connections: 0 };
         let shared = Arc::new(Shared { orders: Mutex::new(orders), changed: Condvar::new() });
         let ours = Arc::clone(&shared);
         thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                let to = ours.lock().server.clone();
+                let to = {
+                    let mut orders = ours.lock();
+                    orders.connections += 1;
+                    orders.server.clone()
+                };
                 let server = match to {
                     Target::Port(port) => {
                         TcpStream::connect(("127.0.0.1", port)).map(|stream| Ends::tcp(&stream))
@@ -82,6 +87,11 @@ impl Proxy {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// How many clients have come so far.
+    pub fn connections(&self) -> u64 {
+        self.shared.lock().connections
     }
 
     /// Cuts the connection at the next so many of these moments.

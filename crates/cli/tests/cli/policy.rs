@@ -119,7 +119,10 @@ fn the_policy_explains_its_choice() {
     let keyed = "[[rule]]\nmatch = \"cli:pay *\"\ninject = { flag = \"--key\", valid_for = \"1h\" }\n";
     home.file("semel.toml", keyed);
     let text = home.semel(["policy", "explain", "--", "pay", "now"]).stdout;
-    assert!(text.contains("sent again under its key") && text.contains("timeout       24h"), "{text}");
+    assert!(
+        text.contains("sent again under its key") && text.contains("timeout       5m of silence"),
+        "{text}"
+    );
 }
 
 #[test]

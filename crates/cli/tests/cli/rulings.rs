@@ -32,6 +32,21 @@ fn a_reply_may_come_from_standard_input_and_has_a_limit() {
 }
 
 #[test]
+fn a_ruling_without_a_reply_says_so_and_a_reply_may_be_json() {
+    let home = Home::new();
+    let (bare, given) = (home.doubt("bare"), home.doubt("given"));
+    let resolve = |id: &str, more: &[&str]| {
+        let args = ["ledger", "resolve", id, "--applied", "--reason", "seen"];
+        home.semel([&args, more].concat())
+    };
+    let ruled = resolve(&bare, &[]);
+    assert_eq!(ruled.code, Some(0), "{ruled:?}");
+    assert!(format!("{ruled:?}").contains("--reply"), "{ruled:?}");
+    assert_eq!(resolve(&given, &["--reply", r#"{"id": 7}"#]).code, Some(0));
+    assert_eq!(home.semel(["ledger", "reply", "--key", "given"]).stdout, r#"{"id": 7}"#);
+}
+
+#[test]
 fn after_it_is_ruled_not_applied_the_next_call_runs() {
     let home = Home::new();
     home.file("once.sh", "test -e ran && echo done && exit; touch ran; kill -9 $$\n");

@@ -277,6 +277,8 @@ pub struct KeysTable {
     pub drift_status: Option<Spot<i64>>,
     /// The status for a key whose request is still running: 409 unless given.
     pub in_flight_status: Option<Spot<i64>>,
+    /// The status for a POST that has created something, where only the body of its reply is known: 201 unless given.
+    pub created_status: Option<Spot<i64>>,
     /// How long a key answers repeats: for ever unless given.
     pub life: Option<Spot<String>>,
 }
@@ -363,7 +365,8 @@ pub struct Defaults {
     pub failure: Option<Failure>,
     /// How many times semel itself may send again: at most 20, `2` unless given.
     pub budget: Option<Spot<i64>>,
-    /// How long an attempt may take: `24h` unless given, `1h` for `generate`.
+    /// How long an attempt may take. Without one a tool or a request is in doubt after `5m` without a sign of life, a
+    /// generation after `1h`, and a command only once its process is gone.
     pub timeout: Option<Spot<String>>,
     /// How long a repeat of a running call waits for its answer: `25s` unless given, `240s` for `generate`.
     pub wait: Option<Spot<String>>,

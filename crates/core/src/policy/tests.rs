@@ -451,6 +451,7 @@ fn an_http_api_has_defaults_and_every_fault_of_it_is_found() {
         "[upstream.a]\nurl = \"https://x\"\n[upstream.b]\nurl = \"https://X/\"\nheaders_env = { Authorization = \"K\" }\n",
         "[upstream.a]\nurl = \"https://x\"\nkeys = { drift_status = 200 }\n",
         "[upstream.a]\nurl = \"https://x\"\nkeys = { in_flight_status = 200 }\n",
+        "[upstream.a]\nurl = \"https://x\"\nkeys = { created_status = 409 }\n",
         "[upstream.a]\nurl = \"https://x\"\nkeys = { pattern = \"(\" }\n",
         "[upstream.a]\nurl = \"https://x\"\nkeys = { store = \"2xx\" }\n",
         "[preset]\nservice = \"x\"\n",

@@ -90,6 +90,7 @@ pub struct KeyPolicy {
     pub server_error: ServerError,
     pub drift_status: u16,
     pub in_flight_status: u16,
+    pub created_status: u16,
     /// How long a key answers repeats; `None` = for ever.
     pub life: Option<Duration>,
 }
@@ -107,6 +108,7 @@ impl Default for KeyPolicy {
             server_error: ServerError::default(),
             drift_status: 422,
             in_flight_status: 409,
+            created_status: 201,
             life: None,
         }
     }

@@ -118,7 +118,7 @@ fn every_trouble() -> Vec<Trouble> {
         wording::lookalike(&doubt, vec!["args.body".into()], Again::Person),
         wording::lookalike(&done, vec!["args.request_id".into()], Again::Agent),
         wording::superseded(&done, done.id, "mcp:x/delete", Again::Agent, false),
-        wording::in_flight(&running, late()),
+        wording::in_flight(&running, late(), Duration::from_secs(25)),
         wording::turn_taken(Some(&running)),
         wording::turn_taken(None),
         wording::drift(&done, vec!["args.amount".into()], false),

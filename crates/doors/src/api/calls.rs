@@ -97,7 +97,7 @@ pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
         .map_err(|missing| keyless(missing).under(StatusCode::UNPROCESSABLE_ENTITY))?;
     intent.metadata = metadata;
     let client = ClientUpstream::of(&api.services, &form.action, &arguments, &rule);
-    let mut client = client.showing(token.as_ref());
+    let mut client = client.showing(token.as_ref()).unless_not_ready(form.not_ready.as_deref());
     if form.dry_run || dry_run {
         return respond::json(&gate.dry_run(&intent, &rule, &mut client).await?);
     }
@@ -180,6 +180,7 @@ fn check(form: &CallForm) -> Result<(), Problem> {
         )));
     }
     check_length("serialize_by", form.serialize_by.as_ref(), RESOURCE_CHARS_MAX)?;
+    check_length("not_ready", form.not_ready.as_ref(), WHY_CHARS_MAX)?;
     check_length("call_id", form.call_id.as_ref(), CALL_ID_CHARS_MAX)?;
     if form.authority.chars().count() > AUTHORITY_CHARS_MAX {
         return Err(Problem::bad(format!("authority has at most {AUTHORITY_CHARS_MAX} characters")));

@@ -14,6 +14,7 @@ use semel_core::json::Json;
 use semel_core::policy::rule::{Probe, Rule};
 use semel_core::redact::redact;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
+use serde_json::Value;
 
 #[derive(Debug)]
 pub struct ClientUpstream<'a> {
@@ -23,6 +24,8 @@ pub struct ClientUpstream<'a> {
     rule: &'a Rule,
     /// What it showed, where that can be revoked.
     token: Option<&'a Revocable>,
+    /// Why the client could not send it now.
+    not_ready: Option<&'a str>,
     /// What a probe found of its reply.
     found: Option<Json>,
 }
@@ -34,11 +37,15 @@ impl<'a> ClientUpstream<'a> {
         arguments: &'a Json,
         rule: &'a Rule,
     ) -> ClientUpstream<'a> {
-        ClientUpstream { services, action, arguments, rule, token: None, found: None }
+        ClientUpstream { services, action, arguments, rule, token: None, not_ready: None, found: None }
     }
 
     pub fn showing(self, token: Option<&'a Revocable>) -> ClientUpstream<'a> {
         ClientUpstream { token, ..self }
+    }
+
+    pub fn unless_not_ready(self, not_ready: Option<&'a str>) -> ClientUpstream<'a> {
+        ClientUpstream { not_ready, ..self }
     }
 
     fn subject<'b>(&'b self, effect: Option<&'b Effect>) -> Subject<'b> {
@@ -50,6 +57,9 @@ impl<'a> ClientUpstream<'a> {
 #[async_trait]
 impl Upstream for ClientUpstream<'_> {
     async fn prepare(&mut self) -> Result<(), NotStarted> {
+        if let Some(why) = self.not_ready {
+            return Err(NotStarted { why: why.to_owned(), data: Value::Null });
+        }
         lets_send(self.token).await
     }
 

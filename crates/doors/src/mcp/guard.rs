@@ -27,7 +27,7 @@ use semel_core::policy::Rule;
 use semel_core::policy::rule::{Again, DryRunOption, Rulings};
 use semel_core::wording;
 use semel_gate::clock::Clock;
-use semel_gate::look::{Look, look_until_answered};
+use semel_gate::look::{Look, Patience, look_until_answered};
 use semel_gate::{GivenReply, Passed};
 use serde_json::json;
 use std::sync::Arc;
@@ -136,7 +136,8 @@ async fn pass(services: &Arc<Services>, guarded: &Arc<GuardedCall>) -> CallResul
     if let (Err(why), None) = (&services.gate, &services.remote) {
         return CallResult::trouble(&guarded.rule, wording::ledger_unavailable(why));
     }
-    look_until_answered(&services.clock, guarded.rule.timeout, |look| {
+    let patience = Patience::of(&guarded.rule, services.silence_max);
+    look_until_answered(&services.clock, patience, |look| {
         let (tell, handle) = oneshot::channel();
         let pass = pass_once(Arc::clone(services), Arc::clone(guarded), look, tell);
         let pass = local_tasks::spawn_part(pass, &Handle::current());
@@ -162,7 +163,7 @@ async fn pass_once(
     let GuardedCall { call, rule, server, connection, .. } = &*guarded;
     let trouble = |trouble| CallResult::trouble(rule, trouble);
     if let Some(remote) = &services.remote {
-        return pass_remote(&services, &guarded, remote, handle).await;
+        return pass_remote(&services, &guarded, remote, &look, handle).await;
     }
     let gate = match &services.gate {
         Ok(gate) => gate,
@@ -184,7 +185,7 @@ async fn pass_once(
         };
     }
     let passed = gate.pass_in(&look, &intent, rule, &mut upstream).await;
-    let ToolUpstream { live, task, .. } = upstream;
+    let (live, task) = upstream.finish();
     match passed {
         Ok(mut passed) => {
             if let Some(task) = &task {
@@ -209,6 +210,7 @@ async fn pass_remote(
     services: &Arc<Services>,
     guarded: &GuardedCall,
     remote: &RemoteGate,
+    look: &Look,
     handle: oneshot::Sender<Message>,
 ) -> CallResult {
     let GuardedCall { call, rule, server, connection, .. } = guarded;
@@ -225,7 +227,7 @@ async fn pass_remote(
             Err(trouble) => CallResult::trouble(rule, trouble),
         };
     }
-    let RemotePassed { passed, undelivered, unsettled } = remote.pass(asking, &mut upstream).await;
+    let RemotePassed { passed, undelivered, unsettled } = remote.pass(asking, look, &mut upstream).await;
     if let Some(unsettled) = unsettled {
         let services = Arc::clone(services);
         tokio::spawn(async move {
@@ -234,7 +236,7 @@ async fn pass_remote(
             }
         });
     }
-    let ToolUpstream { live, task, .. } = upstream;
+    let (live, task) = upstream.finish();
     if let Some(task) = &task {
         let _nothing_to_mark = server.tasks().record_end(task, None);
     }

@@ -272,7 +272,8 @@ impl Server {
         let id = self.next_id();
         let request =
             format!(r#"{{"jsonrpc":"2.0","id":{id},"method":{},"params":{params}}}"#, quoted(method));
-        let outgoing = LinkRequest { id, frame: request.into(), last_moment: None, is_read: true };
+        let outgoing =
+            LinkRequest { id, frame: request.into(), last_moment: None, is_read: true, news: None };
         self.link.exchange(outgoing).await.into_reply()
     }
 

@@ -6,7 +6,7 @@ use super::classify::{AnswerMeaning, AnswerReading, ReadContext, TaskHandle, rea
 use super::connection::ClientConnection;
 use super::effect_word::{by_name, effect_word};
 use super::guarded_calls::Waiter;
-use super::link::request::{Exchange, LinkRequest};
+use super::link::request::{Exchange, LinkRequest, RequestNews};
 use super::message::{Message, MessageKind, text};
 use super::probe::ProbeSubject;
 use super::render;
@@ -29,6 +29,7 @@ use semel_core::json::Json;
 use semel_core::judgement::evidence;
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{InjectInto, Probe, Rule};
+use semel_gate::look::Progress;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use serde_json::Value;
 use std::sync::Arc;
@@ -56,6 +57,8 @@ pub struct ToolUpstream<'a> {
     must_happen_once: bool,
     /// Its caller has the handle of a task that another attempt began.
     has_handle: bool,
+    /// The way to the server is ready, and nothing was sent on it.
+    is_ready: bool,
     /// The newest answer of the server.
     pub live: Option<Message>,
     /// The reply, as a probe found it.
@@ -90,6 +93,7 @@ impl<'a> ToolUpstream<'a> {
             effect: None,
             must_happen_once: true,
             has_handle: false,
+            is_ready: false,
             live: None,
             found: None,
         }
@@ -99,6 +103,18 @@ impl<'a> ToolUpstream<'a> {
     pub fn of(services: &'a Services, guarded: &'a GuardedCall) -> ToolUpstream<'a> {
         let GuardedCall { call, rule, server, token, .. } = guarded;
         ToolUpstream { token: token.as_ref(), ..ToolUpstream::new(services, server, call, rule) }
+    }
+
+    /// The newest answer of the server, and the task that its caller polls. A connection that was not used is given back.
+    pub fn finish(mut self) -> (Option<Message>, Option<TaskKey>) {
+        self.give_back();
+        (self.live, self.task)
+    }
+
+    fn give_back(&mut self) {
+        if std::mem::take(&mut self.is_ready) {
+            self.server.link.give_back();
+        }
     }
 
     /// The request for the server, with the upstream's idempotency key where the rule says so.
@@ -124,14 +140,25 @@ impl<'a> ToolUpstream<'a> {
             LastSend::By(last) => Some(last),
             LastSend::WhileAlive => None,
         });
-        LinkRequest { id, frame, last_moment, is_read: false }
+        let news = RequestNews {
+            token: self.call.progress_token.clone(),
+            progress: sending.progress.clone(),
+            clock: self.services.clock.clone(),
+        };
+        LinkRequest { id, frame, last_moment, is_read: false, news: Some(news) }
     }
 
     /// Asks the tool itself what it would do. Its rule says that this argument makes it change nothing.
     pub async fn own_dry_run(&self, name: &str, value: Json) -> Result<Value, String> {
         let id = self.server.next_id();
         let frame = self.call.request(&id, KeyUpstream::Stripped, &[(name, value)]);
-        let asked = self.server.link.exchange(LinkRequest { id, frame, last_moment: None, is_read: false });
+        let asked = self.server.link.exchange(LinkRequest {
+            id,
+            frame,
+            last_moment: None,
+            is_read: false,
+            news: None,
+        });
         let answer = match tokio::time::timeout(OWN_DRY_RUN_TAKES_MAX, asked).await {
             Ok(exchange) => exchange.into_reply()?,
             Err(_) => return Err("it did not answer".to_owned()),
@@ -160,7 +187,7 @@ impl<'a> ToolUpstream<'a> {
         Secrets::of(&self.call.arguments, self.rule)
     }
 
-    async fn outcome(&mut self, answer: Message) -> (Outcome, Option<Vec<u8>>) {
+    async fn outcome(&mut self, answer: Message, progress: &Progress) -> (Outcome, Option<Vec<u8>>) {
         let reading = read(&answer, self.read_context(self.call.wants_task));
         let AnswerReading { meaning, line } = self.redacted(reading, Some(&answer));
         let recorded = render::recorded(&answer, &self.secrets());
@@ -185,7 +212,7 @@ impl<'a> ToolUpstream<'a> {
             AnswerMeaning::AwaitingInput => refused(NotAppliedWhy::AwaitingInput),
             // It was sent whole, and once; what the server still does with it is what `quiet` is for.
             AnswerMeaning::Ambiguous => Outcome::InDoubt { why: line, sender_gone: true },
-            AnswerMeaning::Task(handle) => return Box::pin(self.follow(answer, handle)).await,
+            AnswerMeaning::Task(handle) => return Box::pin(self.follow(answer, handle, progress)).await,
         };
         self.live = Some(answer);
         (outcome, recorded)
@@ -207,7 +234,12 @@ impl<'a> ToolUpstream<'a> {
 
     /// A task is followed to its end. The record has its handle, which a repeat of the call must get, and its end, for a
     /// repeat that wants no task.
-    async fn follow(&mut self, answer: Message, handle: TaskHandle) -> (Outcome, Option<Vec<u8>>) {
+    async fn follow(
+        &mut self,
+        answer: Message,
+        handle: TaskHandle,
+        progress: &Progress,
+    ) -> (Outcome, Option<Vec<u8>>) {
         let recorded = render::recorded(&answer, &self.secrets());
         let mut learnt = Arc::default();
         let mut _runs = None;
@@ -227,7 +259,7 @@ impl<'a> ToolUpstream<'a> {
             by: self.read_context(false),
             handle: &handle,
         };
-        let TaskEnd { reading, response } = followed.follow(&self.services.clock, &learnt).await;
+        let TaskEnd { reading, response } = followed.follow(&self.services.clock, &learnt, progress).await;
         let ended = self.redacted(reading, response.as_ref());
         let end = response.and_then(|response| render::recorded(&response, &self.secrets()));
         let recorded = match (recorded, end) {
@@ -267,7 +299,9 @@ impl Upstream for ToolUpstream<'_> {
             let why = "its caller has the handle of a task".to_owned();
             return Err(NotStarted { why, data: Value::Null });
         }
+        self.give_back();
         self.server.link.ready().await.map_err(|why| NotStarted { why, data: Value::Null })?;
+        self.is_ready = true;
         lets_send(self.token).await
     }
 
@@ -286,6 +320,7 @@ impl Upstream for ToolUpstream<'_> {
     /// Waits as long as it takes: an answer after the deadline still is evidence, and the caller is not kept by it.
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
         let request = self.request(&sending);
+        self.is_ready = false;
         self.effect = sending.recorded.map(|recorded| recorded.effect.id);
         self.must_happen_once = sending.must_happen_once(self.rule);
         let secrets = self.secrets();
@@ -293,7 +328,7 @@ impl Upstream for ToolUpstream<'_> {
         let in_doubt = |why| (Outcome::InDoubt { why, sender_gone: false }, None);
         let not_applied = |why| (Outcome::NotApplied { why, reply: Reply::Unknown }, None);
         let (outcome, reply) = match self.server.link.exchange(request).await {
-            Exchange::Reply(answer) => self.outcome(answer).await,
+            Exchange::Reply(answer) => self.outcome(answer, sending.progress).await,
             // A client that lost its session sends the call again: one that can be known by that is not sent twice.
             Exchange::Unclear(why) if self.must_happen_once || self.call.is_known_again() => {
                 in_doubt(page(why))

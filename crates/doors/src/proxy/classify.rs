@@ -1,5 +1,6 @@
 //! The meaning of an upstream's answer: one table, and the words for what was done.
 
+use super::arguments::BodyShape;
 use crate::reply::{REPLY_BYTES_MAX, account, http as reply};
 use http::{Method, StatusCode};
 use semel_core::answer::EffectWord;
@@ -148,6 +149,23 @@ pub fn effect_word(
     }
 }
 
+/// The status of a success of which only the body is known, or not even that: most APIs answer 201 to a POST that
+/// creates something.
+pub fn usual_status(
+    method: &Method,
+    path: &str,
+    rule: &Rule,
+    shape: &BodyShape,
+    keys: &KeyPolicy,
+) -> StatusCode {
+    let is_document = matches!(shape, BodyShape::Graphql(_) | BodyShape::Document(_));
+    let creates = rule.effect_word().map_or(!sends(path), |word| word == EffectWord::Created);
+    match *method == Method::POST && creates && !is_document {
+        true => StatusCode::from_u16(keys.created_status).unwrap_or(StatusCode::CREATED),
+        false => StatusCode::OK,
+    }
+}
+
 fn sends(path: &str) -> bool {
     let last = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     ["send", "message", "email", "publish", "notif", "sms"].iter().any(|verb| last.contains(verb))
@@ -204,6 +222,25 @@ mod tests {
         let mut rule = Policy::default().rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
         Arc::make_mut(&mut rule).failure = failure;
         meaning(StatusCode::from_u16(status).unwrap(), &rule, keys, keyed)
+    }
+
+    #[test]
+    fn a_success_that_nobody_saw_has_the_status_that_its_api_answers_with() {
+        let policy = Policy::default();
+        let rule = policy.rule_for(&ActionFacts::new("http:POST a/b", &Json::Null));
+        let of = |method: Method, path: &str, word: Option<EffectWord>, keys: &KeyPolicy| {
+            let rule = Rule { effect: word.map(EffectWording::Word), ..Rule::clone(&rule) };
+            usual_status(&method, path, &rule, &BodyShape::Json, keys).as_u16()
+        };
+        let (most, stripe) =
+            (KeyPolicy::default(), KeyPolicy { created_status: 200, ..KeyPolicy::default() });
+        assert_eq!(of(Method::POST, "/orders", None, &most), 201);
+        assert_eq!(of(Method::POST, "/orders", None, &stripe), 200);
+        assert_eq!(of(Method::POST, "/orders/1", Some(EffectWord::Updated), &most), 200);
+        assert_eq!(of(Method::POST, "/messages", None, &most), 200);
+        assert_eq!(of(Method::POST, "/messages", Some(EffectWord::Created), &most), 201);
+        assert_eq!(of(Method::PUT, "/orders/1", Some(EffectWord::Created), &most), 200);
+        assert_eq!(of(Method::DELETE, "/orders/1", None, &most), 200);
     }
 
     #[test]

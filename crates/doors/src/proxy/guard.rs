@@ -10,7 +10,7 @@ use crate::finish_detached::FinishDetached;
 use axum::response::Response;
 use semel_core::answer::{Answer, OutcomeWord, Trouble};
 use semel_core::wording;
-use semel_gate::look::Look;
+use semel_gate::look::{Look, Patience};
 use semel_gate::{Gate, GivenReply, Passed};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -31,7 +31,8 @@ pub async fn guard(guarded: Arc<GuardedRequest>) -> Response {
         }
     };
     let guarded = &guarded;
-    gate.look_until_answered(guarded.understood.rule.timeout, |look| {
+    let patience = Patience::of(&guarded.understood.rule, guarded.services.silence_max);
+    gate.look_until_answered(patience, |look| {
         let (begun, mut begins) = oneshot::channel();
         let pass = FinishDetached::new(pass(Arc::clone(guarded), look, begun));
         async move {
@@ -98,7 +99,7 @@ fn respond(guarded: &GuardedRequest, ended: GuardOutcome) -> Response {
             let receipt = Receipt::of(&answer);
             render::live(status, headers, &receipt, &guarded.offer, body, delivery)
         }
-        (GivenReply::Recorded(bytes), _) => render::replay(&answer, bytes, delivery),
+        (GivenReply::Recorded(bytes), _) => render::replay(&answer, bytes, guarded.usual_status(), delivery),
         _ => render::answer(&answer, &guarded.offer, delivery),
     }
 }

@@ -1,5 +1,6 @@
 //! A request that goes through the gate.
 
+use super::classify;
 use super::intent::UnderstoodRequest;
 use super::offer::Offer;
 use crate::delivery::Delivery;
@@ -8,7 +9,7 @@ use crate::http::large_body_permits::LargeBodyPermit;
 use crate::http::server::Revocable;
 use crate::services::Services;
 use bytes::Bytes;
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, Method, StatusCode, Uri};
 use semel_core::intent::Intent;
 use semel_ledger::RecordSnapshot;
 use std::sync::Arc;
@@ -38,6 +39,12 @@ pub struct GuardedRequest {
 }
 
 impl GuardedRequest {
+    /// The status of its success, where nobody has seen it.
+    pub fn usual_status(&self) -> StatusCode {
+        let UnderstoodRequest { rule, arguments, .. } = &self.understood;
+        classify::usual_status(&self.method, &self.path, rule, &arguments.shape, &self.offer.keys)
+    }
+
     pub fn delivery(&self, found: Option<RecordSnapshot>) -> Option<Delivery> {
         Delivery::of(&self.services, found, Some(self.received_at + self.understood.rule.late_after))
     }

@@ -58,28 +58,33 @@ pub async fn probe(
             FoundReply::Value(value) => value.clone(),
             FoundReply::Printed(stdout) => reply::value(stdout),
         });
-        let reply = reply.and_then(|reply| match reply {
-            FoundReply::Value(value) => recorded("application/json", value.canonical().into_bytes(), secrets),
-            FoundReply::Printed(stdout) => recorded("text/plain; charset=utf-8", stdout, secrets),
+        let status = guarded.usual_status();
+        let reply = reply.and_then(|reply| {
+            let body = match reply {
+                FoundReply::Value(value) => value.canonical().into_bytes(),
+                FoundReply::Printed(stdout) => stdout,
+            };
+            recorded(status, body, secrets)
         });
         let GuardedRequest { method, path, understood, .. } = guarded;
         let said = || value.clone().unwrap_or(Json::Null);
-        (reply, classify::effect_word(StatusCode::OK, method, path, &understood.rule, said))
+        (reply, classify::effect_word(status, method, path, &understood.rule, said))
     });
     (answer, value)
 }
 
 /// A reply that a question brought back, in the form of an answer.
-fn recorded(kind: &'static str, body: Vec<u8>, secrets: &Secrets) -> Option<Vec<u8>> {
-    let headers = [("content-type", Cow::Borrowed(kind))].into_iter();
-    Some(reply::encode(StatusCode::OK, headers, &secrets.out_of_body(&body.into()).ok()?))
+fn recorded(status: StatusCode, body: Vec<u8>, secrets: &Secrets) -> Option<Vec<u8>> {
+    let body = secrets.out_of_body(&body.into()).ok()?;
+    let headers = [("content-type", Cow::Borrowed(reply::content_type(&body)))].into_iter();
+    Some(reply::encode(status, headers, &body))
 }
 
 /// The upstream's reply, now or when it was done, as rules see it.
 pub fn reply(passed: &Passed, live: Option<&UpstreamAnswer>) -> Json {
     match (&passed.reply, live) {
         (GivenReply::Live, Some(UpstreamAnswer { body: AnswerBody::Whole(body), .. })) => reply::value(body),
-        (GivenReply::Recorded(bytes), _) => HttpReply::of_any(bytes.clone()).value(),
+        (GivenReply::Recorded(bytes), _) => HttpReply::of_any(bytes.clone(), StatusCode::OK).value(),
         _ => Json::Null,
     }
 }

@@ -23,6 +23,7 @@ const EVIDENCE: HeaderName = HeaderName::from_static("semel-evidence");
 const REASON: HeaderName = HeaderName::from_static("semel-reason");
 const POSSIBLE_REPEAT: HeaderName = HeaderName::from_static("semel-possible-repeat");
 const BEST_EFFORT: HeaderName = HeaderName::from_static("semel-best-effort");
+const REPLY: HeaderName = HeaderName::from_static("semel-reply");
 /// The name that Stripe gave it, and others took over.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 /// The SDKs of model APIs look at this before they count statuses.
@@ -121,8 +122,13 @@ pub fn streaming(begun: StreamedHead, offer: &Offer, best_effort: bool) -> Respo
 }
 
 /// The recorded reply, for a repeat.
-pub fn replay(answer: &Answer, recorded: Vec<u8>, delivery: Option<Delivery>) -> Response {
-    let HttpReply { status, mut headers, body } = HttpReply::of_any(recorded);
+pub fn replay(
+    answer: &Answer,
+    recorded: Vec<u8>,
+    usual_status: StatusCode,
+    delivery: Option<Delivery>,
+) -> Response {
+    let HttpReply { status, mut headers, body } = HttpReply::of_any(recorded, usual_status);
     Receipt::of(answer).write(&mut headers);
     headers.insert(REPLAYED, HeaderValue::from_static("true"));
     departing(response(status, headers, Body::from(body)), delivery)
@@ -134,11 +140,13 @@ pub fn answer(answer: &Answer, offer: &Offer, delivery: Option<Delivery>) -> Res
     Receipt::of(answer).write(&mut headers);
     let object = serde_json::to_value(answer).unwrap_or_default();
     let (status, kind, document) = match &answer.trouble {
+        None if answer.dry_run.is_some() => (StatusCode::OK, "application/json", object),
         None => {
             if matches!(answer.outcome, OutcomeWord::Replayed | OutcomeWord::Joined) {
                 headers.insert(REPLAYED, HeaderValue::from_static("true"));
             }
-            (StatusCode::OK, "application/json", object)
+            headers.insert(REPLY, HeaderValue::from_static("unknown"));
+            (StatusCode::OK, "application/problem+json", without_reply(object))
         }
         Some(trouble) => {
             let status = status(trouble.code, offer);
@@ -170,6 +178,18 @@ fn problem(status: StatusCode, code: Code, offer: &Offer, mut object: Value) -> 
         json!({"title": code.word(), "status": status.as_u16(), "detail": detail, "error": error});
     if let (Some(document), Some(object)) = (document.as_object_mut(), object.as_object_mut()) {
         document.append(object);
+    }
+    document
+}
+
+/// It happened, and nobody here knows what the upstream answered. No client should take this for that.
+fn without_reply(object: Value) -> Value {
+    let reason = object["reason"].as_str().unwrap_or("it happened").trim_end_matches('.');
+    let detail =
+        format!("semel: {reason}. The upstream's reply is not known here. Read it from the upstream.");
+    let mut document = json!({"title": "reply_unknown", "status": StatusCode::OK.as_u16(), "detail": detail});
+    if let (Some(document), Value::Object(mut object)) = (document.as_object_mut(), object) {
+        document.append(&mut object);
     }
     document
 }

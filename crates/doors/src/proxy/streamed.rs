@@ -61,10 +61,12 @@ pub struct HoldLimit<'a> {
     pub more: Option<(usize, &'a Arc<Semaphore>)>,
 }
 
-/// Reads a body to its end. A larger one than is held back is given on through what `begin` opens, told how long it is.
+/// Reads a body to its end; each part of it is `heard`. A larger one than is held back is given on through what `begin`
+/// opens, told how long it is.
 pub async fn collect(
     incoming: Incoming,
     held: HoldLimit<'_>,
+    heard: impl Fn(),
     begin: impl FnOnce(Option<u64>) -> StreamWriter,
 ) -> Result<CollectedBody, Unreadable> {
     let mut incoming = std::pin::pin!(incoming);
@@ -73,6 +75,7 @@ pub async fn collect(
     let mut room = None;
     while !incoming.is_end_stream() {
         let Some(data) = body::next(&mut incoming, ANSWER_PAUSE_MAX).await? else { break };
+        heard();
         let length = gathered.len() + data.len();
         if room.is_none() && length > held.bytes_max {
             // Nobody waits for it: the upstream's connection and the client would wait along.
@@ -91,6 +94,7 @@ pub async fn collect(
             }
             while !incoming.is_end_stream() {
                 let Some(data) = body::next(&mut incoming, ANSWER_PAUSE_MAX).await? else { break };
+                heard();
                 length += data.len() as u64;
                 giving.give(data).await;
             }
@@ -206,6 +210,9 @@ impl Body for StreamedBody {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::client::Client;
+    use crate::http::target::Target;
+    use tokio::io::AsyncWriteExt;
 
     fn giving() -> (StreamWriter, StreamedBody) {
         let (giving, parts) = StreamWriter::new();
@@ -228,6 +235,38 @@ mod tests {
         giving.end(None).await;
         assert_eq!(taken(&mut body).await.unwrap().unwrap(), "cd");
         assert!(body.is_end_stream() && taken(&mut body).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn each_part_of_an_answer_is_heard() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let answering = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nab").await.unwrap();
+            stream
+        };
+        let asking = async {
+            let target = Target::parse(&format!("http://{address}")).unwrap().with_private(true);
+            let client = Client::to(target).unwrap();
+            let prepared = client.connect().await.unwrap();
+            let request = http::Request::new(Bytes::new());
+            client.send(prepared, request).await.unwrap().into_body()
+        };
+        let (mut stream, body) = tokio::join!(answering, asking);
+        let (first, heard) = (tokio::sync::Notify::new(), std::sync::atomic::AtomicUsize::new(0));
+        let hear = || {
+            heard.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            first.notify_one();
+        };
+        let rest = async {
+            first.notified().await;
+            stream.write_all(b"cd").await.unwrap();
+        };
+        let held = HoldLimit { bytes_max: 10, more: None };
+        let (collected, ()) = tokio::join!(collect(body, held, hear, |_| unreachable!()), rest);
+        assert!(matches!(collected, Ok(CollectedBody::Whole(whole, None)) if whole == "abcd"));
+        assert_eq!(heard.into_inner(), 2);
     }
 
     #[tokio::test]

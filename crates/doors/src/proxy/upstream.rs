@@ -120,9 +120,9 @@ impl<'a> HttpUpstream<'a> {
         client.send_before(last_moment, prepared, self.request(recorded)).await
     }
 
-    async fn send_and_read(&mut self, recorded: Option<&Recorded<'_>>) -> Sent {
-        match self.exchange(recorded).await {
-            Ok(response) => self.read(recorded, response).await,
+    async fn send_and_read(&mut self, sending: Sending<'_>) -> Sent {
+        match self.exchange(sending.recorded.as_ref()).await {
+            Ok(response) => self.read(sending, response).await,
             Err(Failed::NeverSent(why)) => {
                 let why = NotAppliedWhy::NeverSent(why);
                 Sent::of(Outcome::NotApplied { why, reply: Reply::Unknown })
@@ -132,12 +132,14 @@ impl<'a> HttpUpstream<'a> {
     }
 
     /// Reads an answer to its end, and says what it means.
-    async fn read(&mut self, recorded: Option<&Recorded<'_>>, response: Response<Incoming>) -> Sent {
+    async fn read(&mut self, sending: Sending<'_>, response: Response<Incoming>) -> Sent {
         let (head, body) = response.into_parts();
-        let GuardedRequest { understood, offer, method, path, .. } = self.guarded;
-        let rule = &understood.rule;
+        let GuardedRequest { services, understood, offer, method, path, .. } = self.guarded;
+        let (rule, recorded) = (&understood.rule, sending.recorded.as_ref());
         let keyed = rule.inject.is_some() || understood.key_in_place;
-        let once = Sending { recorded: recorded.copied(), timeout: None }.must_happen_once(rule);
+        let once = sending.must_happen_once(rule);
+        let heard = || sending.progress.note(&services.clock);
+        heard();
         let meaning = classify::meaning(head.status, rule, &offer.keys, keyed);
         if meaning == StatusMeaning::Ambiguous {
             // Its end would not make it any clearer.
@@ -149,7 +151,7 @@ impl<'a> HttpUpstream<'a> {
         // What a rule reads is held back even where it is not kept: half of it with the client, it could not be judged.
         let more = rule.refused.is_some().then_some((JUDGED_BYTES_MAX, &offer.large_answers));
         let held = HoldLimit { bytes_max: REPLY_BYTES_MAX, more };
-        let collected = collect(body, held, |length| begin(&head, length, begun, recorded)).await;
+        let collected = collect(body, held, heard, |length| begin(&head, length, begun, recorded)).await;
         let (whole, writer, length, _room) = match collected {
             Ok(CollectedBody::Whole(whole, room)) if has_end || !is_cut(&head, &whole) => {
                 let length = whole.len() as u64;
@@ -323,10 +325,10 @@ impl Upstream for HttpUpstream<'_> {
     /// caller of an undo is, so there it is a doubt.
     async fn send(&mut self, sending: Sending<'_>) -> Sent {
         if !self.undoes {
-            return self.send_and_read(sending.recorded.as_ref()).await;
+            return self.send_and_read(sending).await;
         }
         let within = sending.timeout.unwrap_or(UNDO_ANSWERS_WITHIN);
-        let sent = tokio::time::timeout(within, self.send_and_read(sending.recorded.as_ref())).await;
+        let sent = tokio::time::timeout(within, self.send_and_read(sending)).await;
         let late = || format!("it did not answer within {} s", within.as_secs());
         // Its connection is gone, so nothing more of it can be sent.
         sent.unwrap_or_else(|_| Sent::of(Outcome::InDoubt { why: late(), sender_gone: true }))

@@ -144,5 +144,6 @@ pub(super) fn form_of(call: RemoteCall<'_>, dry_run: bool) -> Result<CallForm, T
         timeout_ms: millis(rule.timeout.unwrap_or(DEADLINE)).clamp(1, TIMEOUT_MS_MAX),
         wait_ms: millis(rule.wait).min(WAIT_MS_MAX),
         dry_run,
+        not_ready: None,
     })
 }

@@ -3,7 +3,7 @@
 use super::access::ServerAccess;
 use super::forms::{BASE, FORM_BYTES_MAX};
 use crate::http::body;
-use crate::http::client::{NotReached, Payload};
+use crate::http::client::{NotReached, Payload, Prepared};
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, StatusCode};
@@ -106,7 +106,8 @@ impl ServerAccess {
         self.ask(Method::GET, path, Bytes::new(), within).await
     }
 
-    /// Each on a connection of its own: one that has waited for a long command may be dead.
+    /// On the connection of the question before, if that is at hand. The server may have closed it meanwhile; then it is
+    /// asked again on a new one, since the server knows each of these when it comes twice.
     async fn ask(
         &self,
         method: Method,
@@ -114,7 +115,29 @@ impl ServerAccess {
         body: Bytes,
         within: Duration,
     ) -> Result<ApiReply, Unanswered> {
-        let prepared = self.client.connect().await?;
+        let prepared = self.client.prepare_read().await?;
+        let was_used = prepared.is_used();
+        let asked = self.ask_on(prepared, method.clone(), path, body.clone(), within).await?;
+        let asked = match (asked, was_used) {
+            (Err(why), true) => match self.client.connect().await {
+                Ok(prepared) => self.ask_on(prepared, method, path, body, within).await?,
+                // The server may have got it all the same.
+                Err(_) => Err(why),
+            },
+            (asked, _) => asked,
+        };
+        asked.map_err(Unanswered::Lost)
+    }
+
+    /// `Ok(Err)`: the connection broke.
+    async fn ask_on(
+        &self,
+        prepared: Prepared,
+        method: Method,
+        path: &str,
+        body: Bytes,
+        within: Duration,
+    ) -> Result<Result<ApiReply, String>, Unanswered> {
         let target = self.client.target();
         let place = format!("{}{BASE}{path}", target.uri().path().trim_end_matches('/'));
         let mut request = Request::new(Payload::from(body));
@@ -135,10 +158,10 @@ impl ServerAccess {
             let body = serde_json::from_slice(&whole).unwrap_or_default();
             Ok(ApiReply { status: parts.status, body })
         };
-        let lost = |why: String| Unanswered::Lost(with_advice(format!("{target} did not answer: {why}")));
+        let lost = |why: String| with_advice(format!("{target} did not answer: {why}"));
         match tokio::time::timeout(within, exchange).await {
-            Ok(answered) => answered.map_err(lost),
-            Err(_) => Err(lost(format!("not within {} seconds", within.as_secs()))),
+            Ok(answered) => Ok(answered.map_err(lost)),
+            Err(_) => Err(Unanswered::Lost(lost(format!("not within {} seconds", within.as_secs())))),
         }
     }
 }

@@ -94,6 +94,10 @@ pub struct CallForm {
     pub wait_ms: u64,
     #[serde(default)]
     pub dry_run: bool,
+    /// Why the caller could not send it now. It is answered from the record where there is an answer, and gets no claim.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = WHY_CHARS_MAX))]
+    pub not_ready: Option<String>,
 }
 
 /// JSON has one kind of number: 5.0 is as whole as 5.

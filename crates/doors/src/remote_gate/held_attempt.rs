@@ -17,6 +17,7 @@ use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_core::wording;
 use semel_gate::clock::Clock;
+use semel_gate::look::Progress;
 use semel_gate::upstream::{Recorded, Sending, Sent, Upstream};
 use semel_gate::{GivenReply, Passed, SEND_MARGIN};
 use std::sync::Arc;
@@ -103,11 +104,13 @@ impl HeldAttempt {
         clock: &dyn Clock,
         claimed_at: Duration,
         rule: &Rule,
+        progress: &Progress,
         upstream: &mut dyn Upstream,
     ) -> Sent {
         let never = |why: String| {
             Sent::of(Outcome::NotApplied { why: NotAppliedWhy::NeverSent(why), reply: Reply::Unknown })
         };
+        // Once more: the server may have made it wait, and connections age.
         if let Err(not_started) = upstream.prepare().await {
             return Sent { data: not_started.data, ..never(not_started.why) };
         }
@@ -120,7 +123,7 @@ impl HeldAttempt {
         }
         let recorded =
             Recorded { effect: &self.effect, attempt: self.attempt, idempotency_key: &self.idempotency_key };
-        upstream.send(Sending { recorded: Some(recorded), timeout: rule.timeout }).await
+        upstream.send(Sending { recorded: Some(recorded), timeout: rule.timeout, progress }).await
     }
 
     fn form(&self, sent: &Sent) -> SettlementForm {
@@ -210,6 +213,14 @@ impl RemoteGate {
                 RemotePassed { unsettled: Some(Unsettled { form }), ..held.unrecorded(sent, &why) }
             }
         }
+    }
+
+    /// Its upstream gives no sign of life: a doubt, until its answer comes. Losing this leaves it in flight up to its
+    /// deadline.
+    pub(super) async fn settle_silent(&self, held: &HeldAttempt) {
+        let why = "it has not answered, and shows no progress".to_owned();
+        let form = held.form(&Sent::of(Outcome::InDoubt { why, sender_gone: false }));
+        let _in_flight_unless_taken = self.send_outcome(&bytes_of(&form), SETTLE_PATIENCE, PAUSE_MAX).await;
     }
 
     /// Goes on sending an outcome whose caller has its answer. It counts however late it comes.

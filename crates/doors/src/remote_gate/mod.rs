@@ -23,15 +23,17 @@ pub use held_attempt::Unsettled;
 pub use whoami::ServerTrouble;
 
 use begin::{Begun, form_of, local_intent};
+use forms::WHY_CHARS_MAX;
 use held_attempt::{HeldAttempt, LATE_OUTCOMES_MAX};
-use semel_core::answer::{Answer, OutcomeWord, Trouble};
+use semel_core::answer::{Answer, Code, OutcomeWord, Trouble};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::intent::Ask;
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
 use semel_core::wording;
-use semel_gate::clock::Clock;
+use semel_gate::clock::{Clock, beside};
+use semel_gate::look::Look;
 use semel_gate::pending_delivery::PendingDeliveries;
 use semel_gate::upstream::Upstream;
 use semel_gate::{GivenReply, Passed};
@@ -76,7 +78,7 @@ impl RemoteGate {
     }
 
     /// Passes one call: the server joins, replays, holds or refuses it, or it is sent from here and settled there.
-    pub async fn pass(&self, call: RemoteCall<'_>, upstream: &mut dyn Upstream) -> RemotePassed {
+    pub async fn pass(&self, call: RemoteCall<'_>, look: &Look, upstream: &mut dyn Upstream) -> RemotePassed {
         let rule = call.rule;
         if rule.class == Class::Read || self.mode == Mode::Observe {
             return RemotePassed::plain(semel_gate::unrecorded(rule, upstream).await);
@@ -85,17 +87,26 @@ impl RemoteGate {
             Ok(intent) => intent,
             Err(trouble) => return RemotePassed::of_trouble(rule, trouble),
         };
-        let form = match form_of(call, false) {
+        let mut form = match form_of(call, false) {
             Ok(form) => form,
             Err(trouble) => return RemotePassed::of_trouble(rule, trouble),
         };
+        // Before the claim, as everywhere. The server may have an answer that needs no sending.
+        let not_ready = upstream.prepare().await.err();
+        form.not_ready = not_ready.as_ref().map(|not| not.why.chars().take(WHY_CHARS_MAX).collect());
         // A client that has read the answer of its last call means another one now.
         self.pending.settled(intent.key, &*self.clock).await;
         // The claim is younger than the first request for it.
         let (asked_at, asked_on) = (self.clock.elapsed(), self.clock.now());
         let claim = match self.begin(&form).await {
             Ok(Begun::Run(claim)) => claim,
-            Ok(Begun::Answered(passed)) => return passed.under(intent.key),
+            Ok(Begun::Answered(mut passed)) => {
+                let answer = &mut passed.passed.answer;
+                if answer.trouble.as_ref().is_some_and(|trouble| trouble.code == Code::NotStarted) {
+                    answer.data = not_ready.map(|not| not.data).unwrap_or_default();
+                }
+                return passed.under(intent.key);
+            }
             Err(trouble) => return RemotePassed::of_trouble(rule, trouble),
         };
         if claim.claim.is_none() {
@@ -107,7 +118,13 @@ impl RemoteGate {
             let why = "the server's claim cannot be read; it runs another version of semel";
             return RemotePassed::of_trouble(rule, wording::ledger_unavailable(why));
         };
-        let sent = held.send(&*self.clock, asked_at + waited, rule, upstream).await;
+        look.sends(&*self.clock);
+        let silent = async {
+            look.silence(&*self.clock, Duration::ZERO).await;
+            self.settle_silent(&held).await;
+        };
+        let sent = held.send(&*self.clock, asked_at + waited, rule, look.progress(), upstream);
+        let sent = beside(sent, silent).await;
         let mut passed = self.settle(&held, sent).await;
         passed.passed.answer.possible_repeat = claim.possible_repeat;
         passed.under(intent.key)

@@ -77,22 +77,21 @@ impl HttpReply {
         Some(HttpReply { status, headers, body: bytes.slice(end + 1..) })
     }
 
-    /// A reply of any kind: one over HTTP, or what a probe or a person brought.
-    pub fn of_any(bytes: Vec<u8>) -> HttpReply {
+    /// A reply of any kind: one over HTTP, or the body that a person brought, which gets this status.
+    pub fn of_any(bytes: Vec<u8>, status: StatusCode) -> HttpReply {
         let bytes = Bytes::from(bytes);
         if let Some(kept) = HttpReply::decode(bytes.clone()) {
             return kept;
         }
         let body = CommandOutput::decode(&bytes).map_or(bytes, |output| Bytes::from(output.stdout));
-        HttpReply::of_body(body)
+        HttpReply::of_body(body, status)
     }
 
     /// A body without its head.
-    fn of_body(body: Bytes) -> HttpReply {
-        let is_json = json::parse_bytes(&body).is_ok();
-        let kind = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
-        let headers = HeaderMap::from_iter([(http::header::CONTENT_TYPE, HeaderValue::from_static(kind))]);
-        HttpReply { status: StatusCode::OK, headers, body }
+    fn of_body(body: Bytes, status: StatusCode) -> HttpReply {
+        let kind = HeaderValue::from_static(content_type(&body));
+        let headers = HeaderMap::from_iter([(http::header::CONTENT_TYPE, kind)]);
+        HttpReply { status, headers, body }
     }
 
     /// As the answer object shows it, in JSON and to the digit.
@@ -112,6 +111,14 @@ impl HttpReply {
     /// The value that expressions see.
     pub fn value(&self) -> Json {
         value(&self.body)
+    }
+}
+
+/// The type of a body that came without one.
+pub fn content_type(body: &[u8]) -> &'static str {
+    match json::parse_bytes(body) {
+        Ok(_) => "application/json",
+        Err(_) => "text/plain; charset=utf-8",
     }
 }
 
@@ -155,9 +162,12 @@ mod tests {
         assert_eq!(kept.headers.get_all("link").iter().count(), 2);
         assert!(String::from_utf8_lossy(kept.headers["content-disposition"].as_bytes()).contains("für"));
         assert_eq!(kept.data(), r#"{"status":201,"body_base64":"eyJpZCI6IDEuMH0K/w=="}"#);
-        let exact = HttpReply::of_body(Bytes::from_static(b"{\"n\": 9007199254740993}"));
+        let exact = HttpReply::of_body(Bytes::from_static(b"{\"n\": 9007199254740993}"), StatusCode::OK);
         assert_eq!(exact.data(), r#"{"status":200,"body":{"n": 9007199254740993}}"#);
-        assert_eq!(HttpReply::of_body(Bytes::from_static(b"a\"b")).data(), r#"{"status":200,"body":"a\"b"}"#);
+        assert_eq!(
+            HttpReply::of_body(Bytes::from_static(b"a\"b"), StatusCode::OK).data(),
+            r#"{"status":200,"body":"a\"b"}"#
+        );
     }
 
     #[test]
@@ -170,9 +180,10 @@ mod tests {
 
     #[test]
     fn what_a_person_brought_stands_for_the_body() {
-        let ruled = HttpReply::of_any(CommandOutput::of_stdout(b"{\"id\":1}".to_vec()).encode());
-        assert_eq!((ruled.status, ruled.body.as_ref()), (StatusCode::OK, &b"{\"id\":1}"[..]));
+        let brought = CommandOutput::of_stdout(b"{\"id\":1}".to_vec()).encode();
+        let ruled = HttpReply::of_any(brought, StatusCode::CREATED);
+        assert_eq!((ruled.status, ruled.body.as_ref()), (StatusCode::CREATED, &b"{\"id\":1}"[..]));
         assert_eq!(ruled.headers[http::header::CONTENT_TYPE], "application/json");
-        assert_eq!(HttpReply::of_any(b"hello".to_vec()).body.as_ref(), b"hello");
+        assert_eq!(HttpReply::of_any(b"hello".to_vec(), StatusCode::OK).body.as_ref(), b"hello");
     }
 }

@@ -28,6 +28,7 @@ use semel_doors::telemetry::{self, ServerHealth};
 use semel_doors::undo::Undoer;
 use semel_gate::Gate;
 use semel_gate::clock::{Clock, block_on};
+use semel_gate::look::SILENCE_MAX;
 use semel_ledger::Ledger;
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::holders::FileHolders;
@@ -90,6 +91,11 @@ pub struct House {
 
 impl House {
     pub fn start(home: &Home, policy: &str) -> House {
+        House::bearing(home, policy, SILENCE_MAX)
+    }
+
+    /// One that bears so much silence of an upstream.
+    pub fn bearing(home: &Home, policy: &str, silence_max: Duration) -> House {
         let file = PolicyFile { path: "semel.toml".into(), text: policy.to_owned() };
         let policy = Policy::load(vec![file]).unwrap_or_else(|found| panic!("{}", found.render(false)));
         let ledger = home.ledger();
@@ -97,7 +103,7 @@ impl House {
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(serve(policy, &ledger, &tell, stopped));
+            runtime.block_on(serve(policy, silence_max, &ledger, &tell, stopped));
             runtime.shutdown_background();
         });
         let (address, services) = told.recv().expect("it says where it listens");
@@ -186,6 +192,7 @@ impl Drop for House {
 
 async fn serve(
     policy: Policy,
+    silence_max: Duration,
     ledger: &Path,
     tell: &mpsc::Sender<(String, Arc<Services>)>,
     stopped: oneshot::Receiver<()>,
@@ -201,7 +208,9 @@ async fn serve(
     let servers = servers.collect();
     let configured = Arc::new(ConfiguredServers::default());
     let backends = Backends { origins: origins(&policy), ..Backends::default() };
-    let services = Arc::new(Services::new(gate, policy, clock).with_backends(backends));
+    let mut services = Services::new(gate, policy, clock).with_backends(backends);
+    services.silence_max = silence_max;
+    let services = Arc::new(services);
     let undoer = Undoer { services: Arc::clone(&services), servers: configured };
     let load = ServerLoad::within(Room::for_files(FILES));
     let router = Router::new()

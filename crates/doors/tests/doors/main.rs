@@ -6,3 +6,4 @@ mod house;
 mod llm;
 mod pack_answers;
 mod proxy;
+mod remote_gate;

@@ -391,6 +391,7 @@ struct Lines {
     on_send: Option<Hook>,
     child: bool,
     descriptor: Option<Descriptor>,
+    signs_every: Option<Duration>,
     sent: Vec<String>,
     asked: usize,
 }
@@ -475,6 +476,12 @@ impl Script {
         self
     }
 
+    /// Its tool shows so often that it is at work.
+    pub fn shows_signs(self, every: Duration) -> Script {
+        self.lines().signs_every = Some(every);
+        self
+    }
+
     pub fn while_sending(self, hook: impl FnOnce() + Send + 'static) -> Script {
         self.lines().on_send = Some(Box::new(hook));
         self
@@ -546,8 +553,12 @@ impl Upstream for Actor {
         if let Some(hook) = hook {
             hook();
         }
-        if !span.is_zero() {
-            self.clock.nap(span).await;
+        let (until, signs_every) = (self.clock.elapsed() + span, self.script.lines().signs_every);
+        while let Some(left) = until.checked_sub(self.clock.elapsed()).filter(|left| !left.is_zero()) {
+            self.clock.nap(signs_every.map_or(left, |every| every.min(left))).await;
+            if signs_every.is_some() {
+                sending.progress.note(&self.clock);
+            }
         }
         let number = self.script.sent();
         let reply = match &outcome {

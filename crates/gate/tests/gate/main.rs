@@ -12,6 +12,7 @@ mod policy_changes;
 mod retention;
 mod scenarios;
 mod server_clock;
+mod silence;
 mod simulation;
 mod spool;
 mod truths;

@@ -19,6 +19,7 @@ use semel_core::intent::Intent;
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
 use semel_gate::clock::{Clock, block_on};
+use semel_gate::look::Progress;
 use semel_gate::upstream::{Recorded, Sending, Upstream};
 use semel_gate::{BeginAnswer, Gate, GivenReply, Passed, SettleAnswer, Settlement};
 use semel_ledger::Ledger;
@@ -274,7 +275,9 @@ impl Simulation {
             idempotency_key: &taken.idempotency_key,
         };
         self.tally.count("sent by a client");
-        let sent = upstream.send(Sending { recorded: Some(recorded), timeout: rule.timeout }).await;
+        let sent = upstream
+            .send(Sending { recorded: Some(recorded), timeout: rule.timeout, progress: &Progress::default() })
+            .await;
         for _ in 0..4 {
             let (effect, attempt, sent) = (taken.effect, taken.attempt, sent.clone());
             let settlement =

@@ -76,11 +76,18 @@ pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<Change> {
     let text = match (args.verdict.applied, args.reply.is_some()) {
         (true, true) => format!("Recorded: {id} happened. The next equal call gets this reply."),
         (true, false) => {
-            format!("Recorded: {id} happened. The next equal call is told so; its reply is not known.")
+            format!(
+                "Recorded: {id} happened. The next equal call is told so, without a reply: none is known. \
+                 --reply gives one."
+            )
         }
         (false, _) => format!("Recorded: {id} did not happen. The next equal call runs."),
     };
-    let hint = format!("hint: to take it back: semel ledger reopen {id} --reason TEXT");
+    let what = match (args.verdict.applied, args.reply.is_some()) {
+        (true, false) => "take it back, or to rule again with --reply FILE",
+        _ => "take it back",
+    };
+    let hint = format!("hint: to {what}: semel ledger reopen {id} --reason TEXT");
     let change = Change::new(EffectWord::Updated, document(&ledger, key, effect)?, text);
     Ok(Change { hint: Some(hint), ..change })
 }
@@ -104,8 +111,10 @@ fn is_ruled(
 pub fn refused(error: Error, id: EffectId) -> anyhow::Error {
     match error {
         Error::Illegal(Illegal { state: "in flight", .. }) => Hinted::error(
-            format!("{id} has not reported its end; there is no doubt to rule on before its deadline"),
-            format!("semel ledger show {id} names the deadline; before it, end the process that runs it"),
+            format!("{id} has not reported its end; there is no doubt to rule on yet"),
+            format!(
+                "semel ledger show {id} names its deadline, if it has one; before it, end the process that runs it"
+            ),
         ),
         Error::Illegal(Illegal { state, .. }) => Hinted::error(
             format!("{id} is {state}; there is no doubt to rule on"),
@@ -116,6 +125,10 @@ pub fn refused(error: Error, id: EffectId) -> anyhow::Error {
 }
 
 fn read_reply(path: &Path) -> anyhow::Result<Vec<u8>> {
+    // A terminal that confirms cannot be the standard input that holds the reply.
+    if let Some(json) = path.to_str().filter(|text| text.starts_with(['{', '['])) {
+        return Ok(json.as_bytes().to_vec());
+    }
     let mut reply = Vec::new();
     let limit = REPLY_BYTES_MAX as u64 + 1;
     let read = if path == Path::new("-") {

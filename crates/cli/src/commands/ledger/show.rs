@@ -219,8 +219,9 @@ fn text(shown: &Shown, effect: &Effect, age: String) -> Result<String, std::fmt:
         };
         let resend = if attempt.resend { ", sent again by semel" } else { "" };
         let gone = attempt.gone_at.map(|at| format!(", its sender gone since {at}")).unwrap_or_default();
-        let (number, claimed, deadline) = (attempt.number, attempt.claimed_at, attempt.deadline);
-        writeln!(text, "  {number}  {claimed}  {verdict}, deadline {deadline}{resend}{gone}")?;
+        let deadline = attempt.timeout_at().map(|at| format!(", deadline {at}")).unwrap_or_default();
+        let (number, claimed) = (attempt.number, attempt.claimed_at);
+        writeln!(text, "  {number}  {claimed}  {verdict}{deadline}{resend}{gone}")?;
     }
     if !shown.other_occurrences.is_empty() {
         writeln!(text, "\nother occurrences of the same intent")?;

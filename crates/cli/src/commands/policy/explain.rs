@@ -105,7 +105,11 @@ fn guarded(it: &Explanation, facts: &mut ExplainedFacts) {
     fact("refused if", or(&it.refused, ""));
     fact("window", or(&it.window, "24h in a named run, with key fields or on one connection, else 1h"));
     fact("wait", it.wait.clone());
-    fact("timeout", or(&it.timeout, if it.class == Class::Generate { "1h" } else { "24h" }));
+    let timeout = match it.class {
+        Class::Generate => "1h",
+        _ => "5m of silence; for a command none",
+    };
+    fact("timeout", or(&it.timeout, timeout));
     fact("budget", it.budget.to_string());
     fact("serialize by", or(&it.serialize_by, ""));
     fact("inject", or(&it.inject, ""));

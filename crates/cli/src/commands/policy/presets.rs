@@ -34,6 +34,7 @@ struct ApiAnswers {
     server_error: ServerError,
     drift_status: u16,
     in_flight_status: u16,
+    created_status: u16,
     life: Option<String>,
 }
 
@@ -97,6 +98,7 @@ fn text(it: &KnownApi) -> String {
     fact("server error", &word(it.keys.server_error));
     fact("drift", &it.keys.drift_status.to_string());
     fact("in flight", &it.keys.in_flight_status.to_string());
+    fact("created", &it.keys.created_status.to_string());
     fact("life", it.keys.life.as_deref().unwrap_or("for ever"));
     text
 }
@@ -111,6 +113,7 @@ impl KnownApi {
             server_error,
             drift_status,
             in_flight_status,
+            created_status,
             life,
         } = preset.keys;
         KnownApi {
@@ -128,6 +131,7 @@ impl KnownApi {
                 server_error,
                 drift_status,
                 in_flight_status,
+                created_status,
                 life: life.map(duration::text),
             },
         }

@@ -30,6 +30,7 @@ use semel_doors::remote_gate::{RemoteCall, RemoteGate, RemotePassed, ServerAcces
 use semel_gate::Gate;
 use semel_gate::Passed;
 use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_gate::look::Look;
 use semel_ledger::holders::{FileHolders, Holders};
 use semel_ledger::{Error, Ledger};
 use std::os::fd::AsFd;
@@ -194,7 +195,7 @@ impl PreparedRun {
             };
         }
         let RemotePassed { passed, undelivered, unsettled: _ } =
-            runtime.block_on(gate.pass(call, &mut upstream));
+            runtime.block_on(gate.pass(call, &Look::default(), &mut upstream));
         let (code, heard) = give(context, &passed, &mut upstream, parent);
         if let Some(undelivered) = undelivered.filter(|_| heard)
             && let Err(error) = runtime.block_on(gate.delivered(undelivered.effect))

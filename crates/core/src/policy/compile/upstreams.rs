@@ -9,6 +9,7 @@ use crate::policy::glob::covers_host;
 use crate::policy::nearest::suggest;
 use crate::policy::pack::{self, Pack};
 use crate::policy::upstreams::{HttpApi, KeyPolicy, Preset};
+use std::ops::RangeInclusive;
 
 /// Turns the preset off.
 const NO_PRESET: &str = "none";
@@ -153,8 +154,10 @@ impl Checker<'_> {
                 self.bad(pattern, what, "such as [A-Za-z0-9_-]{1,64}");
             }
         }
-        let (drift_status, in_flight_status) =
-            (self.refusal(table.drift_status.as_ref()), self.refusal(table.in_flight_status.as_ref()));
+        let refusal = (400..=499, "a refusal");
+        let drift_status = self.status(table.drift_status.as_ref(), &refusal);
+        let in_flight_status = self.status(table.in_flight_status.as_ref(), &refusal);
+        let created_status = self.status(table.created_status.as_ref(), &(200..=299, "a success"));
         KeyPolicy {
             header: table.header.as_ref().map_or(otherwise.header, |header| header.value.clone()),
             pattern: table.pattern.as_ref().map(|pattern| pattern.value.clone()).or(otherwise.pattern),
@@ -163,20 +166,23 @@ impl Checker<'_> {
             server_error: table.server_error.unwrap_or(otherwise.server_error),
             drift_status: drift_status.unwrap_or(otherwise.drift_status),
             in_flight_status: in_flight_status.unwrap_or(otherwise.in_flight_status),
+            created_status: created_status.unwrap_or(otherwise.created_status),
             life: self.some_time(table.life.as_ref()).or(otherwise.life),
         }
     }
 
-    fn refusal(&mut self, status: Option<&Spot<i64>>) -> Option<u16> {
+    fn status(
+        &mut self,
+        status: Option<&Spot<i64>>,
+        (range, kind): &(RangeInclusive<u16>, &str),
+    ) -> Option<u16> {
         let status = status?;
-        match u16::try_from(status.value) {
-            Ok(code @ 400..=499) => Some(code),
-            _ => {
-                let what = format!("{} is not the status of a refusal", status.value);
-                self.bad(status, what, "from 400 to 499");
-                None
-            }
+        let code = u16::try_from(status.value).ok().filter(|code| range.contains(code));
+        if code.is_none() {
+            let what = format!("{} is not the status of {kind}", status.value);
+            self.bad(status, what, format!("from {} to {}", range.start(), range.end()));
         }
+        code
     }
 }
 

@@ -59,6 +59,11 @@ impl Prepared {
         Prepared { connection, since: crate::runtime::moment() }
     }
 
+    /// Whether it has carried another request.
+    pub fn is_used(&self) -> bool {
+        self.connection.is_used()
+    }
+
     /// Itself, if it may still be sent on. One that waited for long may meet the server's closing it.
     pub fn fresh(mut self) -> Option<Prepared> {
         (self.since.elapsed() < pool::IDLE_TIME_MAX && self.connection.is_ready()).then_some(self)

@@ -186,21 +186,23 @@ struct Admitted {
     revocable: Option<Revocable>,
 }
 
-/// Chunks are read here, and nothing else. Another coding would be passed on as if it were the content. The connection
-/// ends: the next server before or behind may read its end elsewhere.
+/// Chunks are read here, and nothing else. Another coding would be passed on as if it were the content, and of two
+/// lengths the next server may believe the other one. The connection ends: whoever stands before or behind may read its
+/// end elsewhere.
 fn check_coding(headers: &HeaderMap) -> Result<(), AdmissionRefusal> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
-    match (codings.next(), codings.next()) {
-        (None, _) => Ok(()),
-        (Some(only), None) if chunked(only) => Ok(()),
-        _ => {
-            let mut refused =
-                problem(StatusCode::BAD_REQUEST, "Transfer-Encoding can only be `chunked`, once");
-            refused.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-            Err(Box::new(refused))
+    let why = match (codings.next(), codings.next()) {
+        (None, _) => return Ok(()),
+        (Some(_), _) if headers.contains_key(header::CONTENT_LENGTH) => {
+            "a request has either Content-Length or Transfer-Encoding"
         }
-    }
+        (Some(only), None) if chunked(only) => return Ok(()),
+        _ => "Transfer-Encoding can only be `chunked`, once",
+    };
+    let mut refused = problem(StatusCode::BAD_REQUEST, why);
+    refused.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    Err(Box::new(refused))
 }
 
 /// Of two, one could be checked here and the other believed upstream.

@@ -1,6 +1,7 @@
 //! A client's connection, spoken by hyper: one request after the other.
 
 use super::departures::{Departures, LeavingResponse};
+use super::heads::Heads;
 use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
 use super::socket::{ClientSocket, ClientStream};
@@ -8,7 +9,8 @@ use super::tls::ServerTls;
 use crate::http::HEADER_BYTES_MAX;
 use axum::body::Body;
 use axum::response::Response;
-use http::{Method, Request, StatusCode, Version};
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
+use http::{HeaderValue, Method, Request, StatusCode, Version};
 use http_body::Body as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -16,7 +18,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -59,8 +62,17 @@ pub async fn serve<H, F>(
         },
     };
     let departures = Arc::<Departures>::default();
-    let socket = ClientSocket::new(stream, Arc::clone(&departures));
-    let service = service_fn(|request: Request<hyper::body::Incoming>| {
+    let heads = Arc::<Mutex<Heads>>::default();
+    let socket = ClientSocket::new(stream, Arc::clone(&departures), Arc::clone(&heads));
+    let count = AtomicU64::new(0);
+    let service = service_fn(|mut request: Request<hyper::body::Incoming>| {
+        let number = count.fetch_add(1, Ordering::Relaxed) + 1;
+        if request.headers().contains_key(TRANSFER_ENCODING)
+            && heads.lock().unwrap_or_else(PoisonError::into_inner).is_ambiguous(number)
+        {
+            // Admission refuses it by the header that hyper has dropped.
+            request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
+        }
         let (method, version) = (request.method().clone(), request.version());
         let answering = answer(request.map(|body| RequestBody::body(body, &departures)));
         let departures = Arc::clone(&departures);

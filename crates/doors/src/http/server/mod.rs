@@ -8,6 +8,7 @@ mod connection;
 mod credential;
 mod cross_origin;
 mod departures;
+mod heads;
 mod keyring;
 mod listen;
 pub mod on_sent;

@@ -2,10 +2,11 @@
 //! client that takes nothing.
 
 use super::departures::{Departures, LeavingResponse};
+use super::heads::Heads;
 use crate::http::socket;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -58,14 +59,15 @@ impl ClientStream {
 pub struct ClientSocket {
     stream: ClientStream,
     departures: Arc<Departures>,
+    heads: Arc<Mutex<Heads>>,
     /// Since the client takes nothing.
     stalled: Option<Timer>,
     lingers: Option<Timer>,
 }
 
 impl ClientSocket {
-    pub fn new(stream: ClientStream, departures: Arc<Departures>) -> ClientSocket {
-        ClientSocket { stream, departures, stalled: None, lingers: None }
+    pub fn new(stream: ClientStream, departures: Arc<Departures>, heads: Arc<Mutex<Heads>>) -> ClientSocket {
+        ClientSocket { stream, departures, heads, stalled: None, lingers: None }
     }
 
     fn poll_watched<T>(
@@ -107,7 +109,11 @@ impl AsyncRead for ClientSocket {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        self.stream.bytes().poll_read(context, buffer)
+        let known = buffer.filled().len();
+        let read = self.stream.bytes().poll_read(context, buffer);
+        let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        heads.read(&buffer.filled()[known..]);
+        read
     }
 }
 

@@ -209,7 +209,8 @@ mod tests {
         let accepting = TlsAcceptor::from(settings().1.config).accept(stream);
         let (client, stream) = tokio::try_join!(connecting, accepting).unwrap();
         let departures = Arc::<Departures>::default();
-        let mut socket = ClientSocket::new(ClientStream::Tls(Box::new(stream)), Arc::clone(&departures));
+        let stream = ClientStream::Tls(Box::new(stream));
+        let mut socket = ClientSocket::new(stream, Arc::clone(&departures), Arc::default());
         let write = async |socket: &mut ClientSocket| socket.write(&[b'x'; 1 << 16]).await.unwrap();
         while tokio::time::timeout(Duration::from_millis(10), write(&mut socket)).await.is_ok() {}
         let has_left = Arc::<AtomicBool>::default();

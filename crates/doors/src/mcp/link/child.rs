@@ -1,15 +1,16 @@
 //! A server on standard input and output: one process, started once. A request that dies with it is surfaced, and
 //! never sent again to another.
 
-use super::request::{Exchange, LinkRequest, Listener};
+use super::request::{Exchange, LinkRequest, Listener, PROGRESS, RequestNews};
 use crate::caller::without_own_tokens;
 use crate::mcp::frame::Frame;
 use crate::mcp::frame_writer::{FrameWriter, QueuedFrame, WriteResult};
 use crate::mcp::id::Id;
 use crate::mcp::input_line::InputLine;
 use crate::mcp::line_reader::{LineHandler, LineReader};
-use crate::mcp::message::{Message, MessageKind};
+use crate::mcp::message::{Message, MessageKind, text};
 use crate::runtime::RuntimeClock;
+use crate::wire::members::Members;
 use bytes::Bytes;
 use rustix::process::{Pid, Signal, kill_process_group};
 use semel_gate::clock::Clock;
@@ -70,8 +71,8 @@ impl ChildLink {
     }
 
     pub async fn exchange(&self, request: LinkRequest) -> Exchange {
-        let LinkRequest { id, frame, last_moment, .. } = request;
-        let Some(answered) = self.waiting.add(&id) else {
+        let LinkRequest { id, frame, last_moment, news, .. } = request;
+        let Some(answered) = self.waiting.add(&id, news) else {
             return Exchange::NeverSent("the server has ended".into());
         };
         let clock = self.clock.clone();
@@ -132,7 +133,7 @@ const ANSWERED_MAX: usize = 32;
 
 #[derive(Debug, Default)]
 struct PendingTable {
-    unanswered: HashMap<Id, oneshot::Sender<Exchange>>,
+    unanswered: HashMap<Id, (oneshot::Sender<Exchange>, Option<RequestNews>)>,
     /// The newest that have one.
     answered: VecDeque<Id>,
 }
@@ -161,16 +162,16 @@ impl PendingReplies {
     }
 
     /// `None` once the server's output has ended: no answer will come any more.
-    fn add(&self, id: &Id) -> Option<oneshot::Receiver<Exchange>> {
+    fn add(&self, id: &Id, news: Option<RequestNews>) -> Option<oneshot::Receiver<Exchange>> {
         let (tell, answered) = oneshot::channel();
-        self.lock().as_mut()?.unanswered.insert(id.clone(), tell);
+        self.lock().as_mut()?.unanswered.insert(id.clone(), (tell, news));
         Some(answered)
     }
 
     fn settle(&self, id: &Id, exchange: Exchange) {
         let mut table = self.lock();
         let Some(table) = table.as_mut() else { return };
-        let Some(tell) = table.unanswered.remove(id) else { return };
+        let Some((tell, _)) = table.unanswered.remove(id) else { return };
         if let Exchange::Reply(_) = exchange {
             if table.answered.len() >= ANSWERED_MAX {
                 table.answered.pop_front();
@@ -178,6 +179,14 @@ impl PendingReplies {
             table.answered.push_back(id.clone());
         }
         let _caller_is_gone = tell.send(exchange);
+    }
+
+    /// Progress of whichever requests have this token.
+    fn note_progress(&self, params: &str) {
+        let members = Members::parse(params).unwrap_or_default();
+        let (Some(token), Some(table)) = (members.get("progressToken"), &*self.lock()) else { return };
+        let news = table.unanswered.values().filter_map(|(_, news)| news.as_ref());
+        news.filter(|news| news.token.as_deref() == Some(token)).for_each(RequestNews::note);
     }
 
     fn has(&self, id: &Id) -> bool {
@@ -273,7 +282,12 @@ impl<L: Listener> ServerReader<L> {
                     self.listener.answered_twice(id);
                     None
                 }
-                _ => self.listener.message(message),
+                _ => {
+                    if message.method() == Some(PROGRESS) {
+                        self.waiting.note_progress(message.params.as_ref().map_or("{}", text));
+                    }
+                    self.listener.message(message)
+                }
             },
             Err(problem) => {
                 let why = format!("its answer could not be read: {problem}");
@@ -296,5 +310,28 @@ impl<L: Listener> ServerReader<L> {
             self.waiting.settle(&id, Exchange::Lost(why.to_owned()));
         }
         self.listener.stray(&String::from_utf8_lossy(line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use semel_gate::look::Progress;
+
+    #[test]
+    fn progress_is_noted_for_the_requests_with_its_token() {
+        let (waiting, clock) = (PendingReplies::new(), RuntimeClock::start());
+        let ask = |id: &str, token: Option<&str>| {
+            let (token, progress) = (token.map(str::to_owned), Progress::default());
+            let news = RequestNews { token, progress: progress.clone(), clock: clock.clone() };
+            (waiting.add(&Id::text(id), Some(news)), progress)
+        };
+        let (_seven, seven) = ask("1", Some("7"));
+        let (_other, other) = ask("2", Some("\"7\""));
+        let (_none, none) = ask("3", None);
+        waiting.note_progress(r#"{"progressToken":7,"progress":0.5}"#);
+        assert!(seven.last().is_some() && other.last().is_none() && none.last().is_none());
+        waiting.note_progress("{}");
+        assert!(other.last().is_none() && none.last().is_none());
     }
 }

@@ -25,6 +25,14 @@ impl Link {
         }
     }
 
+    /// What was made ready is not needed.
+    pub fn give_back(&self) {
+        match self {
+            Link::Child(_) => {}
+            Link::Remote(remote) => remote.give_back(),
+        }
+    }
+
     /// Whether the process behind it has ended. It is not started again.
     pub fn has_ended(&self) -> bool {
         match self {

@@ -4,7 +4,9 @@ use crate::mcp::frame::Frame;
 use crate::mcp::frame_writer::FrameWriter;
 use crate::mcp::id::Id;
 use crate::mcp::message::Message;
+use crate::runtime::RuntimeClock;
 use semel_core::time::At;
+use semel_gate::look::Progress;
 
 /// A request on its way to a server.
 #[derive(Debug)]
@@ -16,7 +18,27 @@ pub struct LinkRequest {
     pub last_moment: Option<At>,
     /// It changes nothing, so that it may be sent once more in a new session.
     pub is_read: bool,
+    /// Where news of it are noted.
+    pub news: Option<RequestNews>,
 }
+
+/// News of a request that is under way.
+#[derive(Debug, Clone)]
+pub struct RequestNews {
+    /// The progress token that its caller has put into it.
+    pub token: Option<String>,
+    pub progress: Progress,
+    pub clock: RuntimeClock,
+}
+
+impl RequestNews {
+    pub fn note(&self) {
+        self.progress.note(&self.clock);
+    }
+}
+
+/// Tells of progress with a request.
+pub const PROGRESS: &str = "notifications/progress";
 
 /// The result of sending a request.
 #[derive(Debug)]

@@ -8,6 +8,7 @@ use crate::runtime::RuntimeClock;
 use crate::wire::members::{Members, quoted};
 use bytes::Bytes;
 use semel_gate::clock::Clock;
+use semel_gate::look::Progress;
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -40,7 +41,7 @@ pub struct TaskEnd {
 
 impl FollowedTask<'_> {
     /// Asks now and then, and at once when the client has `learnt` the end.
-    pub async fn follow(self, clock: &RuntimeClock, learnt: &Notify) -> TaskEnd {
+    pub async fn follow(self, clock: &RuntimeClock, learnt: &Notify, progress: &Progress) -> TaskEnd {
         let TaskHandle { poll_every_ms, lives_ms, id, .. } = self.handle;
         let every =
             poll_every_ms.map_or(POLL_EVERY, Duration::from_millis).clamp(POLL_BOUNDS.0, POLL_BOUNDS.1);
@@ -61,6 +62,7 @@ impl FollowedTask<'_> {
             match self.ask("tasks/get").await {
                 Some(state) => {
                     failures = 0;
+                    progress.note(clock);
                     if let Some(ended) = self.read_end(&state).await {
                         return ended;
                     }

@@ -157,8 +157,13 @@ impl Stage {
         let tools = server.tools("{}").await;
         match route(services, &id, &message, server, connection, &tools, &CallOptions::default()) {
             CallRoute::Pass => {
-                let outgoing =
-                    LinkRequest { id, frame: message.bytes.into(), last_moment: None, is_read: false };
+                let outgoing = LinkRequest {
+                    id,
+                    frame: message.bytes.into(),
+                    last_moment: None,
+                    is_read: false,
+                    news: None,
+                };
                 let passed = server.link.exchange(outgoing).await;
                 Seen { word: Word::Ran, ok: true, code: None, effect: None, text: format!("{passed:?}") }
             }

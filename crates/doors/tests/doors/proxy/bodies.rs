@@ -19,6 +19,7 @@ fn a_large_answer_goes_through_and_is_not_kept() {
     let again = stage.charge("k", "{}");
     assert_eq!(became(&again), (200, "replayed".into(), String::new()));
     assert_eq!(again.header("idempotent-replayed"), Some("true"));
+    assert_eq!(again.header("semel-reply"), Some("unknown"));
     let told = again.json();
     assert_eq!((&told["ok"], &told["effect"]), (&true.into(), &"noop".into()));
     assert!(

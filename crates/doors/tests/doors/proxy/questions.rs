@@ -23,14 +23,54 @@ fn a_probe_finds_what_was_lost_and_brings_its_reply() {
     stage.api.next(ApiAct::Vanish);
     let headers = format!("{JSON}Authorization: Bearer user\r\n");
     let found = stage.send("POST", "/charges", &headers, r#"{"invoice":7}"#);
-    assert_eq!(became(&found), (200, "ran".into(), String::new()), "{found:?}");
+    assert_eq!(became(&found), (201, "ran".into(), String::new()), "{found:?}");
     assert_eq!(found.json()["id"], "ch_1");
+    assert_eq!(
+        (found.header("content-type"), found.header("semel-effect")),
+        (Some("application/json"), Some("created"))
+    );
     assert_eq!(found.header("semel-evidence"), Some("probed"));
     let asked =
         stage.api.requests().into_iter().find(|heard| heard.line().starts_with("GET")).expect("a probe");
     assert_eq!(asked.header("authorization"), Some("Bearer user"));
-    assert_eq!(became(&stage.send("POST", "/charges", &headers, r#"{"invoice":7}"#)).1, "replayed");
+    let again = stage.send("POST", "/charges", &headers, r#"{"invoice":7}"#);
+    assert_eq!(
+        (became(&again), again.body.as_str()),
+        ((201, "replayed".into(), String::new()), found.body.as_str())
+    );
     assert_eq!(stage.api.effects(), 1);
+}
+
+/// An SDK of the API reads the answer: it must be the API's, or be no answer of the API's at all.
+#[test]
+fn a_ruled_request_is_answered_with_the_apis_reply_or_plainly_without_one() {
+    let stage = Stage::plain();
+    let order = |number: u32| stage.send("POST", "/orders", JSON, &format!(r#"{{"order":{number}}}"#));
+    let lost = |number: u32| {
+        stage.api.next(ApiAct::Vanish);
+        let lost = order(number);
+        assert_eq!(became(&lost).2, "in_doubt");
+        lost.header("semel-effect-id").expect("an effect").to_owned()
+    };
+    let rule = |id: &str, ruling: serde_json::Value| {
+        assert_eq!(stage.house.rule(&format!("/effects/{id}/resolve"), &ruling).status, 200);
+    };
+    let reply = serde_json::json!({"id": "or_1", "order": 1});
+    rule(&lost(1), serde_json::json!({"verdict": "applied", "reason": "seen", "reply": reply}));
+    let given = order(1);
+    assert_eq!((became(&given), given.json()), ((201, "replayed".into(), String::new()), reply));
+    assert_eq!((given.header("content-type"), given.header("semel-reply")), (Some("application/json"), None));
+    let id = lost(2);
+    rule(&id, serde_json::json!({"verdict": "applied", "reason": "seen"}));
+    let bare = order(2);
+    assert_eq!(became(&bare), (200, "replayed".into(), String::new()));
+    assert_eq!(bare.header("semel-reply"), Some("unknown"));
+    assert_eq!(bare.header("content-type"), Some("application/problem+json"));
+    let document = bare.json();
+    assert_eq!((&document["title"], &document["ok"]), (&"reply_unknown".into(), &true.into()));
+    assert_eq!((&document["effect_id"], document.get("error")), (&id.into(), None));
+    assert!(document["detail"].as_str().is_some_and(|detail| detail.contains("not known")), "{document}");
+    assert_eq!((stage.api.effects(), stage.house.effects("").len()), (2, 2));
 }
 
 #[test]

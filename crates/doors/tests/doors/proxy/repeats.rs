@@ -180,6 +180,34 @@ fn after_its_timeout_a_request_is_in_doubt_until_its_answer_comes() {
 }
 
 #[test]
+fn an_api_that_hangs_is_a_doubt_without_any_rule_until_its_answer_comes() {
+    let stage = Stage::plain().bearing(Duration::from_millis(200));
+    stage.api.next(ApiAct::Hold);
+    let hung = stage.charge("k", "{}");
+    assert_eq!(became(&hung), (423, "ran".into(), "in_doubt".into()));
+    assert_eq!(became(&stage.charge("k", "{}")), (423, "held".into(), "in_doubt".into()));
+    stage.api.release();
+    wait_until("its answer is on record", || stage.house.effects("")[0]["state"] == "applied");
+    let answer = stage.charge("k", "{}");
+    assert_eq!((became(&answer).1.as_str(), answer.body.as_str()), ("replayed", "{\"id\":\"held\"}"));
+    assert_eq!((stage.api.effects(), stage.house.effects("").len()), (1, 1));
+}
+
+/// Its caller has the beginning by then, and gets the end once that is settled.
+#[test]
+fn a_large_answer_that_stalls_is_a_doubt_until_its_end() {
+    let stage = Stage::plain().bearing(Duration::from_millis(200));
+    stage.api.next(ApiAct::LargeHalfHeld(3_000_000));
+    let asked = stage.ask("POST", "/charges", &format!("{JSON}Idempotency-Key: k\r\n"), "{}");
+    let state = || stage.house.effects("").first().map(|effect| effect["state"].clone());
+    wait_until("it is a doubt", || state() == Some("in_doubt".into()));
+    stage.api.release();
+    assert_eq!(asked.answer().body.len(), 3_000_000);
+    wait_until("it is on record", || state() == Some("applied".into()));
+    assert_eq!((stage.api.effects(), stage.house.effects("").len()), (1, 1));
+}
+
+#[test]
 fn semel_ends_only_after_what_was_sent_is_settled() {
     let mut stage = Stage::plain();
     stage.api.next(ApiAct::Hold);

@@ -2,6 +2,7 @@
 
 use crate::house::{Home, House, TOKEN};
 use semel_testkit::http::{RawClient, Response, ScriptedApi};
+use std::time::Duration;
 
 pub use semel_testkit::http::became;
 
@@ -57,6 +58,13 @@ impl Stage {
         let home = Home::new();
         let house = House::start(&home, &policy);
         Stage { home, api, house, policy }
+    }
+
+    /// The same, and semel bears so much silence of the API.
+    pub fn bearing(mut self, silence_max: Duration) -> Stage {
+        self.house.stop();
+        self.house = House::bearing(&self.home, &self.policy, silence_max);
+        self
     }
 
     /// Ends semel and starts it again on the same ledger.

@@ -130,8 +130,13 @@ impl RemoteLink {
 
     async fn carry_request(self, id: Id, message: Message, is_read: bool) {
         let Some(session) = self.session() else { return };
-        let outgoing =
-            LinkRequest { id: id.clone(), frame: Frame::from(message.bytes), last_moment: None, is_read };
+        let outgoing = LinkRequest {
+            id: id.clone(),
+            frame: Frame::from(message.bytes),
+            last_moment: None,
+            is_read,
+            news: None,
+        };
         let answer = self.exchange(outgoing).await.into_reply().or_else(|why| {
             let words = format!("semel has no answer from {}: {why}", self.client.target());
             Message::parse(Frame::refusal(&id, -32603, &words, None).to_bytes())

@@ -8,7 +8,7 @@ use super::session::INITIALIZE;
 use crate::http::body;
 use crate::http::client::{Failed, Incoming, LastMoment, NotReached, Prepared};
 use crate::mcp::id::Id;
-use crate::mcp::link::request::{Exchange, LinkRequest};
+use crate::mcp::link::request::{Exchange, LinkRequest, PROGRESS, RequestNews};
 use crate::mcp::message::{MESSAGE_BYTES_MAX, Message, MessageKind, text};
 use crate::mcp::version::version_of;
 use crate::wire::members::Members;
@@ -40,6 +40,13 @@ struct Resume {
     failures: u32,
 }
 
+/// The request whose response is looked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AskedRequest<'a> {
+    pub id: &'a Id,
+    pub news: Option<&'a RequestNews>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Try {
     First,
@@ -63,13 +70,14 @@ impl RemoteLink {
     /// Sends once, and follows the answer to its end. A read is sent once more in a new session where the server has
     /// forgotten the one there was.
     pub async fn exchange(&self, request: LinkRequest) -> Exchange {
-        let LinkRequest { id, frame, last_moment, is_read } = request;
+        let LinkRequest { id, frame, last_moment, is_read, news } = request;
+        let asked = AskedRequest { id: &id, news: news.as_ref() };
         let Ok(message) = Message::parse(frame.to_bytes()) else {
             return Exchange::NeverSent("the request is no message".into());
         };
-        match self.exchange_in_session(&id, &message, last_moment, Try::First).await {
+        match self.exchange_in_session(asked, &message, last_moment, Try::First).await {
             RemoteAnswer { forgot: true, .. } if is_read && self.session().is_some() => {
-                self.exchange_in_session(&id, &message, last_moment, Try::Second).await.exchange
+                self.exchange_in_session(asked, &message, last_moment, Try::Second).await.exchange
             }
             RemoteAnswer { exchange, .. } => exchange,
         }
@@ -77,7 +85,7 @@ impl RemoteLink {
 
     async fn exchange_in_session(
         &self,
-        id: &Id,
+        asked: AskedRequest<'_>,
         message: &Message,
         last_moment: Option<At>,
         try_is: Try,
@@ -107,7 +115,7 @@ impl RemoteLink {
                 {
                     session.take_id(number, &headers);
                 }
-                let answer = self.read(id, response, in_session).await;
+                let answer = self.read(asked, response, in_session).await;
                 match (&self.caller, &answer.exchange, number) {
                     // A request that a new session does not know either fails for another reason.
                     (RemoteCaller::Session(session), _, Some(number))
@@ -176,7 +184,7 @@ impl RemoteLink {
     /// `in_session`: the method of a request that named a session, which may turn out to be gone.
     pub(super) async fn read(
         &self,
-        id: &Id,
+        asked: AskedRequest<'_>,
         response: Response<Incoming>,
         in_session: Option<&str>,
     ) -> RemoteAnswer {
@@ -185,7 +193,7 @@ impl RemoteLink {
             if let Some(observer) = &self.observer {
                 observer.on_open(&head.headers);
             }
-            return self.follow(id, body).await.into();
+            return self.follow(asked, body).await.into();
         }
         let max = if head.status.is_success() { MESSAGE_BYTES_MAX } else { REFUSAL_BYTES_MAX };
         let bytes = match body::read(body, max, PAUSE_MAX).await {
@@ -198,7 +206,7 @@ impl RemoteLink {
                 observer.on_response(RemoteResponse { status: head.status, headers, body });
             }
         };
-        let response = Message::parse(bytes.clone()).ok().filter(|message| is_response_to(message, id));
+        let response = Message::parse(bytes.clone()).ok().filter(|message| is_response_to(message, asked.id));
         // Clients open a new session and send again, also where the session was lost after the effect.
         let session_lost = head.status == StatusCode::NOT_FOUND
             && in_session.is_some_and(|method| {
@@ -225,12 +233,12 @@ impl RemoteLink {
     }
 
     /// Reads streams until one carries the response.
-    async fn follow(&self, id: &Id, body: Incoming) -> Exchange {
+    async fn follow(&self, asked: AskedRequest<'_>, body: Incoming) -> Exchange {
         let mut resume = Resume { last_event: None, retry: RETRY_UNLESS_SAID, failures: 0 };
         let mut stream = Some(body);
         loop {
             if let Some(body) = stream.take()
-                && let Some(exchange) = self.follow_one(id, body, &mut resume).await
+                && let Some(exchange) = self.follow_one(asked, body, &mut resume).await
             {
                 return exchange;
             }
@@ -256,7 +264,12 @@ impl RemoteLink {
     }
 
     /// `None`: the stream has ended without the response.
-    async fn follow_one(&self, id: &Id, body: Incoming, resume: &mut Resume) -> Option<Exchange> {
+    async fn follow_one(
+        &self,
+        asked: AskedRequest<'_>,
+        body: Incoming,
+        resume: &mut Resume,
+    ) -> Option<Exchange> {
         let mut events = EventStream::new(body);
         while let Some(piece) = events.next().await {
             let piece = match piece {
@@ -271,8 +284,12 @@ impl RemoteLink {
                 resume.failures = 0;
             }
             match piece.fields.data.clone().and_then(|data| Message::parse(data).ok()) {
-                Some(message) if is_response_to(&message, id) => return Some(Exchange::Reply(message)),
-                message => self.pass_beside(piece, message),
+                Some(message) if is_response_to(&message, asked.id) => return Some(Exchange::Reply(message)),
+                message => {
+                    let is_progress = message.as_ref().and_then(Message::method) == Some(PROGRESS);
+                    asked.news.filter(|_| is_progress).into_iter().for_each(RequestNews::note);
+                    self.pass_beside(piece, message);
+                }
             }
         }
         None

@@ -102,6 +102,12 @@ impl RemoteLink {
         Ok(())
     }
 
+    pub fn give_back(&self) {
+        if let Some(prepared) = self.prepared().pop() {
+            self.client.keep(prepared);
+        }
+    }
+
     pub(super) fn prepared(&self) -> MutexGuard<'_, Vec<Prepared>> {
         self.prepared.lock().unwrap_or_else(PoisonError::into_inner)
     }

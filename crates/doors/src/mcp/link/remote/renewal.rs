@@ -1,6 +1,7 @@
 //! A new session where the server has forgotten the old one. Towards a remote server semel is the HTTP client, and the
 //! protocol has that one begin anew: the client on the pipes knows of no session.
 
+use super::exchange::AskedRequest;
 use super::headers::SESSION;
 use super::link::{RemoteCaller, RemoteLink};
 use super::session::{INITIALIZE, RemoteSession, SET_LEVEL, SUBSCRIBE, version_in};
@@ -139,7 +140,8 @@ impl RemoteLink {
         let response =
             self.client.send(prepared, self.post(&request)).await.map_err(|error| error.to_string())?;
         let session = response.headers().get(SESSION).cloned();
-        let answer = self.read(id, response, None).await.exchange.into_reply()?;
+        let answer =
+            self.read(AskedRequest { id, news: None }, response, None).await.exchange.into_reply()?;
         Ok((answer, session))
     }
 }

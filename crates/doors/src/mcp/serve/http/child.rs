@@ -152,7 +152,8 @@ impl ChildServer {
         check: AnswerCheck,
     ) -> ClientAnswer {
         let frame = Frame::from(renamed.message.bytes.clone());
-        let outgoing = LinkRequest { id: renamed.own.clone(), frame, last_moment: None, is_read: false };
+        let outgoing =
+            LinkRequest { id: renamed.own.clone(), frame, last_moment: None, is_read: false, news: None };
         let answer = match self.server.link.exchange(outgoing).await.into_reply() {
             Ok(answer) => answer,
             Err(why) => {
