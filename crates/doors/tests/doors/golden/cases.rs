@@ -26,6 +26,8 @@ pub struct Pair {
     pub policy: String,
     /// The preset of an HTTP upstream.
     pub preset: Option<String>,
+    /// The service of an HTTP upstream without a preset.
+    pub service: Option<String>,
     /// The tool's declared arguments; those of the call unless given.
     pub schema: Option<Value>,
     /// The tool's annotations.
@@ -159,7 +161,7 @@ pub struct Next {
     pub between: Vec<Between>,
     /// The policy is edited in between: what it says then. The process begins anew.
     pub policy: Option<String>,
-    pub packs: Option<Vec<String>>,
+    pub preset: Option<String>,
     /// The process ends in between, and another one goes on with the ledger.
     #[serde(default)]
     pub restart: bool,

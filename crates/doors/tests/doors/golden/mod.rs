@@ -153,7 +153,7 @@ async fn judge(pair: &Pair, kind: Kind, next: &Next) -> Judged {
             let deed = Deed { reply: between.reply.clone(), ..Deed::default() };
             stage.call(&of_between(between, &pair.call), Some(&deed)).await;
         }
-        if next.restart || next.policy.is_some() || next.packs.is_some() {
+        if next.restart || next.policy.is_some() || next.preset.is_some() {
             stage = stage.restart(next).await;
         }
         if let Some(span) = &next.after {

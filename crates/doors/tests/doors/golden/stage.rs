@@ -103,8 +103,8 @@ impl Stage {
         if let Some(policy) = &next.policy {
             self.pair.policy = policy.clone();
         }
-        if let Some(packs) = &next.packs {
-            self.pair.packs = packs.clone();
+        if next.preset.is_some() {
+            self.pair.preset = next.preset.clone();
         }
         self.policy = policy(&self.pair, &self.world);
         self.house =
@@ -352,7 +352,10 @@ fn policy(pair: &Pair, world: &World) -> String {
         policy.push_str(&format!("[upstream.api]\nurl = \"http://{}\"\n", world.address));
         match &pair.preset {
             Some(preset) => policy.push_str(&format!("preset = \"{preset}\"\n")),
-            None => policy.push_str("service = \"api.example.com\"\n"),
+            None => {
+                let service = pair.service.as_deref().unwrap_or("api.example.com");
+                policy.push_str(&format!("service = \"{service}\"\n"));
+            }
         }
         if pair.door == Kind::Model && pair.preset.is_none() {
             policy.push_str("speaks = \"openai\"\n");
