@@ -4,7 +4,8 @@ use crate::home::Home;
 fn the_default_view_shows_doubts_with_the_consequential_first() {
     let home = Home::new();
     let first = home.doubt("a");
-    let ran = home.semel(["run", "--key", "b", "--class", "consequential", "--", "sh", "-c", "kill -9 $$ # b"]);
+    let ran =
+        home.semel(["run", "--key", "b", "--class", "consequential", "--", "sh", "-c", "kill -9 $$ # b"]);
     assert_eq!(ran.code, Some(121));
     home.semel(["run", "--", "true"]);
     let view = home.json(["ledger"]);
