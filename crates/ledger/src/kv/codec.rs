@@ -107,7 +107,7 @@ impl StoredRow {
     pub(super) fn value(&self, id: u64, fresh: Option<u32>) -> Template {
         let bytes = minicbor::to_vec(self).expect(TO_MEMORY);
         match fresh {
-            Some(number) => Template { before: Vec::new(), number: Some(number), after: bytes },
+            Some(number) => Template { number: Some(number), after: bytes, ..Template::plain(Vec::new()) },
             None => Template::plain([&id.to_be_bytes()[..], &bytes].concat()),
         }
     }

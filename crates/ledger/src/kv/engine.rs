@@ -22,13 +22,36 @@ pub struct Value {
 /// Values whose names begin so are marks of the process that wrote them.
 pub const MARK: u8 = b'h';
 
-/// A part of the index, which is a set of byte strings in order: from the first one on, up to the second and without it.
+/// A part of the index, which is a set of byte strings in order: the entries that begin so, by the eight bytes behind it.
+/// No number stands in two entries of one prefix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Span {
-    pub from: Vec<u8>,
-    pub to: Vec<u8>,
+    pub prefix: Vec<u8>,
+    /// The lowest number that is wanted.
+    pub from: u64,
+    /// The lowest one that is not wanted any more.
+    pub below: Option<u64>,
     pub limit: usize,
-    pub newest_first: bool,
+    /// From the highest number down.
+    pub descending: bool,
+    /// Most of the numbers that were given have an entry here.
+    pub is_dense: bool,
+}
+
+impl Span {
+    /// Before every entry that has this number or a higher one.
+    pub fn at(&self, number: u64) -> Vec<u8> {
+        [&self.prefix[..], &number.to_be_bytes()].concat()
+    }
+
+    pub fn first(&self) -> Vec<u8> {
+        self.at(self.from)
+    }
+
+    /// Behind its last entry.
+    pub fn end(&self) -> Vec<u8> {
+        self.below.map_or_else(|| [&self.prefix[..], &[0xff; 9]].concat(), |below| self.at(below))
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -47,18 +70,22 @@ pub struct Template {
     pub before: Vec<u8>,
     /// The first number of a group is 0.
     pub number: Option<u32>,
+    /// The number's bits stand inverted in it, so that the bytes of a later one come first.
+    pub is_inverted: bool,
     pub after: Vec<u8>,
 }
 
 impl Template {
     pub fn plain(bytes: Vec<u8>) -> Template {
-        Template { before: bytes, number: None, after: Vec::new() }
+        Template { before: bytes, number: None, is_inverted: false, after: Vec::new() }
     }
 
     /// `first` is the number that the group's first one has become.
     pub fn fill(&self, first: u64) -> Vec<u8> {
         let mut bytes = self.before.clone();
-        bytes.extend(self.number.into_iter().flat_map(|number| (first + u64::from(number)).to_be_bytes()));
+        let place = |number: u32| first + u64::from(number);
+        let number = self.number.map(|number| if self.is_inverted { !place(number) } else { place(number) });
+        bytes.extend(number.into_iter().flat_map(u64::to_be_bytes));
         bytes.extend(&self.after);
         bytes
     }

@@ -76,8 +76,9 @@ impl<'p> GroupBuilder<'p> {
         }
         for line in &commit.journal {
             let number = Some(self.next_number());
-            let (before, after) = (layout::JOURNAL.to_vec(), codec::line_bytes(line));
-            self.index.push(Write::Enter(Template { before, number, after }));
+            let after = codec::line_bytes(line);
+            let entry = Template { number, after, ..Template::plain(layout::JOURNAL.to_vec()) };
+            self.index.push(Write::Enter(entry));
         }
         Ok(())
     }

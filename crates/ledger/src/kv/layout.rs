@@ -60,6 +60,17 @@ pub(super) fn chunk(reply: u128, number: u32) -> Vec<u8> {
 /// The journal: entries that have the line itself behind the number.
 pub(super) const JOURNAL: &[u8] = b"J";
 
+/// Entries of alike rows have their numbers inverted: every call wants the newest of them, and etcd gives a few of many in
+/// ascending order alone.
+const INVERTED: [u8; 2] = [b'L', b'M'];
+
+/// All rows, and the journal.
+const DENSE: [u8; 2] = [b'A', b'J'];
+
+fn is_one_of(kinds: [u8; 2], entry: &[u8]) -> bool {
+    entry.first().is_some_and(|kind| kinds.contains(kind))
+}
+
 /// The rows that a scan wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filter {
@@ -117,8 +128,9 @@ pub(super) fn card(entry: &[u8]) -> Option<Card> {
     let bytes = entry.last_chunk::<CARD_BYTES>()?;
     let number = |from: usize| bytes[from..from + 8].try_into().map(u64::from_be_bytes).ok();
     let flags = bytes[52];
+    let place = number(0)?;
     Some(Card {
-        cursor: Cursor(number(0)?),
+        cursor: Cursor(if is_one_of(INVERTED, entry) { !place } else { place }),
         key: Digest(bytes[8..40].try_into().ok()?),
         ordinal: u32::from_be_bytes(bytes[40..44].try_into().ok()?),
         content: number(44)?,
@@ -155,26 +167,31 @@ pub(super) fn entries(index: &Index, card: &Card) -> Vec<(Vec<u8>, Vec<u8>)> {
 
 /// An entry of a row whose number is known, or is the group's `fresh` one.
 pub(super) fn entry((before, after): (Vec<u8>, Vec<u8>), id: u64, fresh: Option<u32>) -> Template {
+    let is_inverted = is_one_of(INVERTED, &before);
     match fresh {
-        Some(number) => Template { before, number: Some(number), after },
-        None => Template::plain([before, id.to_be_bytes().to_vec(), after].concat()),
+        Some(number) => Template { before, number: Some(number), is_inverted, after },
+        None => {
+            let id = if is_inverted { !id } else { id };
+            Template::plain([before, id.to_be_bytes().to_vec(), after].concat())
+        }
     }
-}
-
-/// Behind every entry that begins with the prefix.
-fn end(prefix: &[u8]) -> Vec<u8> {
-    [prefix, &[0xff; 9]].concat()
 }
 
 /// Entries in order of insertion, after the cursor. `None`: nothing can lie behind it.
 pub(super) fn onward(prefix: &[u8], after: Option<Cursor>, limit: usize) -> Option<Span> {
-    let first = after.map_or(Some(0), |Cursor(id)| id.checked_add(1))?;
-    let from = [prefix, &first.to_be_bytes()].concat();
-    Some(Span { from, to: end(prefix), limit, newest_first: false })
+    let from = after.map_or(Some(0), |Cursor(id)| id.checked_add(1))?;
+    let (prefix, is_dense) = (prefix.to_vec(), is_one_of(DENSE, prefix));
+    Some(Span { prefix, from, below: None, limit, descending: false, is_dense })
 }
 
 /// Entries in reverse order of insertion, before the cursor.
 pub(super) fn backward(prefix: &[u8], before: Option<Cursor>, limit: usize) -> Span {
-    let to = before.map_or_else(|| end(prefix), |Cursor(id)| [prefix, &id.to_be_bytes()].concat());
-    Span { from: prefix.to_vec(), to, limit, newest_first: true }
+    let is_inverted = is_one_of(INVERTED, prefix);
+    let (from, below) = match before {
+        None => (0, None),
+        Some(Cursor(id)) if is_inverted => ((!id).saturating_add(1), None),
+        Some(Cursor(id)) => (0, Some(id)),
+    };
+    let (prefix, is_dense) = (prefix.to_vec(), is_one_of(DENSE, prefix));
+    Span { prefix, from, below, limit, descending: !is_inverted, is_dense }
 }

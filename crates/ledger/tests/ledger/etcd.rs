@@ -3,10 +3,11 @@
 use crate::engines_page;
 use crate::kv::{block_on, claim_until, lost, open};
 use crate::{position, scene};
+use semel_core::time::At;
 use semel_ledger::Error;
 use semel_ledger::kv::etcd::{EtcdAddress, EtcdKv};
-use semel_ledger::kv::{Kv, KvStore};
-use semel_ledger::store::{Committed, OwnerId, Revision, Store};
+use semel_ledger::kv::{Kv, KvStore, MemoryKv};
+use semel_ledger::store::{By, Commit, Committed, Latest, OwnerId, Revision, Store};
 use semel_testkit::etcd_cluster::EtcdCluster;
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record};
 use serde_json::Value;
@@ -28,6 +29,76 @@ fn etcd_passes_the_suite() {
         let case = cases.fetch_add(1, Ordering::Relaxed);
         (at(&format!("etcd://{}?ledger=case-{case}", cluster.places())).expect("it opens"), ())
     });
+}
+
+/// It reads long lists in stretches, and gives its last entries in no other way.
+#[test]
+fn lists_are_read_in_the_same_pages_as_on_any_server() {
+    let cluster = EtcdCluster::start(1);
+    let etcd = at(&format!("etcd://{}", cluster.places())).unwrap();
+    let memory = open(async { Ok(MemoryKv::default()) }).unwrap();
+    let (run, outline, line) = (named("run"), named("outline"), |at| {
+        semel_ledger::journal::note("note", None, None, serde_json::json!({}), At(at))
+    });
+    for n in 0..300_u32 {
+        let mut index = index(u128::from(n) + 1, n % 7 == 0);
+        // One run long ago, and one outline now and then.
+        index.run = (20..40).contains(&n).then_some(run);
+        index.alike = (n % 5 == 0).then_some(outline);
+        let record = match n % 10 {
+            0 => record(named("often"), n / 10 + 1, u64::from(n / 10), index),
+            _ => record(named(&n.to_string()), 1, 0, index),
+        };
+        let lines = (0..n % 3).map(|at| line(u64::from(n * 3 + at))).collect();
+        let commit = Commit { journal: lines, ..one(record) };
+        for store in [&etcd as &dyn Store, &memory] {
+            assert_eq!(block_on(store.commit(commit.clone().into())).unwrap(), Committed::Done);
+        }
+    }
+    let lists = |store: &dyn Store| {
+        let mut found = Vec::new();
+        for of in
+            [Latest::All, Latest::Open, Latest::Run(run), Latest::Alike(outline), Latest::OpenAlike(outline)]
+        {
+            let mut before = None;
+            loop {
+                let page = block_on(store.latest(of, before, 23)).unwrap();
+                found.push(page.items.iter().map(|(_, row)| row.index.effect).collect::<Vec<_>>());
+                before = page.next;
+                if before.is_none() {
+                    break;
+                }
+            }
+        }
+        for by in [By::All, By::Open, By::Run(run), By::Record(named("often")), By::Effect(77)] {
+            let mut after = None;
+            loop {
+                let page = block_on(store.scan(by, after, 23)).unwrap();
+                found.push(page.items.iter().map(|row| row.index.effect).collect());
+                after = page.next;
+                if after.is_none() {
+                    break;
+                }
+            }
+        }
+        let mut after = None;
+        loop {
+            let page = block_on(store.journal(after, 23)).unwrap();
+            found.push(page.items.iter().map(|(_, line)| u128::from(line.at.0)).collect());
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let newest = block_on(store.newest_lines(100)).unwrap();
+        found.push(newest.iter().map(|(_, line)| u128::from(line.at.0)).collect());
+        let cards = block_on(store.cards(outline)).unwrap();
+        found.push(cards.iter().map(|card| u128::from(card.ordinal)).collect());
+        found
+    };
+    let expected = lists(&memory);
+    assert!(expected.len() > 40 && expected[0].first() == Some(&300));
+    assert_eq!(lists(&etcd), expected);
 }
 
 #[test]

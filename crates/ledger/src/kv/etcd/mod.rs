@@ -3,7 +3,9 @@
 
 mod address;
 mod client;
+mod known_ends;
 mod pack;
+mod stretches;
 mod wire;
 
 pub use address::EtcdAddress;
@@ -14,10 +16,12 @@ use crate::Error;
 use crate::engine_facts::EngineFacts;
 use client::{Client, Failure};
 use http_body_util::BodyExt;
+use known_ends::KnownEnds;
 use pack::{Admission, Counter, Pack};
 use semel_core::time::At;
 use std::collections::VecDeque;
 use std::sync::{Mutex as StdMutex, PoisonError};
+use stretches::{Stretch, Stretches};
 use tokio::sync::Mutex;
 use wire::{KeptLease, LeaseAnswer, RangeAnswer, Txn, TxnAnswer};
 
@@ -40,6 +44,7 @@ pub struct EtcdKv {
     counter: Mutex<Counter>,
     /// The cluster that answered last.
     cluster: StdMutex<String>,
+    ends: StdMutex<KnownEnds>,
     /// With which the marks of this process end.
     lease: Mutex<Option<String>>,
 }
@@ -49,7 +54,7 @@ impl EtcdKv {
     pub async fn connect(address: EtcdAddress) -> Result<EtcdKv, Error> {
         let client = Client::new(address.clone());
         let (counter, cluster, lease) = (Mutex::default(), StdMutex::default(), Mutex::default());
-        let kv = EtcdKv { address, client, counter, cluster, lease };
+        let kv = EtcdKv { address, client, counter, cluster, ends: StdMutex::default(), lease };
         let mut failed = None;
         for _ in 0..kv.address.endpoints.len() {
             match kv.transact(&get_counter(&kv.address)).await {
@@ -68,6 +73,43 @@ impl EtcdKv {
         let answer: TxnAnswer = self.client.ask(TXN, txn).await?;
         self.cluster().clone_from(&answer.header.cluster_id);
         Ok(answer)
+    }
+
+    fn get_entries(&self, from: &[u8], to: &[u8], limit: usize) -> serde_json::Value {
+        wire::get_keys(&self.address.key(b'i', from), &self.address.key(b'i', to), limit)
+    }
+
+    async fn read_long(&self, span: &Span, last: u64) -> Result<Vec<Vec<u8>>, Error> {
+        let mut stretches = Stretches::of(span, last);
+        while let Some(Stretch { from, to, limit }) = stretches.next() {
+            let (found, more) = self.get_range(from, to, limit).await?;
+            stretches.take(found, more);
+        }
+        Ok(stretches.into_entries())
+    }
+
+    /// The entries, and whether there are more.
+    async fn get_range(
+        &self,
+        from: Vec<u8>,
+        to: Vec<u8>,
+        limit: usize,
+    ) -> Result<(Vec<Vec<u8>>, bool), Error> {
+        let success = vec![self.get_entries(&from, &to, limit)];
+        let txn = Txn { compare: Vec::new(), success, failure: Vec::new() };
+        let answer = self.transact(&txn).await.map_err(|failure| self.client.not_read(failure))?;
+        let found = answer.into_ranges().next().unwrap_or_default();
+        let more = found.more;
+        Ok((self.entries(found), more))
+    }
+
+    fn ends(&self) -> std::sync::MutexGuard<'_, KnownEnds> {
+        self.ends.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entries(&self, range: RangeAnswer) -> Vec<Vec<u8>> {
+        let before = self.address.key(b'i', b"").len();
+        range.kvs.into_iter().map(|found| found.key.get(before..).unwrap_or_default().to_vec()).collect()
     }
 
     fn cluster(&self) -> std::sync::MutexGuard<'_, String> {
@@ -150,12 +192,11 @@ fn version(range: &RangeAnswer) -> Version {
 impl Kv for EtcdKv {
     async fn read(&self, names: Vec<Vec<u8>>, spans: Vec<Span>) -> Result<Found, Error> {
         let get = |name: &Vec<u8>| wire::get(&self.address.key(b'v', name));
-        let range = |span: &Span| {
-            let (from, to) = (self.address.key(b'i', &span.from), self.address.key(b'i', &span.to));
-            wire::get_keys(&from, &to, span.limit, span.newest_first)
-        };
-        let last = (!names.is_empty()).then(|| wire::get(&self.address.key(b'n', b"")));
-        let asked: Vec<_> = names.iter().map(get).chain(last).chain(spans.iter().map(range)).collect();
+        let near: Vec<Span> = spans.iter().map(|span| self.ends().narrowed(span)).collect();
+        let at_once = near.iter().filter(|span| !stretches::is_for(span));
+        let range = |span: &Span| self.get_entries(&span.first(), &span.end(), span.limit);
+        let last = wire::get(&self.address.key(b'n', b""));
+        let asked: Vec<_> = names.iter().map(get).chain([last]).chain(at_once.map(range)).collect();
         let mut ranges = Vec::with_capacity(asked.len());
         for part in asked.chunks(READS_MAX) {
             let txn = Txn { compare: Vec::new(), success: part.to_vec(), failure: Vec::new() };
@@ -167,20 +208,28 @@ impl Kv for EtcdKv {
         }
         let mut ranges = ranges.into_iter();
         let values: Vec<_> = ranges.by_ref().take(names.len()).collect();
-        let last = if names.is_empty() { 0 } else { counter(ranges.next()).last };
+        let last = counter(ranges.next()).last;
         let value = |mut range: RangeAnswer| {
             let found = range.kvs.pop()?;
             Some(Value { version: Version(found.mod_revision), bytes: found.value })
         };
-        let before = self.address.key(b'i', b"").len();
-        let keys = |range: RangeAnswer| {
-            range.kvs.into_iter().map(|found| found.key.get(before..).unwrap_or_default().to_vec()).collect()
-        };
-        Ok(Found {
-            values: values.into_iter().map(value).collect(),
-            entries: ranges.map(keys).collect(),
-            last,
-        })
+        let values = values.into_iter().map(value).collect();
+        let mut entries = Vec::with_capacity(spans.len());
+        for (span, near) in spans.iter().zip(&near) {
+            // All that is read here is later than the values, which may guard it.
+            let found = match stretches::is_for(span) {
+                true => self.read_long(span, last).await?,
+                false => match self.entries(ranges.next().unwrap_or_default()) {
+                    few if few.len() < span.limit && near != span => {
+                        self.get_range(span.first(), span.end(), span.limit).await?.0
+                    }
+                    enough => enough,
+                },
+            };
+            self.ends().note(span, &found);
+            entries.push(found);
+        }
+        Ok(Found { values, entries, last })
     }
 
     async fn names(&self, prefix: u8) -> Result<Vec<Vec<u8>>, Error> {
@@ -188,7 +237,7 @@ impl Kv for EtcdKv {
         let before = self.address.key(b'v', b"").len();
         let mut names = Vec::new();
         loop {
-            let success = vec![wire::get_keys(&from, &to, NAMES_AT_ONCE, false)];
+            let success = vec![wire::get_keys(&from, &to, NAMES_AT_ONCE)];
             let txn = Txn { compare: Vec::new(), success, failure: Vec::new() };
             let answer = self.transact(&txn).await.map_err(|failure| self.client.not_read(failure))?;
             let found = answer.into_ranges().next().unwrap_or_default().kvs;

@@ -19,6 +19,11 @@ local function number(first)
   return struct.pack('>I8', first + tonumber(take()))
 end
 
+-- A later one comes first.
+local function inverted(first)
+  return (string.gsub(number(first), '.', function(byte) return string.char(255 - string.byte(byte)) end))
+end
+
 local news = take()
 local landed = {}
 for group = 1, tonumber(take()) do
@@ -46,6 +51,9 @@ for group = 1, tonumber(take()) do
       delete[#delete + 1] = take()
     elseif kind == 'leave' then
       leave[#leave + 1] = take()
+    elseif kind == 'enter inverted' then
+      enter[#enter + 1] = 0
+      enter[#enter + 1] = take() .. inverted(first) .. take()
     else
       enter[#enter + 1] = 0
       enter[#enter + 1] = kind == 'enter' and take() or take() .. number(first) .. take()

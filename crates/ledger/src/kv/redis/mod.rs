@@ -170,9 +170,9 @@ impl RedisKv {
             asked.cmd("HMGET").arg(&self.keys[0]).arg(&names).arg("last");
         }
         for span in &spans {
-            let (from, to) = (bound(b'[', &span.from), bound(b'(', &span.to));
+            let (from, to) = (bound(b'[', &span.first()), bound(b'(', &span.end()));
             let range = asked.cmd("ZRANGE").arg(&self.keys[1]);
-            match span.newest_first {
+            match span.descending {
                 true => range.arg(to).arg(from).arg("BYLEX").arg("REV"),
                 false => range.arg(from).arg(to).arg("BYLEX"),
             };

@@ -44,7 +44,8 @@ fn template(command: &mut Cmd, kind: &str, name: Option<&Vec<u8>>, template: &Te
     match template.number {
         None => command.arg(kind).arg(name).arg(&template.before),
         Some(number) => {
-            let command = command.arg(format!("{kind} numbered")).arg(name);
+            let how = if template.is_inverted { "inverted" } else { "numbered" };
+            let command = command.arg(format!("{kind} {how}")).arg(name);
             command.arg(&template.before).arg(number).arg(&template.after)
         }
     };
