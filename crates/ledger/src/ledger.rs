@@ -408,17 +408,7 @@ impl Ledger {
 
     /// One effect of a record, by its place in it.
     pub async fn occurrence(&self, key: Digest, number: u32) -> Result<Option<StoredEffect>, Error> {
-        let mut after = None;
-        loop {
-            let page = self.store.scan(By::Record(key), after, PAGE_ROWS_MAX).await?;
-            if let Some(row) = page.items.into_iter().find(|row| row.ordinal == number) {
-                return Ok(Some(decode(row)));
-            }
-            match page.next {
-                None => return Ok(None),
-                next => after = next,
-            }
-        }
+        Ok(self.store.occurrence(key, number).await?.map(decode))
     }
 
     pub async fn list(

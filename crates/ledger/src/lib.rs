@@ -5,6 +5,7 @@
 pub mod cancel;
 pub mod checksum;
 pub mod claim;
+mod clock;
 pub mod clock_skew;
 pub mod command_key;
 pub mod copy;
@@ -45,6 +46,7 @@ pub mod store;
 pub mod tokens;
 mod undo;
 mod unheld;
+mod waiters;
 pub mod write_check;
 
 mod precondition;

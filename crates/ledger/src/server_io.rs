@@ -1,24 +1,31 @@
-//! The parts that all engines on servers have: a thread for their connections, a queue of commits, and waiters.
+//! The parts that all engines on servers have: a thread for their connections, a queue of commits, and the task that
+//! looks for those who wait.
 
-use crate::Error;
 use crate::histogram::Histogram;
 use crate::precondition::moved;
-use crate::store::{Commit, Committed, Durability, Hint, Revision};
+use crate::store::{Commit, Committed, Durability, Revision};
+use crate::waiters::Waiters;
+use crate::{Error, clock};
 use semel_core::digest::Digest;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinError};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinError;
 use tokio::time::timeout;
 
 /// A store writes only to the ledger that it has opened, because all keys come from its secret.
 pub(crate) const OTHER_LEDGER: &str = "the ledger was deleted from the server, or another one stands there. Find out why \
                                        before you start semel again";
 
-/// Without a message a waiter looks again after so long.
+/// Without a message all who wait look again after so long, together.
 const POLL: Duration = Duration::from_millis(250);
+
+/// Looking must not take more than a tenth of the time, however many keys are waited for.
+const REST_PER_LOOK: u32 = 9;
+
+/// Other questions come between.
+const KEYS_AT_ONCE: usize = 500;
 
 /// A runtime on a thread of its own, so that any executor can wait for its connections. It ends when this is dropped.
 #[derive(Debug)]
@@ -54,44 +61,6 @@ impl IoThread {
             what: format!("the thread of the ledger has stopped: {error}"),
         };
         self.handle.spawn(work).await.map_err(stopped)?
-    }
-
-    /// Waits until `revision` tells of one past `since`: looks at once, whenever somebody is woken, and now and then.
-    pub(crate) async fn changed<R>(
-        &self,
-        (waiters, key): (Arc<Waiters>, Digest),
-        since: Revision,
-        wait: Duration,
-        revision: impl Fn() -> R + Send + 'static,
-    ) -> Hint
-    where
-        R: Future<Output = Result<Revision, Error>> + Send,
-    {
-        let looking = async move {
-            loop {
-                let notify = waiters.register(key);
-                // Listens before it looks, so that nothing falls between.
-                let mut woken = std::pin::pin!(notify.notified());
-                woken.as_mut().enable();
-                if revision().await.is_ok_and(|revision| revision != since) {
-                    return Hint::Changed;
-                }
-                let _woken_or_time_to_poll = timeout(POLL, woken).await;
-            }
-        };
-        // A timer needs the runtime that it is made in.
-        let waiting = self.handle.spawn(async move { timeout(wait, looking).await });
-        let _ends_with_the_caller = AbortOnDrop(waiting.abort_handle());
-        waiting.await.ok().and_then(Result::ok).unwrap_or(Hint::TimedOut)
-    }
-}
-
-/// A caller that has gone waits for nothing.
-struct AbortOnDrop(AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 
@@ -129,31 +98,61 @@ pub(crate) async fn submit(
     answer
 }
 
-/// Who waits in this process, by the first bytes of the key. Two keys that share them wake each other's waiters, who look
-/// and wait on.
-#[derive(Debug, Default)]
-pub(crate) struct Waiters(Mutex<HashMap<u64, Weak<Notify>>>);
-
-impl Waiters {
-    pub(crate) fn register(&self, key: Digest) -> Arc<Notify> {
-        let mut waiting = self.lock();
-        if let Some(notify) = waiting.get(&key.short()).and_then(Weak::upgrade) {
-            return notify;
+/// Looks for all who wait, until the thread of the connections ends: at keys that are new or were announced at once, and
+/// at all of them now and then. `revisions` reads those of some keys.
+pub(crate) async fn look_for<R>(waiters: Arc<Waiters>, revisions: impl Fn(Vec<Digest>) -> R + Send)
+where
+    R: Future<Output = Result<Vec<(Digest, Revision)>, Error>> + Send,
+{
+    let waiters = CloseAtTheEnd(waiters);
+    let waiters = &*waiters.0;
+    let (mut poll_at, mut looking_since) = (clock::now() + POLL, None);
+    loop {
+        waiters.expire();
+        let now = clock::now();
+        let (keys, until) = {
+            let mut state = waiters.state();
+            if now >= poll_at && looking_since.is_none() {
+                state.look_at_all();
+                looking_since = Some(now);
+            }
+            let soonest = state.next_deadline().map_or(poll_at, |deadline| deadline.min(poll_at));
+            (state.take_unseen(KEYS_AT_ONCE), (!state.is_empty()).then_some(soonest))
+        };
+        if !keys.is_empty() {
+            let mut reading = std::pin::pin!(revisions(keys.clone()));
+            let found = loop {
+                // The server may be away for longer than some have time.
+                tokio::select! {
+                    found = &mut reading => break found,
+                    () = tokio::time::sleep(POLL) => waiters.expire(),
+                }
+            };
+            match found {
+                Ok(found) => found.into_iter().for_each(|(key, revision)| waiters.moved(key, revision)),
+                Err(_) => {
+                    waiters.state().look_again(&keys);
+                    tokio::time::sleep(POLL).await;
+                }
+            }
+        } else if let Some(since) = looking_since.take() {
+            poll_at = now + POLL.max((now - since) * REST_PER_LOOK);
+        } else if let Some(until) = until {
+            let _called_or_time =
+                timeout(until.saturating_duration_since(now), waiters.called.notified()).await;
+        } else {
+            waiters.called.notified().await;
+            poll_at = clock::now() + POLL;
         }
-        waiting.retain(|_, notify| notify.strong_count() > 0);
-        let notify = Arc::new(Notify::new());
-        waiting.insert(key.short(), Arc::downgrade(&notify));
-        notify
     }
+}
 
-    pub(crate) fn wake(&self, key: u64) {
-        if let Some(notify) = self.lock().get(&key).and_then(Weak::upgrade) {
-            notify.notify_waiters();
-        }
-    }
+/// Without anybody who looks, nobody would be woken at the deadline either.
+struct CloseAtTheEnd(Arc<Waiters>);
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Weak<Notify>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+impl Drop for CloseAtTheEnd {
+    fn drop(&mut self) {
+        self.0.close();
     }
 }
 

@@ -384,6 +384,19 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     /// Rows without their replies, `limit` at most (itself at most [`PAGE_ROWS_MAX`]), after the cursor.
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error>;
 
+    /// One effect of a record, without its reply.
+    async fn occurrence(&self, key: Digest, ordinal: u32) -> Result<Option<Row>, Error> {
+        let mut after = None;
+        loop {
+            let page = self.scan(By::Record(key), after, PAGE_ROWS_MAX).await?;
+            let found = page.items.into_iter().find(|row| row.ordinal == ordinal);
+            if found.is_some() || page.next.is_none() {
+                return Ok(found);
+            }
+            after = page.next;
+        }
+    }
+
     /// Rows without their replies, newest first, before the cursor, each with its own: for people, who read the newest
     /// and stop. `limit` as in [`Store::scan`].
     async fn latest(

@@ -243,6 +243,10 @@ async fn the_next_ordinal_becomes_the_newest_and_older_ones_stay<S: Store>(store
     let row = newest(&*store, key).await;
     assert_eq!((row.ordinal, row.revision), (5, Revision(5)));
     assert_eq!(effects(&*store, By::Record(key)).await, [1, 2, 3, 4, 5]);
+    for (ordinal, effect) in [(1, Some(1)), (3, Some(3)), (5, Some(5)), (6, None)] {
+        let found = store.occurrence(key, ordinal).await.expect("readable");
+        assert_eq!(found.map(|row| row.index.effect), effect);
+    }
     assert_eq!(conflict(&*store, one(record(key, 2, 2, index(2, false)))).await, Conflict::Record);
 }
 

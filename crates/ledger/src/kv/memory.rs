@@ -41,6 +41,10 @@ struct ServerState {
     /// Nothing was lost when the lineage last changed.
     has_only_restarted: bool,
     is_forgetful: bool,
+    /// Announcements get lost.
+    is_mute: bool,
+    /// Questions so far, each of many names.
+    reads: u64,
     faults: VecDeque<KvFault>,
 }
 
@@ -73,6 +77,16 @@ impl MemoryKv {
     /// Whether it acknowledges writes before they are on a disk, from now on.
     pub fn set_forgetful(&self, is_forgetful: bool) {
         self.state().is_forgetful = is_forgetful;
+    }
+
+    /// From now on nobody hears what others have written.
+    pub fn mute(&self) {
+        self.state().is_mute = true;
+    }
+
+    /// How often it was asked so far.
+    pub fn reads(&self) -> u64 {
+        self.state().reads
     }
 
     /// Deletes everything.
@@ -121,9 +135,9 @@ impl ServerState {
     }
 
     fn span(&self, span: &Span) -> Vec<Vec<u8>> {
-        let range = (Bound::Included(&span.from), Bound::Excluded(&span.to));
-        let entries = self.index.range::<Vec<u8>, _>(range);
-        match span.newest_first {
+        let (first, end) = (span.first(), span.end());
+        let entries = self.index.range::<Vec<u8>, _>((Bound::Included(&first), Bound::Excluded(&end)));
+        match span.descending {
             true => entries.rev().take(span.limit).cloned().collect(),
             false => entries.take(span.limit).cloned().collect(),
         }
@@ -132,7 +146,8 @@ impl ServerState {
 
 impl Kv for MemoryKv {
     async fn read(&self, names: Vec<Vec<u8>>, spans: Vec<Span>) -> Result<Found, Error> {
-        let state = self.state();
+        let mut state = self.state();
+        state.reads += 1;
         let values = names.iter().map(|name| state.values.get(name).cloned()).collect();
         let entries = spans.iter().map(|span| state.span(span)).collect();
         Ok(Found { values, entries, last: state.last })
@@ -156,7 +171,7 @@ impl Kv for MemoryKv {
             _ => {}
         }
         let landed = batch.groups.iter().map(|group| state.apply(group)).collect();
-        for key in batch.moved {
+        for key in batch.moved.iter().filter(|_| !state.is_mute) {
             let _nobody_listens = self.server.moved.send(*key);
         }
         if fault == Some(KvFault::LandsUnanswered) { unknown() } else { Applied::Each(landed) }

@@ -26,7 +26,7 @@ pub use shared::FORMAT;
 use crate::Error;
 use crate::engine_facts::EngineFacts;
 use crate::histogram::{Histogram, HistogramSnapshot};
-use crate::server_io::{IoThread, Queued, submit};
+use crate::server_io::{IoThread, Queued, look_for, submit};
 use crate::store::{
     By, Card, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, OwnerId, Page, Revision, Row,
     Store, Versioned,
@@ -99,6 +99,11 @@ impl<K: Kv> KvStore<K> {
             io.spawn(Writer { shared: Arc::clone(&shared), queue: Arc::clone(&receiver) }.run());
         }
         io.spawn(listen(Arc::clone(&shared)));
+        let looked_at = Arc::clone(&shared);
+        io.spawn(look_for(Arc::clone(&shared.waiters), move |keys| {
+            let shared = Arc::clone(&looked_at);
+            async move { shared.revisions(keys).await }
+        }));
         io.spawn(Arc::clone(&shared).beat());
         Ok((KvStore { shared, queue, times: Histogram::default(), io }, secret))
     }
@@ -118,7 +123,7 @@ impl<K: Kv> KvStore<K> {
 
 async fn listen<K: Kv>(shared: Arc<Shared<K>>) {
     loop {
-        shared.kv.listen(|key| shared.waiters.wake(key)).await;
+        shared.kv.listen(|key| shared.waiters.announced(key)).await;
         tokio::time::sleep(LISTEN_AGAIN).await;
     }
 }
@@ -142,6 +147,10 @@ impl<K: Kv> Store for KvStore<K> {
 
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
         self.on_io(|shared| async move { shared.scan(by, after, limit).await }).await
+    }
+
+    async fn occurrence(&self, key: Digest, ordinal: u32) -> Result<Option<Row>, Error> {
+        self.on_io(move |shared| async move { shared.occurrence(key, ordinal).await }).await
     }
 
     async fn latest(
@@ -178,12 +187,7 @@ impl<K: Kv> Store for KvStore<K> {
     }
 
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
-        let (shared, waiters) = (Arc::clone(&self.shared), Arc::clone(&self.shared.waiters));
-        let revision = move || {
-            let shared = Arc::clone(&shared);
-            async move { shared.revision(key).await }
-        };
-        self.io.changed((waiters, key), since, wait, revision).await
+        self.shared.waiters.wait(key, since, wait).await
     }
 
     fn is_newer(&self) -> bool {

@@ -69,12 +69,16 @@ impl<K: Kv> Shared<K> {
         Ok(Some(Cell { revision: last.revision, body: body.to_vec() }))
     }
 
-    /// Of the record or the cell under this key, whichever there is.
-    pub(super) async fn revision(&self, key: Digest) -> Result<Revision, Error> {
-        let [row, cell] = self.values([layout::newest(key), layout::cell(key)]).await?;
-        let row = row.as_ref().map(codec::row).transpose()?;
-        let row = row.map_or(Revision::ABSENT, |row| row.stored.revision());
-        Ok(row.max(cell_revision(cell.as_ref())?))
+    /// For each key that of the record or the cell under it, whichever there is.
+    pub(super) async fn revisions(&self, keys: Vec<Digest>) -> Result<Vec<(Digest, Revision)>, Error> {
+        let names = keys.iter().flat_map(|key| [layout::newest(*key), layout::cell(*key)]).collect();
+        let found = self.kv.read(names, Vec::new()).await?;
+        let revision = |(key, pair): (Digest, &[Option<Value>])| {
+            let row = pair[0].as_ref().map(codec::row).transpose()?;
+            let row = row.map_or(Revision::ABSENT, |row| row.stored.revision());
+            Ok((key, row.max(cell_revision(pair[1].as_ref())?)))
+        };
+        keys.into_iter().zip(found.values.chunks_exact(2)).map(revision).collect()
     }
 
     pub(super) async fn cell_keys(&self) -> Result<Vec<Digest>, Error> {
@@ -104,6 +108,11 @@ impl<K: Kv> Shared<K> {
         let limit = limit.min(JOURNAL_PAGE_MAX);
         let found = self.kv.read(Vec::new(), vec![layout::backward(layout::JOURNAL, None, limit)]).await?;
         found.entries.iter().flatten().map(|entry| line(entry)).collect()
+    }
+
+    pub(super) async fn occurrence(&self, key: Digest, ordinal: u32) -> Result<Option<Row>, Error> {
+        let rows = self.values([layout::newest(key), layout::older(key, ordinal)]).await?;
+        Ok(pick(&rows[0], &rows[1], ordinal)?.map(|row| row.into_row(key)))
     }
 
     pub(super) async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {

@@ -9,9 +9,10 @@ use super::{Clock, codec};
 use crate::Error;
 use crate::entropy::{OsEntropy, nonce};
 use crate::journal;
-use crate::server_io::{OTHER_LEDGER, Waiters};
+use crate::server_io::OTHER_LEDGER;
 use crate::small_records::{Epoch, cell_value};
 use crate::store::{Cell, Commit, EPOCH_CELL, Put, Revision};
+use crate::waiters::Waiters;
 use semel_core::digest::Secret;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -103,7 +104,7 @@ impl<K: Kv> Shared<K> {
             if is_there {
                 *self.lineage.write().unwrap_or_else(PoisonError::into_inner) = Arc::from(lineage);
                 self.is_known_durable.store(durable, Ordering::Relaxed);
-                self.waiters.wake(EPOCH_CELL.short());
+                self.waiters.announced(EPOCH_CELL.short());
                 return Ok(());
             }
         }

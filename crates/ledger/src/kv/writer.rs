@@ -155,12 +155,12 @@ impl<K: Kv> Writer<K> {
                 for ((job, group), landed) in jobs.into_iter().zip(&groups).zip(landed) {
                     if landed {
                         self.shared.heartbeat.landed(group);
+                        self.shared.waiters.landed(&job.queued.commit);
                         answer(job.queued, Ok(Committed::Done));
                     } else {
                         left.extend(race_again(job));
                     }
                 }
-                moved.iter().for_each(|key| self.shared.waiters.wake(*key));
                 (left, Retry::AtOnce)
             }
             Applied::OtherLineage => match self.shared.renew_lineage().await {

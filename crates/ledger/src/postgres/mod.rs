@@ -27,7 +27,7 @@ pub use address::PostgresAddress;
 use crate::Error;
 use crate::engine_facts::EngineFacts;
 use crate::histogram::{Histogram, HistogramSnapshot};
-use crate::server_io::{IoThread, Queued, submit};
+use crate::server_io::{IoThread, Queued, look_for, submit};
 use crate::store::{
     By, Card, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store,
     Versioned,
@@ -103,6 +103,11 @@ impl PostgresStore {
         }
         io.spawn(wake::listen(address.clone(), Arc::clone(&sql), Arc::clone(&news)));
         let reader = Arc::new(Reader::new(address.clone(), sql, client));
+        let looking = Arc::clone(&reader);
+        io.spawn(look_for(Arc::clone(&news.waiters), move |keys| {
+            let reader = Arc::clone(&looking);
+            async move { reader.revisions(keys).await }
+        }));
         let heartbeat = Arc::<Heartbeat>::default();
         if newer.is_none() {
             io.spawn(Arc::clone(&heartbeat).run(Arc::clone(&reader)));
@@ -138,6 +143,11 @@ impl Store for PostgresStore {
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
         let reader = Arc::clone(&self.reader);
         self.io.run(async move { reader.scan(by, after, limit).await }).await
+    }
+
+    async fn occurrence(&self, key: Digest, ordinal: u32) -> Result<Option<Row>, Error> {
+        let reader = Arc::clone(&self.reader);
+        self.io.run(async move { reader.occurrence(key, ordinal).await }).await
     }
 
     async fn latest(
@@ -180,12 +190,7 @@ impl Store for PostgresStore {
     }
 
     async fn changed(&self, key: Digest, since: Revision, wait: Duration) -> Hint {
-        let (reader, waiters) = (Arc::clone(&self.reader), Arc::clone(&self.news.waiters));
-        let revision = move || {
-            let reader = Arc::clone(&reader);
-            async move { reader.revision(key).await }
-        };
-        self.io.changed((waiters, key), since, wait, revision).await
+        self.news.waiters.wait(key, since, wait).await
     }
 
     fn engine(&self) -> &'static str {

@@ -108,10 +108,11 @@ impl Reader {
         Ok(found.first().and_then(|found| found.get(0)))
     }
 
-    /// Of the record or the cell under this key, whichever there is.
-    pub(super) async fn revision(&self, key: Digest) -> Result<Revision, Error> {
-        let found = self.query(&self.sql.revision, &[(&key.0.as_slice(), Type::BYTEA)]).await?;
-        Ok(columns::revision(&found[0], 0))
+    /// For each key that of the record or the cell under it, whichever there is.
+    pub(super) async fn revisions(&self, keys: Vec<Digest>) -> Result<Vec<(Digest, Revision)>, Error> {
+        let wanted: Vec<&[u8]> = keys.iter().map(|key| key.0.as_slice()).collect();
+        let found = self.query(&self.sql.revisions, &[(&wanted, Type::BYTEA_ARRAY)]).await?;
+        Ok(found.iter().map(|found| (columns::digest(found, 0), columns::revision(found, 1))).collect())
     }
 
     pub(super) async fn journal(
@@ -181,6 +182,12 @@ impl Reader {
         let Page { items, next } =
             Page::cut(found.iter().map(columns::row).collect(), limit, |(cursor, _)| *cursor);
         Ok(Page { items: items.into_iter().map(|(_, row)| row).collect(), next })
+    }
+
+    pub(super) async fn occurrence(&self, key: Digest, ordinal: u32) -> Result<Option<Row>, Error> {
+        let values: Values<'_> = &[(&key.0.as_slice(), Type::BYTEA), (&ordinal.cast_signed(), Type::INT4)];
+        let found = self.query(&self.sql.occurrence, values).await?;
+        Ok(found.first().map(|found| columns::row(found).1))
     }
 
     pub(super) async fn cards(&self, alike: Digest) -> Result<Vec<Card>, Error> {

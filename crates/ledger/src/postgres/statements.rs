@@ -19,8 +19,9 @@ pub(super) struct Sql {
     pub(super) cards: String,
     pub(super) cell: String,
     pub(super) cell_keys: String,
+    pub(super) occurrence: String,
     pub(super) reply: String,
-    pub(super) revision: String,
+    pub(super) revisions: String,
     pub(super) journal: String,
     pub(super) newest_lines: String,
     pub(super) newest_ended_lines: String,
@@ -69,10 +70,11 @@ impl Sql {
             cards: format!("SELECT * FROM {s}.cards($1, $2, $3)"),
             cell: format!("SELECT revision, body FROM {s}.cell WHERE key = $1"),
             cell_keys: format!("SELECT key FROM {s}.cell WHERE key > $1 ORDER BY key LIMIT $2"),
+            occurrence: format!("SELECT {ROW} FROM {s}.effect e WHERE key = $1 AND ordinal = $2"),
             reply: format!("SELECT reply FROM {s}.effect WHERE key = $1 AND ordinal = $2"),
-            revision: format!(
-                "SELECT greatest((SELECT revision FROM {s}.effect WHERE key = $1 ORDER BY ordinal DESC LIMIT 1), \
-                 (SELECT revision FROM {s}.cell WHERE key = $1), 0)"
+            revisions: format!(
+                "SELECT w.key, greatest((SELECT e.revision FROM {s}.effect e WHERE e.key = w.key ORDER BY e.ordinal DESC \
+                 LIMIT 1), (SELECT c.revision FROM {s}.cell c WHERE c.key = w.key), 0) FROM unnest($1) w(key)"
             ),
             // Transactions below the oldest running one have all ended: what commits later has a higher id.
             journal: format!("SELECT {LINE}, {ended} FROM {s}.journal WHERE id > $1 ORDER BY id LIMIT $2"),

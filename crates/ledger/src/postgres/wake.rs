@@ -4,9 +4,9 @@
 use super::address::PostgresAddress;
 use super::connect::connect;
 use super::statements::Sql;
-use crate::precondition::moved;
-use crate::server_io::{Waiters, news};
+use crate::server_io::news;
 use crate::store::Commit;
+use crate::waiters::Waiters;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -34,7 +34,7 @@ pub(super) struct News {
 impl News {
     /// Wakes those of this process at once; the listener tells the others.
     pub(super) fn announce(&self, landed: &Commit) {
-        moved(landed).for_each(|(key, _)| self.waiters.wake(key.short()));
+        self.waiters.landed(landed);
         let mut untold = lock(&self.untold);
         let room = NEWS_MAX.saturating_sub(untold.len());
         untold.extend(news(landed).take(room));
@@ -71,7 +71,7 @@ pub(super) async fn listen(address: PostgresAddress, sql: Arc<Sql>, news: Arc<Ne
                 if let AsyncMessage::Notification(said) = message {
                     let keys =
                         said.payload().split(' ').filter_map(|word| u64::from_str_radix(word, 16).ok());
-                    keys.for_each(|key| news.waiters.wake(key));
+                    keys.for_each(|key| news.waiters.announced(key));
                 }
             });
             let tell = async {

@@ -7,12 +7,11 @@
 use super::at_once::try_lock;
 use super::batching::{BatchWait, Company, WaitLimits};
 use super::clock;
-use super::waiters::Waiters;
 use super::writer::{BatchCost, CommitResult, Patience, Writer};
 use crate::Error;
 use crate::histogram::{Histogram, HistogramSnapshot};
-use crate::precondition::moved;
 use crate::store::{Commit, Committed, Durability};
+use crate::waiters::Waiters;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -258,8 +257,8 @@ impl GroupCommit {
         let released = commits.iter().filter(|commit| !is_in_no_hurry(commit)).count();
         self.company.note(released);
         for ((commit, answer), to) in commits.into_iter().zip(answers).zip(answers_to) {
-            if matches!(answer, Ok(Committed::Done | Committed::Unknown)) && self.waiters.any() {
-                moved(&commit).for_each(|(key, revision)| self.waiters.moved(key, revision));
+            if matches!(answer, Ok(Committed::Done | Committed::Unknown)) {
+                self.waiters.landed(&commit);
             }
             // First: memory is freed the cheapest by the caller, who has it too and soon needs it again.
             drop(commit);

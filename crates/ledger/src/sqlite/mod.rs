@@ -8,7 +8,6 @@ mod at_once;
 mod backup;
 mod batching;
 mod checkpoint;
-mod clock;
 mod columns;
 mod connection;
 mod epoch;
@@ -25,7 +24,6 @@ mod renew;
 mod scan;
 mod schema;
 mod statements;
-mod waiters;
 mod watermark;
 mod witness;
 mod writer;
@@ -38,6 +36,7 @@ pub use renew::{SecretRenewal, renew_secret};
 pub use schema::FORMAT;
 
 use crate::Error;
+use crate::clock;
 use crate::engine_facts::EngineFacts;
 use crate::histogram::{Histogram, HistogramSnapshot};
 use crate::place::Place;
@@ -45,6 +44,7 @@ use crate::store::{
     By, Card, Cell, Commit, Committed, Cursor, Hint, JournalLine, Latest, Page, Revision, Row, Store,
     Versioned,
 };
+use crate::waiters::Waiters;
 use async_trait::async_trait;
 use fault::SqliteFault;
 use group_commit::GroupCommit;
@@ -55,7 +55,6 @@ use semel_core::digest::Digest;
 use semel_core::time::At;
 use std::sync::Arc;
 use std::time::Duration;
-use waiters::Waiters;
 use witness::KeyWitness;
 
 /// How often a blocking waiter looks, at first and at last.
@@ -197,6 +196,10 @@ impl Store for SqliteStore {
 
     async fn scan(&self, by: By, after: Option<Cursor>, limit: usize) -> Result<Page<Row>, Error> {
         self.with_reader(|connection| scan::scan(connection, by, after, limit))
+    }
+
+    async fn occurrence(&self, key: Digest, ordinal: u32) -> Result<Option<Row>, Error> {
+        self.with_reader(|connection| read::occurrence(connection, key, ordinal))
     }
 
     async fn latest(

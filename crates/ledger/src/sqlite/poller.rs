@@ -1,8 +1,8 @@
 //! The thread that looks after waiters: commits of other processes, and deadlines. It starts with the first one.
 
 use super::readers::Readers;
-use super::waiters::Waiters;
 use super::{clock, read};
+use crate::waiters::Waiters;
 use rusqlite::Connection;
 use semel_core::digest::Digest;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -68,19 +68,24 @@ fn watch(waiters: &Waiters, mut look: ChangeDetector) {
         if state.closed {
             return;
         }
-        let expired = state.expired(clock::now());
-        let unseen = state.keys(true);
         drop(state);
-        waiters.wake(expired);
+        waiters.expire();
 
         let started = clock::now();
         let moved = look.changed_since_last();
-        let keys = if moved { waiters.state().keys(false) } else { unseen };
+        let keys = {
+            let mut state = waiters.state();
+            if moved {
+                state.look_at_all();
+            }
+            state.take_unseen(usize::MAX)
+        };
         if keys.is_empty() {
             nap = (nap * 2).min(NAP_MAX);
             continue;
         }
         if !look.at(waiters, &keys) {
+            waiters.state().look_again(&keys);
             // The database cannot be read now; deadlines still run, and callers that read will hear the reason.
             clock::sleep(NAP_MIN);
         }
@@ -104,8 +109,7 @@ impl ChangeDetector {
     fn at(&mut self, waiters: &Waiters, keys: &[Digest]) -> bool {
         keys.iter().all(|key| match self.read(|connection| read::revision(connection, *key)) {
             Ok(revision) => {
-                let wakers = waiters.state().see(*key, revision);
-                waiters.wake(wakers);
+                waiters.moved(*key, revision);
                 true
             }
             Err(_) => false,

@@ -46,7 +46,7 @@ pub(super) fn newest(
     key: Digest,
     witness: &KeyWitness,
 ) -> rusqlite::Result<Versioned> {
-    let by_key = select_newest!("substr(key, 1, 8) = ?1 ORDER BY id DESC LIMIT 1");
+    let by_key = select_newest!("substr(key, 1, 8) = ?1 ORDER BY ordinal DESC LIMIT 1");
     let read = |found: &rusqlite::Row<'_>| versioned(found, key);
     if let Some(found) = connection.prepare_cached(by_key)?.query_row([prefix(&key)], read).optional()? {
         return Ok(found);
@@ -127,10 +127,21 @@ pub(super) fn revision(connection: &Connection, key: Digest) -> rusqlite::Result
     connection
         .prepare_cached(
             "SELECT max(coalesce((SELECT revision FROM whole WHERE substr(key, 1, 8) = ?1 \
-             ORDER BY id DESC LIMIT 1), 0), coalesce((SELECT revision FROM cell WHERE key = ?2), 0))",
+             ORDER BY ordinal DESC LIMIT 1), 0), coalesce((SELECT revision FROM cell WHERE key = ?2), 0))",
         )?
         .query_row(params![prefix(&key), key.0], |found| found.get::<_, i64>(0))
         .map(|revision| Revision(revision as u64))
+}
+
+/// One effect of a record, without its reply.
+pub(super) fn occurrence(
+    connection: &Connection,
+    key: Digest,
+    ordinal: u32,
+) -> rusqlite::Result<Option<Row>> {
+    let one = format!("SELECT {ROW_COLUMNS} FROM whole WHERE substr(key, 1, 8) = ?1 AND ordinal = ?2");
+    let mut query = connection.prepare_cached(&one)?;
+    Ok(query.query_row(params![prefix(&key), ordinal], row).optional()?.map(|(_, row)| row))
 }
 
 /// Moves when another connection commits.
@@ -199,7 +210,32 @@ pub(super) fn before(at: At) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::statements::Sql;
     use super::*;
+    use crate::place::Place;
+    use crate::sqlite::{OpenOptions, SqliteStore};
+
+    /// A record may have tens of thousands of effects.
+    #[test]
+    fn no_statement_about_one_effect_goes_through_its_record() {
+        let directory = tempfile::tempdir().unwrap();
+        let options = OpenOptions::at(Place::at(directory.path().join("ledger.db")), At(1));
+        let store = SqliteStore::open(OpenOptions { blocking: true, ..options }).unwrap().store;
+        let newest = select_newest!("substr(key, 1, 8) = ?1 ORDER BY ordinal DESC LIMIT 1");
+        for sql in [newest, Sql::Newest.text(), Sql::OneRow.text()] {
+            let plan = store
+                .with_reader(|connection| {
+                    let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+                    let nothing = vec![rusqlite::types::Null; explain.parameter_count()];
+                    let steps = explain.query_map(rusqlite::params_from_iter(nothing), |row| row.get(3))?;
+                    steps.collect::<Result<Vec<String>, _>>()
+                })
+                .unwrap();
+            let search = plan.iter().find(|step| step.contains("effect_key")).expect("it goes by the key");
+            assert!(sql.contains("LIMIT 1") || search.contains("AND ordinal=?"), "{plan:?}");
+            assert!(!plan.iter().any(|step| step.contains("TEMP B-TREE")), "{plan:?}");
+        }
+    }
 
     #[test]
     fn the_epochs_cell_is_written_out_as_it_is() {

@@ -20,7 +20,8 @@ pub(super) fn scan(connection: &Connection, by: By, after: Option<Cursor>, limit
     match by {
         By::All => rows(connection, "FROM whole WHERE id > ?1", limit, params![id, more]),
         By::Record(key) => {
-            let which = "FROM whole WHERE substr(key, 1, 8) = ?1 AND id > ?2";
+            // Its effects were inserted in their order.
+            let which = "FROM whole WHERE substr(key, 1, 8) = ?1 AND id > ?2 ORDER BY ordinal";
             rows(connection, which, limit, params![prefix(&key), id, more])
         }
         By::Run(run) => {
@@ -113,11 +114,12 @@ fn card(row: &rusqlite::Row<'_>) -> rusqlite::Result<Card> {
     })
 }
 
-/// `which` is a source with its conditions; the last parameter is the number of rows wanted, one above the limit.
+/// `which` is a source with its conditions, and with its order if that is another; the last parameter is the number of rows wanted, one above the limit.
 fn rows(connection: &Connection, which: &str, limit: usize, values: impl Params) -> RowPage {
     let last = which.split('?').skip(1).filter_map(|rest| rest.as_bytes().first()).max();
     let last = last.map_or(1, |digit| digit - b'0' + 1);
-    let sql = format!("SELECT {ROW_COLUMNS} {which} ORDER BY whole.id LIMIT ?{last}");
+    let order = if which.contains("ORDER BY") { "" } else { "ORDER BY whole.id" };
+    let sql = format!("SELECT {ROW_COLUMNS} {which} {order} LIMIT ?{last}");
     let mut query = connection.prepare_cached(&sql)?;
     let found = query.query_map(values, row)?.collect::<Result<Vec<_>, _>>()?;
     let Page { items, next } = Page::cut(found, limit, |(cursor, _)| *cursor);

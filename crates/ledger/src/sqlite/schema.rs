@@ -6,7 +6,8 @@
 //!   repeated claim rewrites its row and takes the other two away. The view `whole` puts them together.
 //! - Replies and journal lines are appended too. Only `effect_key` and `effect_alike` grow at random places, so they
 //!   hold eight bytes of the digest instead of 32; the row itself settles which one it is. Uniqueness of
-//!   (key, ordinal) is therefore kept by the precondition check inside the write transaction.
+//!   (key, ordinal) is therefore kept by the precondition check inside the write transaction. `effect_key` has the
+//!   ordinal too, so that one effect of a record with many is a point read.
 //! - `effect_id` grows at its end, since ids are in order of time. It has the key too, as a witness (see `witness`) that
 //!   costs no page of its own.
 //! - What is looked up among *open* rows lies in one small table, `open`, under the tags of its family and of its outline,
@@ -46,7 +47,7 @@ CREATE VIEW whole AS SELECT
   iif(o.id IS NULL, e.changed_at, o.changed_at) AS changed_at, iif(o.id IS NULL, e.state, o.state) AS state,
   d.mark, o.reply
   FROM effect e LEFT JOIN outcome o ON o.id = e.id LEFT JOIN delivery d ON d.id = e.id;
-CREATE INDEX effect_key ON effect(substr(key, 1, 8));
+CREATE INDEX effect_key ON effect(substr(key, 1, 8), ordinal);
 CREATE UNIQUE INDEX effect_id ON effect(effect, substr(key, 1, 8));
 CREATE INDEX effect_run ON effect(substr(run, 1, 8)) WHERE run IS NOT NULL;
 CREATE INDEX effect_alike ON effect(substr(alike, 1, 8)) WHERE alike IS NOT NULL;

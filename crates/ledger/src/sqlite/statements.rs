@@ -39,14 +39,14 @@ pub(super) enum Sql {
 const COUNT: usize = Sql::Journal as usize + 1;
 
 impl Sql {
-    fn text(self) -> &'static str {
+    pub(super) fn text(self) -> &'static str {
         match self {
             Sql::Newest => concat!(
                 "SELECT id, ordinal, revision, nonce, ",
                 reply_is_apart!(),
                 ", ",
                 index_columns!(),
-                " FROM whole WHERE substr(key, 1, 8) = ?1 ORDER BY id DESC LIMIT 1"
+                " FROM whole WHERE substr(key, 1, 8) = ?1 ORDER BY ordinal DESC LIMIT 1"
             ),
             Sql::OneRow => concat!(
                 "SELECT id, ordinal, revision, nonce, ",

@@ -5,11 +5,14 @@ use semel_core::time::At;
 use semel_ledger::entropy::OsEntropy;
 use semel_ledger::fleet_holders::FleetHolders;
 use semel_ledger::kv::{Applied, Batch, FORMAT, Group, Kv, KvFault, KvStore, MemoryKv, Template, Write};
-use semel_ledger::store::{By, Commit, Committed, Conflict, OwnerId, ReplyChange, Revision, Store};
+use semel_ledger::store::{By, Commit, Committed, Conflict, Hint, OwnerId, ReplyChange, Revision, Store};
 use semel_ledger::{Error, Ledger};
 use semel_testkit::store_suite::{claim, exercise, index, named, one, record, with_reply};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+const LONG: Duration = Duration::from_secs(30);
 
 pub const SECRET: [u8; 32] = [7; 32];
 
@@ -142,6 +145,38 @@ fn a_restart_loses_what_was_not_on_the_disk_before_it() {
     assert_eq!(epoch(&server), Revision(1));
     server.restart("restarted once more");
     assert_eq!(epoch(&server), Revision(1), "by now it writes to its disk first");
+}
+
+/// They would else ask the server four times a second, each for itself.
+#[test]
+fn those_who_wait_are_looked_for_together() {
+    const WAITERS: usize = 1_000;
+    let server = MemoryKv::default();
+    let (ours, theirs) = (Arc::new(on(&server)), on(&server));
+    server.mute();
+    let key = |n: usize| named(&n.to_string());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+    let before = server.reads();
+    runtime.block_on(async {
+        let mut waiting: Vec<_> = (0..WAITERS)
+            .map(|n| {
+                let ours = Arc::clone(&ours);
+                tokio::spawn(async move { ours.changed(key(n), Revision::ABSENT, LONG).await })
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        let late = theirs.commit(claim(key(7), index(1, true)).into()).await;
+        assert_eq!(late.unwrap(), Committed::Done);
+        assert_eq!(waiting.swap_remove(7).await.unwrap(), Hint::Changed);
+        assert!(waiting.iter().all(|waiter| !waiter.is_finished()), "theirs have not moved");
+        let own = ours.commit(claim(key(8), index(2, true)).into()).await;
+        assert_eq!(own.unwrap(), Committed::Done);
+        let soon = ours.changed(key(9), Revision::ABSENT, Duration::from_millis(1)).await;
+        assert_eq!(soon, Hint::TimedOut);
+        assert_eq!(waiting.swap_remove(8).await.unwrap(), Hint::Changed);
+    });
+    let asked = server.reads() - before;
+    assert!(asked < 200, "{asked} questions");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The store's own clock. It measures commits and paces polls, and says how long ago the ledger was opened, for the
+//! The stores' own clock. It measures commits and paces polls, and says how long ago the ledger was opened, for the
 //! start of an epoch; no state of an effect ever depends on it.
 
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
     clippy::disallowed_methods,
     reason = "measures the disk and paces polling; decides nothing about effects"
 )]
-pub(super) fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
@@ -15,6 +15,6 @@ pub(super) fn now() -> Instant {
     clippy::disallowed_methods,
     reason = "waits for another process's lock, which no clock of ours can drive"
 )]
-pub(super) fn sleep(span: Duration) {
+pub(crate) fn sleep(span: Duration) {
     std::thread::sleep(span);
 }

@@ -1,34 +1,41 @@
-//! Waiters by key. Commits of this process wake them directly; for those of others one thread looks at
-//! the database now and then, one read a key however many wait for it. The same thread watches the deadlines, so
-//! that no runtime is needed.
+//! Waiters by key. Commits of this process wake them directly; for those of others one thread or task looks at the
+//! store now and then, one read a key however many wait for it. The same one watches the deadlines, so that those who
+//! wait need no runtime.
 
-use super::clock;
-use crate::store::{Hint, Revision};
+use crate::clock;
+use crate::precondition::moved;
+use crate::store::{Commit, Hint, Revision};
 use semel_core::digest::Digest;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
+use tokio::sync::Notify;
 
 /// More callers than this are told at once that their time is up. At some 150 bytes each this is 10 MB.
 const WAITERS_MAX: usize = 65_536;
 
 #[derive(Debug, Default)]
-pub(super) struct Waiters {
+pub(crate) struct Waiters {
     state: Mutex<WaitList>,
-    pub(super) news: Condvar,
+    /// For a thread that looks.
+    pub(crate) news: Condvar,
+    /// For a task that looks.
+    pub(crate) called: Notify,
     count: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct WaitList {
-    keys: HashMap<Digest, WatchedKey>,
+pub(crate) struct WaitList {
+    keys: BTreeMap<Digest, WatchedKey>,
+    /// Those that nobody has looked at since somebody had reason to.
+    unseen: BTreeSet<Digest>,
     deadlines: BTreeMap<(Instant, u64), Digest>,
     next: u64,
-    pub(super) closed: bool,
+    pub(crate) closed: bool,
 }
 
 #[derive(Debug, Default)]
@@ -40,76 +47,119 @@ struct WatchedKey {
 
 impl Waiters {
     /// A future that resolves when `key` moves past `since`.
-    pub(super) fn wait(self: &Arc<Self>, key: Digest, since: Revision, wait: Duration) -> KeyWait {
+    pub(crate) fn wait(self: &Arc<Self>, key: Digest, since: Revision, wait: Duration) -> KeyWait {
         KeyWait { waiters: Arc::clone(self), key, since, until: clock::now() + wait, id: None }
     }
 
     /// Cheap enough to ask after every commit.
-    pub(super) fn any(&self) -> bool {
+    fn any(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }
 
-    /// A commit of this process moved `key`.
-    pub(super) fn moved(&self, key: Digest, revision: Revision) {
+    /// A commit of this process did.
+    pub(crate) fn landed(&self, commit: &Commit) {
+        if self.any() {
+            moved(commit).for_each(|(key, revision)| self.moved(key, revision));
+        }
+    }
+
+    /// Somebody has looked at `key`, or written there.
+    pub(crate) fn moved(&self, key: Digest, revision: Revision) {
         let wakers = self.state().see(key, revision);
         self.wake(wakers);
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, WaitList> {
+    /// A commit of another process moved the keys that begin so. Nobody says how far.
+    pub(crate) fn announced(&self, short: u64) {
+        let mut bounds = [Digest([0; 32]), Digest([0xff; 32])];
+        bounds.iter_mut().for_each(|bound| bound.0[..8].copy_from_slice(&short.to_be_bytes()));
+        let mut state = self.state();
+        let keys: Vec<Digest> = state.keys.range(bounds[0]..=bounds[1]).map(|(key, _)| *key).collect();
+        let is_watched = !keys.is_empty();
+        state.unseen.extend(keys);
+        drop(state);
+        if is_watched {
+            self.called.notify_one();
+        }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, WaitList> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Wakers may run code of the executor, so they are never called under the lock.
-    pub(super) fn wake(&self, wakers: Vec<Waker>) {
+    fn wake(&self, wakers: Vec<Waker>) {
         self.count.fetch_sub(wakers.len(), Ordering::Relaxed);
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    pub(super) fn close(&self) {
+    /// Tells those whose time is up.
+    pub(crate) fn expire(&self) {
+        let expired = self.state().expired(clock::now());
+        self.wake(expired);
+    }
+
+    pub(crate) fn close(&self) {
         let mut state = self.state();
         state.closed = true;
-        let wakers = state.keys.drain().flat_map(|(_, watched)| watched.waiting.into_values());
+        let keys = std::mem::take(&mut state.keys);
+        let wakers = keys.into_values().flat_map(|watched| watched.waiting.into_values());
         let wakers = wakers.map(|(_, waker)| waker).collect();
         state.deadlines.clear();
+        state.unseen.clear();
         drop(state);
         self.wake(wakers);
         self.news.notify_all();
+        self.called.notify_one();
     }
 }
 
 impl WaitList {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
 
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.deadlines.keys().next().map(|(until, _)| *until)
     }
 
-    /// Whether somebody waits for a key that nobody has looked at yet.
-    pub(super) fn has_unseen(&self) -> bool {
-        self.keys.values().any(|watched| watched.revision.is_none())
+    /// Whether somebody waits for a key that is to be looked at.
+    pub(crate) fn has_unseen(&self) -> bool {
+        !self.unseen.is_empty()
     }
 
-    pub(super) fn keys(&self, unseen_only: bool) -> Vec<Digest> {
-        let wanted = |watched: &WatchedKey| !unseen_only || watched.revision.is_none();
-        self.keys.iter().filter(|(_, watched)| wanted(watched)).map(|(key, _)| *key).collect()
+    /// So many of the keys that are to be looked at, for whoever looks at them.
+    pub(crate) fn take_unseen(&mut self, most: usize) -> Vec<Digest> {
+        std::iter::from_fn(|| self.unseen.pop_first()).take(most).collect()
+    }
+
+    pub(crate) fn look_again(&mut self, keys: &[Digest]) {
+        self.unseen.extend(keys.iter().filter(|key| self.keys.contains_key(*key)));
+    }
+
+    pub(crate) fn look_at_all(&mut self) {
+        self.unseen.extend(self.keys.keys());
     }
 
     /// Takes out those who waited for this revision, or for one that a deletion took away.
-    pub(super) fn see(&mut self, key: Digest, revision: Revision) -> Vec<Waker> {
+    pub(crate) fn see(&mut self, key: Digest, revision: Revision) -> Vec<Waker> {
         let Some(watched) = self.keys.get_mut(&key) else { return Vec::new() };
         watched.revision = Some(revision);
         // The deadlines of the woken are left to run out; they find nobody.
         let woken = watched.waiting.extract_if(|_, (since, _)| *since != revision);
         let wakers = woken.map(|(_, (_, waker))| waker).collect();
         if watched.waiting.is_empty() {
-            self.keys.remove(&key);
+            self.forget(key);
         }
         wakers
     }
 
-    pub(super) fn expired(&mut self, now: Instant) -> Vec<Waker> {
+    fn forget(&mut self, key: Digest) {
+        self.keys.remove(&key);
+        self.unseen.remove(&key);
+    }
+
+    fn expired(&mut self, now: Instant) -> Vec<Waker> {
         let mut wakers = Vec::new();
         while let Some(entry) = self.deadlines.first_entry().filter(|entry| entry.key().0 <= now) {
             let ((_, id), key) = entry.remove_entry();
@@ -122,14 +172,14 @@ impl WaitList {
         let watched = self.keys.get_mut(&key)?;
         let waker = watched.waiting.remove(&id).map(|(_, waker)| waker);
         if watched.waiting.is_empty() {
-            self.keys.remove(&key);
+            self.forget(key);
         }
         waker
     }
 }
 
 #[derive(Debug)]
-pub(super) struct KeyWait {
+pub(crate) struct KeyWait {
     waiters: Arc<Waiters>,
     key: Digest,
     since: Revision,
@@ -153,6 +203,9 @@ impl KeyWait {
         }
         let first = watched.waiting.is_empty();
         watched.waiting.insert(id, (self.since, waker.clone()));
+        if first {
+            state.unseen.insert(self.key);
+        }
         state.next += 1;
         let soonest = state.next_deadline().is_none_or(|soonest| self.until < soonest);
         state.deadlines.insert((self.until, id), self.key);
@@ -162,6 +215,7 @@ impl KeyWait {
         self.id = Some(id);
         if first || soonest {
             self.waiters.news.notify_one();
+            self.waiters.called.notify_one();
         }
         None
     }
