@@ -33,6 +33,8 @@ fn lists_go_on_past_it_and_say_so() {
         assert!(ran.stderr.contains("left out: 1 record that cannot be read"), "{command:?}: {ran:?}");
     }
     assert_eq!(home.json(["ledger", "list"])["items"].as_array().map(Vec::len), Some(2));
+    let newest = home.semel(["ledger", "list", "--limit", "1"]);
+    assert_eq!(newest.stderr.lines().count(), 1, "a list ends before it comes to the oldest: {newest:?}");
     assert_eq!(home.semel(["ledger", "list", "--run", "b"]).stderr, "", "nothing of it was left out");
     assert_eq!(home.semel(["ledger", "prune"]).code, Some(0));
     let unsure = home.semel(["ledger", "reply", "--key", "unknown"]);

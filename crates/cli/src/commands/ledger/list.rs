@@ -10,9 +10,12 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Effect, State};
 use semel_core::time::At;
 use semel_gate::clock::{Clock, SystemClock};
-use std::collections::VecDeque;
 use std::ops::ControlFlow;
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// An effect may be recorded so much later than another one that was opened after it.
+const CLOCK_MARGIN: Duration = Duration::from_hours(1);
 
 pub fn run(context: &Context, args: &ListArgs, run: Option<&str>) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
@@ -22,31 +25,32 @@ pub fn run(context: &Context, args: &ListArgs, run: Option<&str>) -> anyhow::Res
         return Ok(print(context, &[], false, args, now, Vec::new()));
     };
     let before = args.before.as_deref().map(|text| named::by_text(Some(&ledger), text)).transpose()?;
-    let open = matches!(args.state, Some(StateChoice::InFlight | StateChoice::InDoubt)) && before.is_none();
+    let open = matches!(args.state, Some(StateChoice::InFlight | StateChoice::InDoubt));
     let which = Which { run, open };
     let wanted = |effect: &Effect| {
         args.state.is_none_or(|state| is(&effect.state, state))
             && args.action.as_ref().is_none_or(|text| effect.facts.action.contains(text.as_str()))
             && opened_after.is_none_or(|at| effect.opened_at >= at)
     };
-    // Stores go forwards only, so the newest are what is left at the end.
-    let mut newest: VecDeque<(Digest, Effect)> = VecDeque::new();
+    // Hosts write in the order in which they come, by clocks of their own.
+    let too_old = |effect: &Effect| opened_after.is_some_and(|at| effect.opened_at.plus(CLOCK_MARGIN) < at);
+    let mut newest: Vec<(Digest, Effect)> = Vec::new();
     let mut more = false;
-    let damaged = scan::effects(&ledger, which, now, |key, effect| {
-        if before.as_ref().is_some_and(|(_, before)| before.id == effect.id) {
+    let before = before.as_ref().map(|(_, before)| before);
+    let damaged = scan::newest_first(&ledger, which, before, now, |key, effect| {
+        if too_old(&effect) {
             return Ok(ControlFlow::Break(()));
         }
         if wanted(&effect) {
-            newest.push_front((key, effect));
-            if newest.len() > args.limit.get() {
-                newest.pop_back();
+            if newest.len() == args.limit.get() {
                 more = true;
+                return Ok(ControlFlow::Break(()));
             }
+            newest.push((key, effect));
         }
         Ok(ControlFlow::Continue(()))
     })?;
     scan::say_left_out(context.output, damaged);
-    let newest = Vec::from(newest);
     let items = match context.output.json {
         true => newest
             .iter()

@@ -8,7 +8,8 @@ use semel_core::intent::run_key;
 use semel_core::time::At;
 use semel_gate::clock::block_on;
 use semel_ledger::Ledger;
-use semel_ledger::store::{By, PAGE_ROWS_MAX};
+use semel_ledger::record::decode;
+use semel_ledger::store::{By, Latest, PAGE_ROWS_MAX};
 use std::ops::ControlFlow;
 
 /// Which effects are wanted.
@@ -17,6 +18,12 @@ pub struct Which<'a> {
     pub run: Option<&'a str>,
     /// Only those that are in flight or in doubt.
     pub open: bool,
+}
+
+impl Which<'_> {
+    fn is_of_run(&self, effect: &Effect) -> bool {
+        self.run.is_none_or(|run| effect.facts.run.as_ref().is_some_and(|own| own.id == run))
+    }
 }
 
 /// In order of insertion, so the oldest first. What cannot be read is passed over; returns how much that was.
@@ -38,8 +45,7 @@ pub fn effects(
         damaged += page.damaged.len();
         for (key, known) in page.items {
             let effect = now_of(ledger, key, known.effect, now)?;
-            let in_run = |run: &str| effect.facts.run.as_ref().is_some_and(|own| own.id == run);
-            if which.run.is_none_or(in_run) && take(key, effect)?.is_break() {
+            if which.is_of_run(&effect) && take(key, effect)?.is_break() {
                 break 'pages;
             }
         }
@@ -49,6 +55,49 @@ pub fn effects(
         }
     }
     Ok(damaged)
+}
+
+/// From the newest on, or from the first one before that effect. `take` ends it, so that most of a large ledger is never
+/// read.
+pub fn newest_first(
+    ledger: &Ledger,
+    which: Which<'_>,
+    before: Option<&Effect>,
+    now: At,
+    mut take: impl FnMut(Digest, Effect) -> anyhow::Result<ControlFlow<()>>,
+) -> anyhow::Result<usize> {
+    let of_run = |effect: &Effect| which.is_of_run(effect);
+    let of = match which.run {
+        // It is not found among the others.
+        _ if before.is_some_and(|before| !of_run(before)) => Latest::All,
+        _ if which.open && before.is_none() => Latest::Open,
+        Some(run) if block_on(ledger.epoch())?.1.is_none() => {
+            Latest::Run(run_key(ledger.secret(), TENANT, run))
+        }
+        _ => Latest::All,
+    };
+    let (mut damaged, mut from, mut is_reached) = (0, None, before.is_none());
+    loop {
+        let page = block_on(ledger.store().latest(of, from, PAGE_ROWS_MAX))?;
+        for (_, row) in page.items {
+            if !is_reached {
+                is_reached = before.is_some_and(|before| before.id.0 == row.index.effect);
+                continue;
+            }
+            let key = row.key;
+            let known = decode(row);
+            if known.effect.is_damaged() {
+                damaged += 1;
+            } else if of_run(&known.effect) && take(key, now_of(ledger, key, known.effect, now)?)?.is_break()
+            {
+                return Ok(damaged);
+            }
+        }
+        match page.next {
+            None => return Ok(damaged),
+            next => from = next,
+        }
+    }
 }
 
 /// A list that has left something out says so.

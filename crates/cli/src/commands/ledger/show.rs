@@ -124,7 +124,7 @@ fn look(ledger: &Ledger, key: Digest, effect: &Effect) -> anyhow::Result<Shown> 
             }
         }),
         other_occurrences: others(ledger, key, effect)?,
-        journal: journal::of_effect(ledger, effect.id)?,
+        journal: journal::of_effect(ledger, effect)?,
     })
 }
 
