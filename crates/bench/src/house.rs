@@ -31,6 +31,8 @@ use xtask::project::Result;
 
 const ACTION: &str = "fn:charge";
 
+const COMMAND: &str = "fn:make";
+
 /// The size of a recorded reply, here and in every denominator.
 pub const REPLY_BYTES: usize = 200;
 
@@ -47,6 +49,8 @@ pub enum KeySource {
 pub struct House {
     pub gate: Gate,
     rule: Arc<Rule>,
+    /// Of a command that may be repeated.
+    command: Arc<Rule>,
 }
 
 impl House {
@@ -76,7 +80,9 @@ impl House {
             ..ActionFacts::new(ACTION, &arguments)
         };
         let rule = Policy::default().rule_for(&facts);
-        House { gate: Gate::new(ledger, clock, Mode::Guard), rule }
+        let facts = ActionFacts { class_override: Some(Class::Act), ..ActionFacts::new(COMMAND, &arguments) };
+        let command = Policy::default().rule_for(&facts);
+        House { gate: Gate::new(ledger, clock, Mode::Guard), rule, command }
     }
 
     /// The intent of call `n` of a series. Another `n` or another series is another intent.
@@ -87,6 +93,28 @@ impl House {
         let key = key.map(|key| IdempotencyKey::parse(&key).expect("visible ASCII"));
         let ask = Ask { key, ..Ask::of((TENANT, TENANT), ACTION, &arguments) };
         Intent::of(&ask, &self.rule, self.gate.ledger.secret()).expect("the rule wants no key fields")
+    }
+
+    /// A message to the one channel.
+    pub fn post(&self, n: u64) -> Intent {
+        let text = format!(r#"{{"args":{{"channel":"general","text":"message {n}"}}}}"#);
+        let arguments = json::parse(&text).expect("written just above");
+        let ask = Ask::of((TENANT, TENANT), ACTION, &arguments);
+        Intent::of(&ask, &self.rule, self.gate.ledger.secret()).expect("the rule wants no key fields")
+    }
+
+    /// The one command.
+    pub fn command(&self) -> Intent {
+        let arguments = json::parse(r#"{"argv":["make","all"]}"#).expect("it is JSON");
+        let ask = Ask::of((TENANT, TENANT), COMMAND, &arguments);
+        Intent::of(&ask, &self.command, self.gate.ledger.secret()).expect("the rule wants no key fields")
+    }
+
+    /// Passes the command, which must run again.
+    pub async fn repeat(&self, intent: &Intent) -> Passed {
+        let passed = self.gate.pass(intent, &self.command, &mut Nothing).await.expect("the ledger works");
+        assert_eq!(passed.answer.outcome, OutcomeWord::Ran, "a command is run as often as it is asked for");
+        passed
     }
 
     pub async fn pass(&self, intent: &Intent) -> Passed {

@@ -22,6 +22,7 @@ mod audit;
 mod busy;
 mod command;
 mod engines;
+mod growing;
 mod http;
 mod llm;
 mod mcp;
@@ -70,7 +71,7 @@ struct Bench {
     repetitions: usize,
 }
 
-const BENCHES: [Bench; 20] = [
+const BENCHES: [Bench; 24] = [
     Bench { name: "alone", run: alone::run, repetitions: REPETITIONS },
     Bench { name: "busy", run: busy::run, repetitions: REPETITIONS },
     Bench { name: "slow-disk", run: slow_disk::run, repetitions: REPETITIONS },
@@ -107,6 +108,11 @@ const BENCHES: [Bench; 20] = [
         run: |effort| size::run(&Etcd::start()?, &size::ETCD, effort),
         repetitions: 1,
     },
+    // Filling takes its time.
+    Bench { name: "outline", run: growing::outline, repetitions: 1 },
+    Bench { name: "record", run: growing::record, repetitions: 1 },
+    Bench { name: "marks", run: growing::marks, repetitions: 1 },
+    Bench { name: "waiters", run: growing::waiters, repetitions: 1 },
     Bench { name: "memory", run: memory::run, repetitions: 1 },
     // It takes its own turns.
     Bench { name: "audit", run: audit::run, repetitions: 1 },
