@@ -7,7 +7,6 @@
 mod baseline;
 mod child;
 mod fill;
-mod house;
 mod load;
 mod measure;
 mod nginx;
@@ -36,6 +35,7 @@ mod turns;
 use engines::{Etcd, Postgres, Redis, Sqlite};
 use measure::Machine;
 use report::{ReportLine, Reported};
+use semel_weigh::house;
 use std::process::ExitCode;
 use std::time::Duration;
 use xtask::project::Result;

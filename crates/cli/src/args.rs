@@ -61,7 +61,9 @@ pub enum Color {
 /// Not for people: `semel run` leaves this process behind when a command's background processes still write.
 pub const DRAIN_OUTPUT: &str = "drain-output";
 
+// Deferred: only the command that was said is built.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Command {
     /// Run a command so that its effect happens at most once.
     Run(Box<RunArgs>),
@@ -294,6 +296,7 @@ pub struct LedgerArgs {
 }
 
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum LedgerCommand {
     /// List effects, newest first.
     List(ListArgs),

@@ -34,6 +34,10 @@ use std::process::ExitCode;
 const EXIT_FAILED: u8 = 2;
 
 fn main() -> ExitCode {
+    if asks_for_version() {
+        Output { json: false, quiet: false }.data(concat!("semel ", env!("CARGO_PKG_VERSION")));
+        return ExitCode::SUCCESS;
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(error),
@@ -95,6 +99,12 @@ fn main() -> ExitCode {
         output.error(&error);
         ExitCode::from(EXIT_FAILED)
     })
+}
+
+/// Scripts ask for it to see whether semel is there; it needs no command line to be built.
+fn asks_for_version() -> bool {
+    let mut words = std::env::args_os().skip(1);
+    words.next().is_some_and(|word| word == "--version" || word == "-V") && words.next().is_none()
 }
 
 /// Commands that delete or act: a mistyped word must not lead to them.

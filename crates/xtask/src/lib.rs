@@ -7,3 +7,4 @@ pub mod peers_packs;
 pub mod project;
 pub mod test;
 pub mod tools;
+pub mod weigh;

@@ -3,13 +3,14 @@
 
 use std::process::ExitCode;
 use xtask::project::{self, Result};
-use xtask::{docs, peers, peers_packs, test};
+use xtask::{docs, peers, peers_packs, test, weigh};
 
 const USAGE: &str = "\
 usage: cargo xtask test [--long] [ARGUMENTS OF cargo test…]
        cargo xtask peers [--agents]
        cargo xtask bench [--quick] [--large] [--gate] [--json FILE] [NAME…]
        cargo xtask bench peers
+       cargo xtask weigh [--write]
        cargo xtask packs [--write]
        cargo xtask docs
 
@@ -27,6 +28,9 @@ bench   prints a table of ratios for each bench, with its goals and aims
                    postgres redis etcd postgres-peers size size-postgres size-redis size-etcd
                    memory audit; `engines` stands for all that tell how fast the engines are
 bench peers   compares with DBOS, Restate and agent-ledger, installed into target/bench/peers
+weigh   counts lines, crates, bytes, instructions and allocations, and exits 1 if one is more than
+        3 % above its line in weight.toml
+          --write  put what was measured there
 packs   asks the MCP servers that the packs are for, from npm, whether the packs' fixture still holds
           --write  make it hold
 docs    writes the generated pages: docs/catalogue.md, docs/policy.md and docs/cli.md";
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
         ["test", rest @ ..] => test::run(rest),
         ["peers", rest @ ..] => peers::run(rest),
         ["bench", rest @ ..] => bench(rest),
+        ["weigh", rest @ ..] => weigh::run(rest),
         ["packs", rest @ ..] => peers_packs::run(rest),
         ["docs"] => docs::run(),
         _ => {

@@ -56,3 +56,12 @@ pub fn deployment_tools() -> Result<()> {
     }
     Ok(())
 }
+
+/// Counts instructions and allocations.
+pub fn valgrind() -> Result<()> {
+    match Command::new("valgrind").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status() {
+        Ok(_) => Ok(()),
+        // It needs the symbols of the loader, to count the allocations of a program.
+        Err(_) => project::install_with_apt("valgrind", &["valgrind", "libc6-dbg"]),
+    }
+}

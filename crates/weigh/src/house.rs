@@ -1,6 +1,7 @@
 //! A gate as a server would have it: a ledger of any engine, lock files, a runtime; and a tool behind it that does
 //! nothing.
 
+use crate::Result;
 use async_trait::async_trait;
 use semel_core::answer::{EffectWord, OutcomeWord};
 use semel_core::class::Class;
@@ -27,7 +28,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Notify;
-use xtask::project::Result;
 
 const ACTION: &str = "fn:charge";
 
@@ -51,6 +51,7 @@ pub struct House {
     rule: Arc<Rule>,
     /// Of a command that may be repeated.
     command: Arc<Rule>,
+    reads: Arc<Rule>,
 }
 
 impl House {
@@ -75,14 +76,13 @@ impl House {
 
     fn of(ledger: Ledger, clock: BenchClock) -> House {
         let arguments = arguments(0);
-        let facts = ActionFacts {
-            class_override: Some(Class::Consequential),
-            ..ActionFacts::new(ACTION, &arguments)
+        let of_class = |class| {
+            let facts = ActionFacts { class_override: Some(class), ..ActionFacts::new(ACTION, &arguments) };
+            Policy::default().rule_for(&facts)
         };
-        let rule = Policy::default().rule_for(&facts);
-        let facts = ActionFacts { class_override: Some(Class::Act), ..ActionFacts::new(COMMAND, &arguments) };
-        let command = Policy::default().rule_for(&facts);
-        House { gate: Gate::new(ledger, clock, Mode::Guard), rule, command }
+        let (rule, reads) = (of_class(Class::Consequential), of_class(Class::Read));
+        let command = of_class(Class::Act);
+        House { gate: Gate::new(ledger, clock, Mode::Guard), rule, command, reads }
     }
 
     /// The intent of call `n` of a series. Another `n` or another series is another intent.
@@ -137,6 +137,11 @@ impl House {
         let passed = self.pass(intent).await;
         assert_eq!(passed.answer.outcome, OutcomeWord::Replayed, "this intent was meant to be known");
         passed
+    }
+
+    /// Passes a call that changes nothing.
+    pub async fn read(&self, intent: &Intent) -> Passed {
+        self.gate.pass(intent, &self.reads, &mut Nothing).await.expect("a read needs no ledger")
     }
 
     /// So far, each of them one flush however many callers shared it. Servers count their own.
