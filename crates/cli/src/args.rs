@@ -61,7 +61,7 @@ pub enum Color {
 /// Not for people: `semel run` leaves this process behind when a command's background processes still write.
 pub const DRAIN_OUTPUT: &str = "drain-output";
 
-// Deferred: only the command that was said is built.
+// Deferred: only the command that was said is built. So the comments of what is flattened into one must not be its help.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub enum Command {
@@ -431,7 +431,7 @@ pub struct RotateSecretArgs {
     pub change: ChangeArgs,
 }
 
-/// An effect, by its id or by the idempotency key of its call.
+// An effect, by its id or by the idempotency key of its call.
 #[derive(Debug, Args)]
 pub struct EffectName {
     /// An effect id, or the end of one.
@@ -811,7 +811,7 @@ pub struct ReconcileArgs {
     pub change: ChangeArgs,
 }
 
-/// Where the rows come from.
+// Where the rows come from.
 #[derive(Debug, Clone, Default, Args)]
 #[group(multiple = false)]
 pub struct OutsideArgs {

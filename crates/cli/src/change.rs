@@ -12,7 +12,7 @@ use semel_ledger::command_key::CommandKey;
 use serde_json::Value;
 use std::process::ExitCode;
 
-/// The options of every command that changes something.
+// The options of every command that changes something. No help text: it would be that of each of them.
 #[derive(Debug, Clone, Args)]
 pub struct ChangeArgs {
     /// A key for this command: the same command again under it changes nothing and answers `noop`.

@@ -95,7 +95,10 @@ const OWN_KEYS: &[&str] =
 const ARGUMENT_ROOTS: &[&str] = &["args", "body", "query", "document", "argv", "stdin"];
 
 pub fn kind(name: &str) -> ArgumentKind {
-    let known = NAMES.iter().find(|(_, names)| names.iter().any(|known| is_spelling_of(name, known)));
+    // Each argument of each call is looked up, and most begin as few of the known ones do.
+    let first = letters(name).next();
+    let is_known = |known: &&str| known.bytes().next() == first && is_spelling_of(name, known);
+    let known = NAMES.iter().find(|(_, names)| names.iter().any(|known| is_known(known)));
     match known {
         Some((kind, _)) => *kind,
         None if name.to_ascii_lowercase().contains("amount") => ArgumentKind::Amount,
@@ -105,10 +108,11 @@ pub fn kind(name: &str) -> ArgumentKind {
 
 /// Whether two names differ in case, `_` and `-` alone.
 pub fn is_spelling_of(name: &str, known: &str) -> bool {
-    fn letters(text: &str) -> impl Iterator<Item = u8> {
-        text.bytes().filter(|byte| !b"_-".contains(byte)).map(|byte| byte.to_ascii_lowercase())
-    }
     letters(name).eq(letters(known))
+}
+
+fn letters(text: &str) -> impl Iterator<Item = u8> {
+    text.bytes().filter(|byte| !b"_-".contains(byte)).map(|byte| byte.to_ascii_lowercase())
 }
 
 /// Whether an idempotency key may be given to a tool under this name.
@@ -274,6 +278,17 @@ mod tests {
             assert_eq!(kind(name), ArgumentKind::Amount, "{name}");
         }
         assert_eq!(kind("inReplyTo"), ArgumentKind::Thread);
+    }
+
+    #[test]
+    fn every_known_name_is_found_in_every_spelling() {
+        for (expected, names) in NAMES {
+            for name in *names {
+                let spellings =
+                    [name.to_uppercase(), name.replace('_', "-"), format!("_{}", name.replace('_', ""))];
+                assert!(spellings.iter().all(|spelling| kind(spelling) == *expected), "{name}");
+            }
+        }
     }
 
     #[test]

@@ -17,8 +17,24 @@ const SECRET_NAME: &str = concat!(
 );
 
 /// Each of those names holds one of these. Most texts hold none, and every call is looked at.
-const PARTS: [&str; 14] =
-    ["auth", "bear", "cook", "cred", "cvc", "cvv", "jwt", "key", "otp", "pass", "pwd", "secr", "sig", "toke"];
+fn parts_from(first: u8) -> &'static [&'static str] {
+    match first {
+        b'a' => &["auth"],
+        b'b' => &["bear"],
+        b'c' => &["cook", "cred", "cvc", "cvv"],
+        b'j' => &["jwt"],
+        b'k' => &["key"],
+        b'o' => &["otp"],
+        b'p' => &["pass", "pwd"],
+        b's' => &["secr", "sig"],
+        b't' => &["toke"],
+        _ => &[],
+    }
+}
+
+fn parts() -> Vec<&'static str> {
+    (b'a'..=b'z').flat_map(parts_from).copied().collect()
+}
 
 pub fn is_secret_name(name: &str) -> bool {
     static NAME: LazyLock<Regex> = LazyLock::new(|| Regex::new(SECRET_NAME).expect("it is tested"));
@@ -28,7 +44,7 @@ pub fn is_secret_name(name: &str) -> bool {
 /// Whether the text may hold such a name at all.
 pub fn may_name_a_secret(text: &str) -> bool {
     static MAY: LazyLock<Regex> =
-        LazyLock::new(|| Regex::new(&format!("(?i-u:{})", PARTS.join("|"))).expect("it is tested"));
+        LazyLock::new(|| Regex::new(&format!("(?i-u:{})", parts().join("|"))).expect("it is tested"));
     if text.len() > SHORT_BYTES { MAY.is_match(text) } else { short_may_name_a_secret(text.as_bytes()) }
 }
 
@@ -36,14 +52,10 @@ pub fn may_name_a_secret(text: &str) -> bool {
 const SHORT_BYTES: usize = 1024;
 
 fn short_may_name_a_secret(text: &[u8]) -> bool {
-    (0..text.len()).any(|at| {
-        let begins = |part: &&str| {
-            text.get(at..at + part.len()).is_some_and(|found| found.eq_ignore_ascii_case(part.as_bytes()))
-        };
-        match text[at] | 0x20 {
-            b'a'..=b'c' | b'j' | b'k' | b'o' | b'p' | b's' | b't' => PARTS.iter().any(begins),
-            _ => false,
-        }
+    text.iter().enumerate().any(|(at, first)| {
+        parts_from(first.to_ascii_lowercase()).iter().any(|part| {
+            text[at..].get(..part.len()).is_some_and(|found| found.eq_ignore_ascii_case(part.as_bytes()))
+        })
     })
 }
 
@@ -54,7 +66,7 @@ mod tests {
     #[test]
     fn a_short_text_and_a_long_one_are_looked_at_alike() {
         let filler = "x".repeat(SHORT_BYTES);
-        for part in PARTS.map(str::to_uppercase) {
+        for part in parts().iter().map(|part| part.to_uppercase()) {
             assert!(may_name_a_secret(&format!(".{part}")) && may_name_a_secret(&format!("{filler}.{part}")));
             let cut = &part[1..];
             assert_eq!(may_name_a_secret(cut), may_name_a_secret(&format!("{filler}{cut}")), "{cut}");

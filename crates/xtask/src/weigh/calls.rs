@@ -94,7 +94,7 @@ impl Scale {
     fn mcp(&self, count: Count) -> Result<u64> {
         each(|calls| {
             let mut counted = Counted::new(count, &self.semel, self.home()?);
-            counted.command.args(["mcp", "--name", "weigh", "--"]).arg(&self.harness).arg("tool");
+            counted.command.args(["mcp", "--quiet", "--name", "weigh", "--"]).arg(&self.harness).arg("tool");
             counted.command.stdin(Stdio::piped()).stdout(Stdio::piped());
             let mut child = counted.command.spawn()?;
             let mut input = child.stdin.take().expect("its input was asked for");
