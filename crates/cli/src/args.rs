@@ -1071,7 +1071,7 @@ pub struct DemoArgs {
     pub part: Option<DemoPart>,
 }
 
-/// The processes that the demo starts.
+// The processes that the demo starts.
 #[derive(Debug, Subcommand)]
 pub enum DemoPart {
     /// The payment tool: one charge, or one question.
