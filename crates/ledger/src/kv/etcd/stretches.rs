@@ -129,7 +129,8 @@ mod tests {
                     };
                     let (read, given) = found(&numbers, &span, LAST);
                     assert_eq!(read, expected, "{span:?}");
-                    assert!(given <= 1_000, "{given} for {span:?}");
+                    // Some pages of them, where a stretch was too long at first.
+                    assert!(given <= 2_500, "{given} for {span:?}");
                 }
             }
         }
