@@ -32,12 +32,23 @@ struct BudgetLine {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Finding {
-    Over { name: String, value: u64, at_most: u64 },
+    Over {
+        name: String,
+        value: u64,
+        at_most: u64,
+    },
     /// Nothing of this name is measured.
-    Unknown { name: String },
+    Unknown {
+        name: String,
+    },
     /// It is measured, and nobody says how much it may be.
-    Missing { name: String, value: u64 },
-    NoReason { name: String },
+    Missing {
+        name: String,
+        value: u64,
+    },
+    NoReason {
+        name: String,
+    },
 }
 
 impl Budget {

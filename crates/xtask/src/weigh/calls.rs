@@ -74,7 +74,12 @@ impl Scale {
         let words = |key: &'static str| ["run", "--quiet", "--key", key, "--", "true"];
         // It founds the ledger.
         let mut first = Command::new(&self.semel);
-        first.args(words("known")).env_clear().env("PATH", "/usr/bin:/bin").env("HOME", home).current_dir(home);
+        first
+            .args(words("known"))
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .env("HOME", home)
+            .current_dir(home);
         project::must(&mut first)?;
         let mut counted = Counted::new(count, &self.semel, home);
         counted.command.args(words(if repeat == Repeat::Fresh { "fresh" } else { "known" }));

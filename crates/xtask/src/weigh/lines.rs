@@ -65,7 +65,8 @@ impl FileLines {
                 let indent = line.len() - code.len();
                 let item = lines.by_ref().find(|line| {
                     let inner = line.trim_start();
-                    line.len() - inner.len() == indent && (inner.starts_with('}') || inner.ends_with([';', ',']))
+                    line.len() - inner.len() == indent
+                        && (inner.starts_with('}') || inner.ends_with([';', ',']))
                 });
                 let name = item.and_then(|item| item.trim().strip_suffix(';')?.split("mod ").nth(1));
                 counts.test_files.extend(name.map(str::to_owned));

@@ -25,7 +25,14 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
     };
     tools::valgrind()?;
     // The harness is built of the same crates with the same features, so both together cost what `semel` alone does.
-    project::must(project::cargo().args(["build", "--release", "--package", "semel", "--package", "semel-weigh"]))?;
+    project::must(project::cargo().args([
+        "build",
+        "--release",
+        "--package",
+        "semel",
+        "--package",
+        "semel-weigh",
+    ]))?;
     let release = project::target().join("release");
     let measured = measure(&release)?;
     let path = project::root().join(BUDGET);
@@ -59,7 +66,17 @@ fn measure(release: &Path) -> Result<Vec<Measured>> {
 /// All that cargo builds for the binary on this system, its own crates and those of build scripts and macros included.
 fn crates_in_build() -> Result<u64> {
     let mut tree = project::cargo();
-    tree.args(["tree", "--package", "semel", "--edges", "normal,build", "--prefix", "none", "--format", "{p}"]);
+    tree.args([
+        "tree",
+        "--package",
+        "semel",
+        "--edges",
+        "normal,build",
+        "--prefix",
+        "none",
+        "--format",
+        "{p}",
+    ]);
     let output = tree.output()?;
     if !output.status.success() {
         return Err(format!("{tree:?}: {}", String::from_utf8_lossy(&output.stderr)).into());

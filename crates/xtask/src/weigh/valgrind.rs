@@ -30,7 +30,12 @@ impl Counted {
             }
             // It need not look for errors, only count.
             Count::Allocations => {
-                command.args(["--tool=memcheck", "--undef-value-errors=no", "--leak-check=no", &log("memcheck")]);
+                command.args([
+                    "--tool=memcheck",
+                    "--undef-value-errors=no",
+                    "--leak-check=no",
+                    &log("memcheck"),
+                ]);
             }
         }
         command.arg(program).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin");
@@ -65,7 +70,8 @@ mod tests {
 
     #[test]
     fn the_figures_of_both_tools_are_read() {
-        let memcheck = "==7== HEAP SUMMARY:\n==7==   total heap usage: 1,234 allocs, 1,200 frees, 9 bytes allocated";
+        let memcheck =
+            "==7== HEAP SUMMARY:\n==7==   total heap usage: 1,234 allocs, 1,200 frees, 9 bytes allocated";
         assert_eq!(figure_after(memcheck, "total heap usage: "), Some(1234));
         assert_eq!(figure_after("summary: 5\n\ntotals: 2238937\n", "totals: "), Some(2238937));
         assert_eq!(figure_after("nothing", "totals: "), None);
