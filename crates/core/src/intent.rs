@@ -291,7 +291,7 @@ impl Intent {
             asked_by: ask.asked_by,
             // The same key again is the same call, whatever the window of its identity.
             call_id: ask.call_id.clone().or_else(|| alias.map(|alias| format!("key_{:016x}", alias.short()))),
-            subject: subject(ask.arguments, &rule.sorting),
+            subject: subject(ask.arguments, &rule.sorting, ask.key.as_ref().map(IdempotencyKey::as_str)),
             born_at: caller_key.and_then(|key| uuid_v7_time(key.as_str())),
             window,
             replay_refusals: ask.replay_refusals && named_by == NamedBy::CallerKey,

@@ -2,55 +2,160 @@
 
 use crate::identity::Sorting;
 use crate::json::{Json, Path, push_member};
-use crate::redact::redacted;
+use crate::judgement::arguments::{self, ArgumentKind};
+use crate::redact::{REDACTED, redacted};
+use crate::words::words;
+use std::borrow::Cow;
 
-/// The width left beside an action and a state on a wide terminal.
-pub const SUBJECT_CHARACTERS_MAX: usize = 80;
+/// The most that is kept: most calls are named whole, and longer ones are data, which a record does not keep.
+pub const SUBJECT_CHARACTERS_MAX: usize = 400;
 
-/// One value's share, so that a long text does not push the others out.
-const VALUE_CHARACTERS_MAX: usize = 40;
+/// One value's share, so that a long text does not push the others out. Ids, addresses and titles are shorter.
+const VALUE_CHARACTERS_MAX: usize = 120;
 
-/// The subject of an intent, in at most 80 characters: `customer=cus_42 invoice=1001`, or the command line. Secrets
-/// and control characters are left out.
-pub fn subject(arguments: &Json, sorting: &Sorting) -> String {
-    let mut shown = redacted(arguments, &sorting.secret);
-    let line = match by_key(&shown, &sorting.key) {
-        Some(line) => line,
-        None => {
-            for path in sorting.volatile.iter().chain(&sorting.content) {
-                path.remove_from(shown.to_mut());
-            }
-            match shown.get("argv").and_then(Json::as_array) {
-                Some(argv) => command_line(argv),
-                None => in_pairs(&shown),
-            }
-        }
-    };
+/// The subject inside a sentence, a list or a line of the journal, where something else is said besides.
+const SHORT_CHARACTERS_MAX: usize = 80;
+
+/// So many values are looked at for the ones that name a thing.
+const VALUES_MAX: usize = 200;
+
+/// The last word of names whose values tell one thing from another, singular or plural.
+const IDENTITIES: [&str; 7] = ["id", "key", "number", "order", "invoice", "customer", "to"];
+
+/// The subject of an intent in one line: `customer=cus_42 invoice=1001`, or the command line behind its `key`. Names of
+/// things stand first, for a table cuts the end off. Secrets and control characters are left out.
+pub fn subject(arguments: &Json, sorting: &Sorting, key: Option<&str>) -> String {
+    let shown = redacted(arguments, &sorting.secret);
+    let mut rest = shown.clone();
+    for path in sorting.volatile.iter().chain(&sorting.content) {
+        path.remove_from(rest.to_mut());
+    }
+    let mut line = String::new();
+    // Commands of one line are told apart by it. At other doors libraries make one up for each request.
+    if let Some(key) = key.filter(|_| shown.get("argv").is_some()) {
+        line.push_str("key=");
+        push_value(&mut line, &redacted(&Json::str(key), &[]));
+        line.push(' ');
+    }
+    match (by_key(&shown, &rest, &sorting.key), rest.get("argv").and_then(Json::as_array)) {
+        (Some(pairs), _) => line.push_str(&in_pairs(pairs)),
+        (None, Some(argv)) => line.push_str(&command_line(argv)),
+        (None, None) => line.push_str(&in_pairs(members(&rest))),
+    }
     shorten(printable(line), SUBJECT_CHARACTERS_MAX)
 }
 
-/// The key fields, if there are any and all are there.
-fn by_key(shown: &Json, key: &[Path]) -> Option<String> {
-    if key.is_empty() {
-        return None;
+/// A subject beside other words.
+pub fn in_short(subject: &str) -> Cow<'_, str> {
+    match subject.char_indices().nth(SHORT_CHARACTERS_MAX) {
+        None => Cow::Borrowed(subject),
+        Some(_) => Cow::Owned(shorten(subject.to_owned(), SHORT_CHARACTERS_MAX)),
     }
+}
+
+/// `name=value`, and whether it names a thing.
+struct Pair {
+    text: String,
+    is_identity: bool,
+}
+
+/// The key fields, if there are any and all are there. What a field holds stands apart, and without what its rule
+/// leaves out.
+fn by_key(shown: &Json, rest: &Json, key: &[Path]) -> Option<Vec<Pair>> {
     let mut pairs = Vec::new();
     for path in key {
-        let found = path.find(shown);
-        if found.is_empty() {
-            return None;
-        }
+        let left = path.find(rest);
+        let found = if left.is_empty() { path.find(shown) } else { left };
         let name = path.to_string();
-        let mut pair = format!("{}=", name.strip_prefix("args.").unwrap_or(&name));
-        for (i, (_, value)) in found.into_iter().enumerate() {
-            if i > 0 {
-                pair.push(',');
+        let name = name.strip_prefix("args.").unwrap_or(&name);
+        match found.as_slice() {
+            [] => return None,
+            [(_, value @ Json::Object(_))] => push_values(&mut pairs, name, name, value),
+            values => {
+                let mut text = format!("{name}=");
+                for (i, (_, value)) in values.iter().enumerate() {
+                    if i > 0 {
+                        text.push(',');
+                    }
+                    push_value(&mut text, value);
+                }
+                // The path of a request is seldom what it is about.
+                pairs.push(Pair { text, is_identity: path.steps().len() > 1 });
             }
-            push_value(&mut pair, value);
         }
-        pairs.push(pair);
     }
-    Some(pairs.join(" "))
+    (!pairs.is_empty()).then_some(pairs)
+}
+
+/// The members of `args`, then those of the other roots.
+fn members(rest: &Json) -> Vec<Pair> {
+    let mut pairs = Vec::new();
+    match rest.get("args") {
+        Some(args @ Json::Object(_)) => push_values(&mut pairs, "", "args", args),
+        Some(args) => push_values(&mut pairs, "args", "args", args),
+        None => {}
+    }
+    match rest {
+        Json::Object(roots) => {
+            for (root, value) in roots.iter().filter(|(root, _)| *root != "args") {
+                let mut path = String::new();
+                push_member(root, &mut path);
+                push_values(&mut pairs, &path, root, value);
+            }
+        }
+        value => {
+            let mut text = String::new();
+            push_value(&mut text, value);
+            pairs.push(Pair { text, is_identity: false });
+        }
+    }
+    pairs
+}
+
+/// A pair for each value that holds no other with a name. `name`: of the member in which it stands.
+fn push_values(pairs: &mut Vec<Pair>, path: &str, name: &str, value: &Json) {
+    if pairs.len() == VALUES_MAX {
+        return;
+    }
+    let holds_names = |value: &Json| matches!(value, Json::Object(members) if !members.is_empty());
+    match value {
+        Json::Object(members) if !members.is_empty() => {
+            for (name, value) in members.iter() {
+                let mut path = path.to_owned();
+                push_member(name, &mut path);
+                push_values(pairs, &path, name, value);
+            }
+        }
+        Json::Array(elements) if elements.iter().any(holds_names) => {
+            for (at, value) in elements.iter().enumerate() {
+                push_values(pairs, &format!("{path}[{at}]"), name, value);
+            }
+        }
+        Json::Object(_) if path.is_empty() => {}
+        value => {
+            let mut text = format!("{path}=");
+            push_value(&mut text, value);
+            pairs.push(Pair { text, is_identity: names_a_thing(name, value) });
+        }
+    }
+}
+
+/// Stamps and keys that are made anew for each attempt name the attempt.
+fn names_a_thing(name: &str, value: &Json) -> bool {
+    let is_last = |word: &String| {
+        let known = |word: &str| IDENTITIES.contains(&word);
+        known(word) || word.strip_suffix('s').is_some_and(known)
+    };
+    words(name).last().is_some_and(is_last)
+        && !matches!(arguments::kind(name), ArgumentKind::Stamp | ArgumentKind::Volatile)
+        && !arguments::names_nothing(value)
+        && value.as_str() != Some(REDACTED)
+}
+
+fn in_pairs(pairs: Vec<Pair>) -> String {
+    let (things, others): (Vec<Pair>, Vec<Pair>) = pairs.into_iter().partition(|pair| pair.is_identity);
+    let texts: Vec<String> = things.into_iter().chain(others).map(|pair| pair.text).collect();
+    texts.join(" ")
 }
 
 fn command_line(argv: &[Json]) -> String {
@@ -70,39 +175,6 @@ pub fn quoted_for_a_shell(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-/// The members of `args`, then those of the other roots.
-fn in_pairs(shown: &Json) -> String {
-    let mut line = String::new();
-    let Json::Object(roots) = shown else {
-        push_value(&mut line, shown);
-        return line;
-    };
-    for (root, value) in roots.iter() {
-        match value {
-            Json::Object(members) if root == "args" => {
-                members.iter().for_each(|(name, value)| push_pair(&mut line, name, value));
-            }
-            _ => push_pair(&mut line, root, value),
-        }
-    }
-    line
-}
-
-fn push_pair(line: &mut String, name: &str, value: &Json) {
-    // The rest is cut off anyway.
-    if line.len() > SUBJECT_CHARACTERS_MAX * 4 {
-        return;
-    }
-    if !line.is_empty() {
-        line.push(' ');
-    }
-    let mut path = String::new();
-    push_member(name, &mut path);
-    line.push_str(&path);
-    line.push('=');
-    push_value(line, value);
 }
 
 fn push_value(line: &mut String, value: &Json) {
@@ -146,7 +218,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn subject_of(arguments: &str, sorting: &Sorting) -> String {
-        subject(&parse(arguments).unwrap(), sorting)
+        subject(&parse(arguments).unwrap(), sorting, None)
     }
 
     #[test]
@@ -162,7 +234,47 @@ mod tests {
     fn without_a_key_the_arguments_are() {
         let sorting = Sorting { volatile: paths(&["args.at"]), ..Sorting::default() };
         let arguments = r#"{"args":{"to":"ann","body":"hello there","at":1,"token":"abc"}}"#;
-        assert_eq!(subject_of(arguments, &sorting), "body=\"hello there\" to=ann token=[redacted]");
+        assert_eq!(subject_of(arguments, &sorting), "to=ann body=\"hello there\" token=[redacted]");
+    }
+
+    #[test]
+    fn the_members_of_a_body_stand_apart_and_the_names_of_things_stand_first() {
+        let request = r#"{"path":"/v1/refunds","body":{"amount":4900,"api_key":"k","fault":"500",
+            "meta":{"request_id":"r1","customerId":"cus_1","parent_id":null},"order":"1001","lines":[{"sku":"a","id":7},
+            {"id":8}],"tags":["x","y"],"idempotency_key":"i1"}}"#;
+        assert_eq!(
+            subject_of(request, &Sorting::default()),
+            "body.lines[0].id=7 body.lines[1].id=8 body.meta.customerId=cus_1 body.order=1001 body.amount=4900 \
+             body.api_key=[redacted] body.fault=500 body.idempotency_key=i1 body.lines[0].sku=a \
+             body.meta.parent_id=null body.meta.request_id=r1 body.tags=[\"x\",\"y\"] path=/v1/refunds"
+        );
+        // A pack's rule that names the whole body.
+        let sorting =
+            Sorting { key: paths(&["path", "body"]), content: paths(&["body.note"]), ..Sorting::default() };
+        let request = r#"{"path":"/v1/refunds","body":{"amount":4900,"note":"hello","order":"1001"}}"#;
+        assert_eq!(subject_of(request, &sorting), "body.order=1001 path=/v1/refunds body.amount=4900");
+    }
+
+    #[test]
+    fn a_thing_is_named_whole_however_much_is_said_besides() {
+        let id = "x".repeat(100);
+        let text = "word ".repeat(200);
+        let arguments = format!(r#"{{"args":{{"note":"{text}","order_id":"{id}","title":"{text}"}}}}"#);
+        let line = subject_of(&arguments, &Sorting::default());
+        assert!(line.starts_with(&format!("order_id={id} note=")), "{line}");
+        assert!(line.contains("… title="), "{line}");
+        assert_eq!(in_short(&line).chars().count(), 80);
+        assert_eq!(in_short("order=1001"), "order=1001");
+    }
+
+    #[test]
+    fn a_command_shows_its_key_and_a_request_the_thing_that_it_is_about() {
+        let key = |arguments: &str, key| subject(&parse(arguments).unwrap(), &Sorting::default(), Some(key));
+        let refund = r#"{"argv":["./refund.sh","1001"],"cwd":"/w"}"#;
+        assert_eq!(key(refund, "refund-1001"), "key=refund-1001 ./refund.sh 1001");
+        assert_eq!(key(refund, "for ann"), "key=\"for ann\" ./refund.sh 1001");
+        assert_eq!(key(refund, "4242 4242 4242 4242"), "key=[redacted] ./refund.sh 1001");
+        assert_eq!(key(r#"{"args":{"order":1001}}"#, "0199-made-up"), "order=1001");
     }
 
     #[test]
@@ -181,7 +293,7 @@ mod tests {
             [r#"{"body":{"source":"4242 4242 4242 4242"}}"#, r#"{"body":{"source":4242424242424242}}"#]
         {
             assert_eq!(subject_of(arguments, &key), "body.source=[redacted]");
-            assert_eq!(subject_of(arguments, &Sorting::default()), r#"body={"source":"[redacted]"}"#);
+            assert_eq!(subject_of(arguments, &Sorting::default()), "body.source=[redacted]");
         }
         let command = r#"{"argv":["pay","4242-4242-4242-4242","--note","for 378282246310005"]}"#;
         assert_eq!(subject_of(command, &Sorting::default()), "pay [redacted] --note 'for [redacted]'");
@@ -197,7 +309,7 @@ mod tests {
         #[test]
         fn it_is_one_short_line(json in any_json()) {
             for root in ["args", "argv"] {
-                let line = subject(&Json::object([(root, json.clone())]), &Sorting::default());
+                let line = subject(&Json::object([(root, json.clone())]), &Sorting::default(), Some("k"));
                 prop_assert!(line.chars().count() <= SUBJECT_CHARACTERS_MAX);
                 prop_assert!(!line.contains(char::is_control));
             }

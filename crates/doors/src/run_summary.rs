@@ -6,6 +6,7 @@ use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, Evidence, NotApplied, NotAppliedWhy, State};
 use semel_core::lifecycle;
+use semel_core::subject::in_short;
 use semel_ledger::{Error, Ledger};
 use std::fmt::Write as _;
 
@@ -143,7 +144,7 @@ pub async fn markdown(
 async fn item(ledger: &Ledger, key: Digest, effect: &Effect) -> Result<String, Error> {
     let mut line = format!("{} {} {}", effect.id, effect.changed_at(), code(&effect.facts.action));
     if !effect.facts.subject.is_empty() {
-        put(&mut line, format_args!(" {}", code(&effect.facts.subject)));
+        put(&mut line, format_args!(" {}", code(&in_short(&effect.facts.subject))));
     }
     if let Some(reason) = &effect.occurrence.reason {
         put(&mut line, format_args!(", repeated on purpose: {}", code(reason.as_str())));

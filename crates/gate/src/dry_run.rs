@@ -13,6 +13,7 @@ use semel_core::digest::Digest;
 use semel_core::effect::{Evidence, State};
 use semel_core::intent::Intent;
 use semel_core::policy::rule::Rule;
+use semel_core::subject::in_short;
 use semel_core::time::At;
 use semel_ledger::RecordSnapshot;
 use semel_ledger::holders::Liveness;
@@ -66,8 +67,9 @@ impl Gate {
         let claims = matches!(decision, Decision::Claim(_)) && in_the_way.is_none();
         let (would, change) = match decision {
             Decision::Pass => (Would::Run, pass_through(intent)),
-            Decision::Claim(_) => in_the_way
-                .unwrap_or_else(|| (Would::Run, format!("run {} ({})", intent.action, intent.subject))),
+            Decision::Claim(_) => in_the_way.unwrap_or_else(|| {
+                (Would::Run, format!("run {} ({})", intent.action, in_short(&intent.subject)))
+            }),
             Decision::Resend => (Would::Run, format!("send {} again after an unclear answer", intent.action)),
             Decision::Join(_) if holder != Liveness::Alive => {
                 (Would::Hold, "hold it: the process that ran it is gone, or silent".into())

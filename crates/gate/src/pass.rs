@@ -20,6 +20,7 @@ use semel_core::intent::Intent;
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
 use semel_core::retry_origin::{RetryOrigin, SeenOfRetry};
+use semel_core::subject::in_short;
 use semel_core::time::At;
 use semel_core::wording;
 use semel_ledger::RecordSnapshot;
@@ -195,8 +196,8 @@ impl Gate {
             }
             Decision::Refuse(refusal) => {
                 if refusal == (Refusal::Cancelled { prevents: true }) {
-                    let (run, action, subject) = (intent.run_key, &intent.action, &intent.subject);
-                    Box::pin(self.ledger.prevented(run, action, subject, now)).await?;
+                    let (run, action, subject) = (intent.run_key, &intent.action, in_short(&intent.subject));
+                    Box::pin(self.ledger.prevented(run, action, &subject, now)).await?;
                 }
                 Ok(answer_of_refusal(&survey.snapshot, refusal, intent, rule).into())
             }

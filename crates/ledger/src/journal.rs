@@ -7,9 +7,11 @@ use semel_core::effect::{Effect, Evidence, NotAppliedWhy, State};
 use semel_core::ids::{AttemptNo, EffectId, Reason};
 use semel_core::lifecycle::{Alarm, Event, Lapse};
 use semel_core::outcome::Outcome;
+use semel_core::subject::in_short;
 use semel_core::time::At;
 use serde::Serialize;
 use serde_json::Value;
+use std::borrow::Cow;
 
 pub fn line(event: &Event, effect: &Effect, run: Option<Digest>, at: At) -> JournalLine {
     JournalLine {
@@ -55,7 +57,7 @@ struct Details<'a> {
     reason: Option<&'a Reason>,
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    subject: Option<&'a str>,
+    subject: Option<Cow<'a, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     undoes: Option<EffectId>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,7 +81,7 @@ fn details<'a>(event: &'a Event, effect: &'a Effect) -> Details<'a> {
         Event::Claimed(_) | Event::Resent(_) => Details {
             attempt: effect.newest_attempt().map(|attempt| attempt.number),
             action: Some(&effect.facts.action),
-            subject: Some(&effect.facts.subject),
+            subject: Some(in_short(&effect.facts.subject)),
             occurrence: Some(effect.occurrence.number),
             undoes: effect.facts.undoes.as_ref().map(|undoes| undoes.effect),
             by: effect.facts.undoes.as_ref().map(|undoes| undoes.by.as_str()),

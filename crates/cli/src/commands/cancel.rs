@@ -10,6 +10,7 @@ use crate::output::counted;
 use crate::terminal_text;
 use semel_core::answer::EffectWord;
 use semel_core::ids::{Reason, Run};
+use semel_core::subject::in_short;
 use semel_doors::known_run::{is_on_record, lists_effects};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::cancel::CancelReport;
@@ -105,7 +106,7 @@ fn text(cancelled: &CancelReport, known: bool, args: &CancelArgs) -> Result<Stri
         known
             .iter()
             .map(|StoredEffect { effect, .. }| {
-                format!("{}  {}  {}", effect.id, effect.facts.action, effect.facts.subject)
+                format!("{}  {}  {}", effect.id, effect.facts.action, in_short(&effect.facts.subject))
             })
             .collect()
     };

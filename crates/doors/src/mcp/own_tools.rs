@@ -16,6 +16,7 @@ use semel_core::intent::{principal_mark, run_key};
 use semel_core::json::Json;
 use semel_core::policy::ActionFacts;
 use semel_core::policy::rule::Rulings;
+use semel_core::subject::in_short;
 use semel_core::time::At;
 use semel_core::wording;
 use semel_gate::agent_ruling::ReportOutcome;
@@ -227,7 +228,8 @@ fn line(effect: &Effect) -> String {
         .as_ref()
         .map_or_else(String::new, |why| format!(" (repeated on purpose: {})", why.as_str()));
     // Tools and callers wrote parts of it, and a line of theirs must not look like another one.
-    let what = terminal_text::line(&format!("{} {}: {state}{again}", facts.action, facts.subject));
+    let subject = in_short(&facts.subject);
+    let what = terminal_text::line(&format!("{} {subject}: {state}{again}", facts.action));
     format!("- {} {} {what}", effect.opened_at, effect.id)
 }
 
