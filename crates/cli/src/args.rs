@@ -300,6 +300,8 @@ pub struct LedgerArgs {
 pub enum LedgerCommand {
     /// List effects, newest first.
     List(ListArgs),
+    /// Find effects by a part of their subject, action or run, by the end of their id, or by their idempotency key.
+    Find(FindArgs),
     /// List runs, the one that changed last first.
     Runs(RunsArgs),
     /// Show one effect with its attempts and history.
@@ -466,6 +468,31 @@ pub struct ListArgs {
     /// Only effects older than this one: `next` of the page before.
     #[arg(long, value_name = "EFFECT")]
     pub before: Option<String>,
+    /// At most this many.
+    #[arg(long, default_value = "50", value_name = "N")]
+    pub limit: NonZeroUsize,
+    /// Do not shorten subjects and reasons.
+    #[arg(long)]
+    pub wide: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  \
+    semel ledger find 1001\n  \
+    semel ledger find invoice-1001 --since 30d\n\n\
+    It looks at every open effect and at the newest 10,000, and says how far it came.")]
+pub struct FindArgs {
+    /// What to look for; capitals make no difference.
+    pub text: String,
+    /// Look at every effect, however many there are.
+    #[arg(long)]
+    pub all: bool,
+    /// Look at every effect that is younger than this.
+    #[arg(long, value_name = "TIME", value_parser = span, conflicts_with = "all")]
+    pub since: Option<Duration>,
+    /// Go on where the page before ended: its `next`.
+    #[arg(long, value_name = "PLACE")]
+    pub before: Option<u64>,
     /// At most this many.
     #[arg(long, default_value = "50", value_name = "N")]
     pub limit: NonZeroUsize,

@@ -1,4 +1,12 @@
 use crate::home::Home;
+use semel_gate::clock::{Clock, SystemClock, block_on};
+use semel_ledger::entropy::{OsEntropy, nonce};
+use semel_ledger::place::Place;
+use semel_ledger::sqlite::{OpenOptions, OpenedStore, SqliteStore};
+use semel_ledger::store::{Commit, Store};
+use semel_testkit::store_suite::{index, named, record};
+use serde_json::Value;
+use std::sync::Arc;
 
 #[test]
 fn the_default_view_shows_doubts_with_the_consequential_first() {
@@ -55,6 +63,96 @@ fn the_list_is_newest_first_and_filters() {
     let page = home.json(["ledger", "list", "--limit", "2"]);
     let next = page["next"].as_str().expect("there is more");
     assert_eq!(actions(&["--limit", "2", "--before", next]), ["cli:one"]);
+}
+
+fn subjects(list: &Value) -> Vec<&str> {
+    list["items"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|item| item["subject"].as_str().expect("one"))
+        .collect()
+}
+
+#[test]
+fn an_effect_is_found_by_a_part_of_its_subject_by_its_key_its_run_and_its_id() {
+    let home = Home::new();
+    home.semel(["run", "--run", "Nightly-7", "--", "echo", "order", "1001"]);
+    home.semel(["run", "--key", "refund-ann", "--", "echo", "2002"]);
+    let id = home.doubt("k");
+    let find = |text: &str| home.json(["ledger", "find", text]);
+    assert_eq!(subjects(&find("1001")), ["echo order 1001"]);
+    assert_eq!(subjects(&find("nightly")), ["echo order 1001"]);
+    assert_eq!(subjects(&find("REFUND")), ["key=refund-ann echo 2002"]);
+    for name in [id.clone(), id[id.len() - 6..].to_lowercase(), "key=k".into()] {
+        let found = find(&name);
+        assert_eq!(
+            (found["items"].as_array().map(Vec::len), &found["next"]),
+            (Some(1), &Value::Null),
+            "{name}"
+        );
+        assert_eq!(found["items"][0]["effect_id"], id.as_str());
+    }
+    let page = home.json(["ledger", "find", "echo", "--limit", "1"]);
+    assert_eq!(subjects(&page), ["key=refund-ann echo 2002"]);
+    let next = page["next"].as_str().expect("there is more");
+    assert_eq!(subjects(&home.json(["ledger", "find", "echo", "--before", next])), ["echo order 1001"]);
+    assert_eq!(subjects(&home.json(["ledger", "find", "echo", "--since", "0s"])), Vec::<&str>::new());
+    let none = home.semel(["ledger", "find", "3003"]);
+    assert_eq!((none.code, none.stdout.as_str()), (Some(0), ""), "{none:?}");
+    assert!(none.stderr.contains("no effect with 3003"), "{none:?}");
+    assert!(!none.stderr.contains("looked at"), "all were: {none:?}");
+}
+
+/// Writes rows that are newer than all others.
+fn bury(home: &Home, effects: u128) {
+    let place = Place::at(&home.state().join("ledger.db"));
+    let options = OpenOptions { blocking: true, ..OpenOptions::at(place, SystemClock::start().now()) };
+    let OpenedStore { store, .. } = SqliteStore::open(options).expect("a ledger");
+    for first in (0..effects).step_by(500) {
+        let row = |effect: u128| record(named(&effect.to_string()), 1, 0, index(effect, false));
+        let commit = Commit::of(nonce(&OsEntropy), (first..first + 500).map(row).collect());
+        block_on(store.commit(Arc::new(commit))).expect("it lands");
+    }
+}
+
+#[test]
+fn a_find_says_how_far_it_looked_and_finds_what_is_open_however_old_it_is() {
+    let home = Home::new();
+    let open = home.doubt("order-1001");
+    home.semel(["run", "--", "echo", "1001"]);
+    bury(&home, 10_000);
+    let found = home.json(["ledger", "find", "1001"]);
+    assert_eq!(found["looked_at"]["effects"], 10_000);
+    assert_eq!(found["items"].as_array().map(Vec::len), Some(1), "{found}");
+    assert_eq!(found["items"][0]["effect_id"], open.as_str());
+    let text = home.semel(["ledger", "find", "1001"]);
+    assert!(text.stderr.contains("looked at every open effect and 10000 of all"), "{text:?}");
+    let place = found["next"].as_str().expect("there is more");
+    assert!(text.stderr.contains(&format!("--before {place}")), "{text:?}");
+    let both = ["echo 1001", "key=order-1001 sh -c 'kill -9 $$'"];
+    for args in [&["--before", place][..], &["--all"]] {
+        let found = home.json([&["ledger", "find", "1001"], args].concat());
+        let mut subjects = subjects(&found);
+        subjects.sort_unstable();
+        assert_eq!((subjects, &found["next"]), (both.to_vec(), &Value::Null));
+    }
+}
+
+#[test]
+fn a_keyed_command_shows_its_key_and_a_wide_list_cuts_nothing() {
+    let home = Home::new();
+    let long = "x".repeat(150);
+    home.semel(["run", "--key", "refund-1001", "--", "echo", &long]);
+    let subject = format!("key=refund-1001 echo {long}");
+    let wide = home.semel(["ledger", "list", "--wide"]);
+    assert!(wide.stdout.contains(&subject), "{wide:?}");
+    let shown = home.json(["ledger", "list"]);
+    assert_eq!(subjects(&shown), [subject.as_str()]);
+    let id = shown["items"][0]["effect_id"].as_str().expect("an id");
+    assert!(home.semel(["ledger", "show", id]).stdout.contains(&subject));
+    let table = home.semel(["ledger", "list"]).stdout;
+    assert!(table.contains("key=refund-1001") && !table.contains(&subject), "{table}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod attention;
 mod backup;
 mod copy;
 mod export;
+mod find;
 mod journal;
 mod list;
 mod markdown;
@@ -49,6 +50,7 @@ pub fn run(context: &Context, args: &LedgerArgs) -> anyhow::Result<ExitCode> {
         Some(LedgerCommand::List(list)) => {
             list::run(context, list, list.run.as_deref().or(args.run.as_deref()))
         }
+        Some(LedgerCommand::Find(find)) => find::run(context, find),
         Some(LedgerCommand::Runs(runs)) => runs::run(context, runs),
         Some(LedgerCommand::Show(name)) => show::run(context, name),
         Some(LedgerCommand::Reply(name)) => reply::run(context, name),

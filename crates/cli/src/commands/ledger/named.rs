@@ -11,7 +11,7 @@ use semel_core::digest::Digest;
 use semel_core::effect::Effect;
 use semel_core::identity::{IntentDigest, IntentParts, alias_key, intent_key};
 use semel_core::ids::{EffectId, IdempotencyKey};
-use semel_core::subject::quoted_for_a_shell;
+use semel_core::subject::{in_short, quoted_for_a_shell};
 use semel_core::time::At;
 use semel_gate::clock::block_on;
 use semel_ledger::Ledger;
@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 /// Shorter ends would too often name two.
-const SUFFIX_CHARACTERS_MIN: usize = 4;
+pub const SUFFIX_CHARACTERS_MIN: usize = 4;
 
 /// So many are named when an end fits several.
 const CANDIDATES_SHOWN: usize = 5;
@@ -113,9 +113,17 @@ fn perhaps_a_key(error: anyhow::Error, name: &str) -> anyhow::Error {
     }
 }
 
-/// The newest effect under a caller's key: the key as identity, else through a rule's fields, else the newest of those
-/// that came through another door.
+/// The newest effect under a caller's key: the one that it leads to, else the newest of those that came through another
+/// door.
 fn by_key(ledger: &Ledger, key: &IdempotencyKey, now: At) -> anyhow::Result<Option<(Digest, Effect)>> {
+    match led_to(ledger, key)? {
+        None => Ok(with_key(ledger, key, now)?.into_iter().max_by_key(|(_, effect)| effect.opened_at)),
+        found => Ok(found),
+    }
+}
+
+/// The effect that a key of this command line leads to: as identity, else through a rule's fields.
+pub fn led_to(ledger: &Ledger, key: &IdempotencyKey) -> anyhow::Result<Option<(Digest, Effect)>> {
     let parts = IntentParts { tenant: TENANT, principal: TENANT, authority: "", scope: "global" };
     let named = intent_key(ledger.secret(), &parts, &IntentDigest::of_caller_key(key.as_str()));
     let found = block_on(ledger.find(named))?;
@@ -128,7 +136,7 @@ fn by_key(ledger: &Ledger, key: &IdempotencyKey, now: At) -> anyhow::Result<Opti
         let known = block_on(ledger.occurrence(key, stands_for.number))?.map(|known| known.effect);
         return Ok(known.filter(|effect| stands_for.is(effect)).map(|effect| (key, effect)));
     }
-    Ok(with_key(ledger, key, now)?.into_iter().max_by_key(|(_, effect)| effect.opened_at))
+    Ok(None)
 }
 
 /// The newest effect of every caller that used this key. Its record's key holds whose it was and where it went, which
@@ -185,7 +193,12 @@ fn the_only_one(fitting: &[EffectId], suffix: &str) -> anyhow::Result<Option<Eff
 
 /// An effect, as a person who is asked about it recognises it.
 pub fn recognisable(effect: &Effect) -> String {
-    terminal_text::line(&format!("{} {} ({})", effect.id, effect.facts.action, effect.facts.subject))
+    terminal_text::line(&format!(
+        "{} {} ({})",
+        effect.id,
+        effect.facts.action,
+        in_short(&effect.facts.subject)
+    ))
 }
 
 #[cfg(test)]
