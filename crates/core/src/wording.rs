@@ -8,7 +8,7 @@ use crate::effect::{
 };
 use crate::ids::EffectId;
 use crate::policy::rule::Again;
-use crate::subject::quoted_for_a_shell;
+use crate::subject::{in_short, quoted_for_a_shell};
 use crate::time::{At, in_words};
 use crate::undo::Undo;
 use std::time::Duration;
@@ -33,7 +33,7 @@ fn trouble(
 fn named(effect: &Effect) -> String {
     match effect.facts.subject.as_str() {
         "" => effect.facts.action.clone(),
-        subject => format!("{} ({subject})", effect.facts.action),
+        subject => format!("{} ({})", effect.facts.action, in_short(subject)),
     }
 }
 
@@ -230,9 +230,14 @@ pub fn to_do_it_again(effect: &Effect, again: Again, by_itself: bool) -> String 
     }
 }
 
-/// A call that may be another effect's repeat in other words. `until`: who may start it all the same.
-pub fn lookalike(effect: &Effect, differing: Vec<String>, until: Again) -> Trouble {
-    let what = if differing.is_empty() { "its key or its spelling".to_owned() } else { differing.join(", ") };
+/// A call that may be another effect's repeat in other words. `is_all`: nothing else of it differs. `until`: who may start
+/// it all the same.
+pub fn lookalike(effect: &Effect, differing: Vec<String>, is_all: bool, until: Again) -> Trouble {
+    let differs = match differing.join(", ") {
+        paths if paths.is_empty() => "may differ only in its key or its spelling".to_owned(),
+        paths if is_all => format!("differs only in {paths}"),
+        paths => format!("differs in {paths}"),
+    };
     let (code, how) = match &effect.state {
         State::Applied(_) if effect.delivered_at.is_some() => (Code::Lookalike, "was done"),
         State::Applied(_) => (Code::Lookalike, "was done, and its answer was lost"),
@@ -242,11 +247,7 @@ pub fn lookalike(effect: &Effect, differing: Vec<String>, until: Again) -> Troub
         differing,
         ..trouble(
             code,
-            format!(
-                "Not run: it looks like {}, which {how} ({}). It differs only in {what}.",
-                named(effect),
-                effect.id
-            ),
+            format!("Not run: it looks like {}, which {how} ({}). It {differs}.", named(effect), effect.id),
             format!("If it is the same thing, do not send it again. {}", way_out(effect, until)),
             to_show(effect.id),
         )

@@ -34,8 +34,8 @@ pub(crate) enum InTheWay {
     /// The call is that effect, which had another identity under another policy: its record decides.
     Same(RecordSnapshot),
     Running(RecordSnapshot),
-    /// The call looks like it; with the paths that differ.
-    Alike(RecordSnapshot, Vec<String>, Again),
+    /// The call looks like it; with the paths that differ, and whether nothing else does.
+    Alike(RecordSnapshot, (Vec<String>, bool), Again),
 }
 
 impl Gate {
@@ -76,7 +76,7 @@ impl Gate {
         }
         let trouble = match reason {
             None => wording::in_flight(effect, now, call.rule.wait),
-            Some((paths, until)) => wording::lookalike(effect, paths, until),
+            Some(((paths, is_all), until)) => wording::lookalike(effect, paths, is_all, until),
         };
         Ok(OutlineComparison::Held(Box::new(held(effect, trouble, OutcomeWord::Held))))
     }
@@ -117,7 +117,7 @@ impl Gate {
             let in_the_way = match compare(intent, rule, effect, spent, &clocks) {
                 Lookalike::MayRun => continue,
                 Lookalike::Wait => InTheWay::Running(other),
-                Lookalike::Held { paths, until } => InTheWay::Alike(other, paths, until),
+                Lookalike::Held { paths, is_all, until } => InTheWay::Alike(other, (paths, is_all), until),
             };
             return Ok((seen, Some(in_the_way)));
         }

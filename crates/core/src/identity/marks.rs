@@ -149,25 +149,42 @@ impl Marks {
         own.is_some() && own == of(&other.paths)
     }
 
-    /// How another call with the same outline differs.
+    /// How another call with the same outline differs, by all leaves: each side may have been sorted by a rule of its
+    /// own.
     pub fn difference(&self, other: &Marks) -> Difference {
-        let content = self.differing_content(other);
-        let (paths, of_stamps) = match self.compare(other) {
-            Comparison::Equal => (Vec::new(), false),
+        let (mine, theirs) = (self.leaves(), other.leaves());
+        let Comparison::Paths(paths) = compare_paths(&mine, &theirs) else {
+            let content = self.differing_content(other);
             // Too many to tell: they may be stamps.
-            Comparison::Unknown => (vec![ARGUMENTS], true),
-            Comparison::Paths(paths) => {
-                let mut all = self.paths.iter().chain(other.paths.iter());
-                let differs =
-                    |mark: &PathMark| mark.kind != PathKind::Stamp && paths.contains(&mark.path.as_str());
-                let of_stamps = !paths.is_empty() && !all.any(differs);
-                (paths, of_stamps)
-            }
+            let differs = self.fingerprint != other.fingerprint;
+            let paths = differs.then(|| ARGUMENTS.to_owned()).into_iter().chain(content.clone()).collect();
+            return Difference { paths, stamps_alone: differs && content.is_empty(), is_all: false };
         };
-        let stamps_alone = of_stamps && content.is_empty();
-        let mut paths: Vec<String> = paths.into_iter().map(shown).chain(content).collect();
+        // Where all else in it is content, an empty member is left.
+        let is_inner = |inner: &str, outer: &str| {
+            let rest = inner.strip_prefix(outer).filter(|rest| !rest.is_empty());
+            rest.is_some_and(|rest| outer.is_empty() || rest.starts_with(['.', '[']))
+        };
+        let holds = |path: &&str| mine.iter().chain(&theirs).any(|mark| is_inner(&mark.path, path));
+        let paths: Vec<&str> = paths.into_iter().filter(|path| !holds(path)).collect();
+        let is_content =
+            |path: &str| self.content_paths.iter().chain(&other.content_paths).any(|mark| mark.path == path);
+        let is_stamp = |path: &&str| {
+            let mut marks = mine.iter().chain(&theirs).filter(|mark| mark.path == *path);
+            marks.all(|mark| mark.kind == PathKind::Stamp) && !is_content(path)
+        };
+        let stamps_alone = !paths.is_empty() && paths.iter().all(is_stamp);
+        let mut paths: Vec<String> = paths.into_iter().map(shown).collect();
         paths.dedup();
-        Difference { paths, stamps_alone }
+        Difference { paths, stamps_alone, is_all: self.volatile == other.volatile }
+    }
+
+    /// All leaves but the volatile ones. None if they are too many to be known.
+    fn leaves(&self) -> Vec<PathMark> {
+        if self.paths.is_empty() || (self.content.is_some() && self.content_paths.is_empty()) {
+            return Vec::new();
+        }
+        self.paths.iter().chain(&self.content_paths).cloned().collect()
     }
 
     fn compare<'a>(&'a self, other: &'a Marks) -> Comparison<'a> {
@@ -213,6 +230,8 @@ pub struct Difference {
     pub paths: Vec<String>,
     /// At least one stamp differs, and nothing else.
     pub stamps_alone: bool,
+    /// No other argument differs, not even one that is ignored.
+    pub is_all: bool,
 }
 
 enum Comparison<'a> {
@@ -360,7 +379,8 @@ mod tests {
         let (a, b) = (marks(&list(1)), marks(&list(2)));
         assert!(a.paths.is_empty());
         assert_eq!(a.differing(&b), ["arguments"]);
-        assert_eq!(a.difference(&b), Difference { paths: vec!["arguments".into()], stamps_alone: true });
+        let as_a_whole = Difference { paths: vec!["arguments".into()], stamps_alone: true, is_all: false };
+        assert_eq!(a.difference(&b), as_a_whole);
         let long = format!("{{\"{}\":1}}", "n".repeat(MARK_PATH_BYTES_MAX + 1));
         assert!(marks(&long).paths.is_empty());
     }
@@ -371,7 +391,7 @@ mod tests {
         let stamped = marks(r#"{"args":{"to":"ann","body":"Your order has shipped.","requestId":"2"}}"#);
         let reworded = marks(r#"{"args":{"to":"ann","body":"Shipped","request_id":"2"}}"#);
         let difference = |other: &Marks| {
-            let Difference { paths, stamps_alone } = mail.difference(other);
+            let Difference { paths, stamps_alone, is_all: _ } = mail.difference(other);
             (paths, stamps_alone)
         };
         let paths = |names: &[&str]| names.iter().map(|name| format!("args.{name}")).collect::<Vec<_>>();
@@ -385,6 +405,28 @@ mod tests {
         };
         assert!(!by_rule("a", "1").difference(&by_rule("b", "2")).stamps_alone);
         assert!(by_rule("a", "1").difference(&by_rule("a", "2")).stamps_alone);
+    }
+
+    #[test]
+    fn what_differs_is_all_only_where_nothing_was_left_out() {
+        let mail = |id: &str, trace: &str| {
+            let text = format!(r#"{{"args":{{"to":"ann","request_id":"{id}","trace_id":"{trace}"}}}}"#);
+            marks(&text).difference(&marks(r#"{"args":{"to":"ann","request_id":"1","trace_id":"t1"}}"#))
+        };
+        let differs =
+            |is_all| Difference { paths: vec!["args.request_id".into()], stamps_alone: true, is_all };
+        assert_eq!(mail("2", "t1"), differs(true));
+        assert_eq!(mail("2", "t2"), differs(false), "the trace differs too");
+    }
+
+    #[test]
+    fn content_to_one_rule_that_is_the_same_argument_to_another_is_no_difference() {
+        let sorting = Sorting { content: paths_of(&["args.body"]), ..Sorting::default() };
+        let ruled = marks_with(r#"{"args":{"body":"hello there","request_id":"1"}}"#, &sorting);
+        let plain = marks(r#"{"args":{"body":"hello there","request_id":"2"}}"#);
+        assert_eq!(ruled.difference(&plain).paths, ["args.request_id"]);
+        let ruled = marks_with(r#"{"args":{"body":"hello there"}}"#, &sorting);
+        assert_eq!(ruled.difference(&plain).paths, ["args.request_id"], "an empty `args` is left of it");
     }
 
     #[test]

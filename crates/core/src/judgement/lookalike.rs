@@ -17,6 +17,8 @@ pub enum Lookalike {
     Held {
         /// The arguments that differ.
         paths: Vec<String>,
+        /// No other does, in any spelling.
+        is_all: bool,
         /// Says who may start it all the same.
         until: Again,
     },
@@ -103,6 +105,14 @@ pub fn compare(intent: &Intent, rule: &Rule, other: &Effect, spent: bool, clocks
         _ if is_permitted => Lookalike::MayRun,
         State::InFlight { .. } => Lookalike::Wait,
         // Under a key the place of a command is no difference.
-        _ => Lookalike::Held { paths: if by_arguments { difference.paths } else { Vec::new() }, until },
+        _ => {
+            // What another rule has sorted otherwise, or spelled otherwise before it was compared, may be the same.
+            let read_alike = rule.sorting.reading == other.facts.reading;
+            let paths = if by_arguments && read_alike { difference.paths } else { Vec::new() };
+            // A command reads files and variables besides.
+            let is_known = rule.sorting.reading == 0 && !intent.action.starts_with("cli:");
+            let is_all = difference.is_all && is_known && !paths.is_empty();
+            Lookalike::Held { paths, is_all, until }
+        }
     }
 }

@@ -114,6 +114,35 @@ fn by_tool(server: &str, tool: &str, annotations: Annotations, trusted: bool) ->
     }
 }
 
+/// The things that a tool's name speaks of, in the singular: `create_charges` and `listCharge` share `charge`. Many verbs
+/// are things as well; in front of something else they are verbs.
+pub fn things(server: &str, tool: &str) -> Vec<String> {
+    let of_server = words(server);
+    let words = words(cut(tool));
+    let begins = words.iter().position(|word| !of_server.contains(word)).unwrap_or(0);
+    let is_verb = |at: usize, word: &str| {
+        let leads = at == 0 && words.len() > begins + 1;
+        [READ, CONSEQUENTIAL, CHANGE, CONJUNCTIONS].iter().any(|table| has(table, word))
+            || leads && [WEAK, CHANGE_LEADING, CHANGE_OR_THING].iter().any(|table| has(table, word))
+    };
+    let things = words[begins..].iter().enumerate().filter(|(at, word)| !is_verb(*at, word));
+    things.filter(|(_, word)| !has(NO_THING, word)).map(|(_, word)| singular(word)).collect()
+}
+
+/// English plurals, as far as two names need to meet.
+fn singular(word: &str) -> String {
+    match (word.strip_suffix("ies"), word.strip_suffix("es"), word.strip_suffix('s')) {
+        (Some(stem), ..) => format!("{stem}y"),
+        (_, Some(stem), _)
+            if stem.ends_with(['s', 'x', 'z']) || stem.ends_with("ch") || stem.ends_with("sh") =>
+        {
+            stem.to_owned()
+        }
+        (.., Some(stem)) if !stem.ends_with('s') => stem.to_owned(),
+        _ => word.to_owned(),
+    }
+}
+
 /// Longer names are cut: a verb stands near the front.
 fn cut(name: &str) -> &str {
     const CHARS_MAX: usize = 200;
@@ -252,6 +281,37 @@ mod tests {
         assert_eq!(of("mcp:send-list/list_send"), Class::Consequential);
         assert_eq!(of("fn:charge"), Class::Consequential);
         assert_eq!(of("fn:getCustomer"), Class::Read);
+    }
+
+    #[test]
+    fn two_names_meet_in_the_things_that_they_speak_of() {
+        let meet = |action: &str, read: &str| {
+            let known = things("billing", read);
+            things("billing", action).iter().any(|thing| known.contains(thing))
+        };
+        for (action, read) in [
+            ("send_email", "list_emails"),
+            ("create_charge", "listCharges"),
+            ("charge_customer", "get_charge"),
+            ("charge", "search-charges"),
+            ("billing_create_invoice", "billing_get_invoice"),
+            ("create_issue", "issues.list"),
+            ("add_entry", "list_entries"),
+            ("post_box", "read_boxes"),
+        ] {
+            assert!(meet(action, read), "{action} {read}");
+        }
+        for (action, read) in [
+            ("send_email", "list_charges"),
+            ("create_charge", "get_card"),
+            ("billing_send_email", "billing_list_charges"),
+            ("pay", "list_payments"),
+            ("create_issue_by_id", "get_user_by_id"),
+            ("record_payment", "get_record"),
+            ("send_address", "get_addres"),
+        ] {
+            assert!(!meet(action, read), "{action} {read}");
+        }
     }
 
     #[test]

@@ -115,8 +115,8 @@ fn every_trouble() -> Vec<Trouble> {
     let missing = KeyMissing { wanted: vec!["args.invoice".into()], missing: vec!["args.invoice".into()] };
     vec![
         wording::in_doubt(&doubt),
-        wording::lookalike(&doubt, vec!["args.body".into()], Again::Person),
-        wording::lookalike(&done, vec!["args.request_id".into()], Again::Agent),
+        wording::lookalike(&doubt, vec!["args.body".into()], true, Again::Person),
+        wording::lookalike(&done, vec!["args.request_id".into()], true, Again::Agent),
         wording::superseded(&done, done.id, "mcp:x/delete", Again::Agent, false),
         wording::in_flight(&running, late(), Duration::from_secs(25)),
         wording::turn_taken(Some(&running)),
@@ -240,8 +240,11 @@ fn a_replay_says_when_and_how_well_it_is_known() {
 
 #[test]
 fn a_lookalike_and_a_drift_name_what_differs() {
-    let lookalike = wording::lookalike(&in_doubt(), vec!["args.body".into()], Again::Agent);
+    let lookalike = wording::lookalike(&in_doubt(), vec!["args.body".into()], true, Again::Agent);
     assert_eq!((lookalike.code, &lookalike.differing[..]), (Code::InDoubt, &["args.body".to_owned()][..]));
+    assert!(lookalike.what_happened.ends_with("It differs only in args.body."), "{lookalike:?}");
+    let among_others = wording::lookalike(&in_doubt(), vec!["args.body".into()], false, Again::Agent);
+    assert!(among_others.what_happened.ends_with("It differs in args.body."), "{among_others:?}");
     let drift = wording::drift(&in_doubt(), vec!["action".into(), "args.amount".into()], false);
     assert_eq!(drift.code, Code::Drift);
     assert!(drift.what_happened.contains("action, args.amount"), "{}", drift.what_happened);

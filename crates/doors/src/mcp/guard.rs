@@ -104,6 +104,7 @@ fn answer(
             Some(_) => listing::look_with(services, server, tools, &call.tool, rule),
             None => LookWith::NotKnown,
         },
+        ledger_elsewhere: services.remote.is_some(),
         server_has_ended: server.link.has_ended(),
     };
     let frame = match (&passed.reply, &live) {

@@ -11,6 +11,7 @@ use crate::services::Services;
 use crate::wire::members::Members;
 use semel_core::class::Class;
 use semel_core::json::Json;
+use semel_core::judgement::recognise;
 use semel_core::policy::Rule;
 use semel_core::policy::rule::{Again, RuleCall, server_and_tool};
 use std::sync::Arc;
@@ -41,7 +42,12 @@ pub fn look_with<'a>(
     if tools.get(tool).is_none() {
         return LookWith::NotKnown;
     }
-    let reads = tools.iter().filter(|other| is_plain(&other.name) && is_read(services, server, other));
+    let things = recognise::things(&server.name, tool);
+    let speaks_of_it =
+        |other: &str| recognise::things(&server.name, other).iter().any(|thing| things.contains(thing));
+    let reads = tools.iter().filter(|other| {
+        is_plain(&other.name) && is_read(services, server, other) && speaks_of_it(&other.name)
+    });
     LookWith::Reads(reads.take(READS_NAMED_MAX).map(|read| read.name.as_str()).collect())
 }
 

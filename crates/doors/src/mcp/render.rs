@@ -42,6 +42,8 @@ pub struct RenderContext<'a> {
     pub may_report: bool,
     /// How it repeats on purpose what is answered from the record.
     pub repeats: RepeatAdvice,
+    /// The ledger is behind a server, where a person decides.
+    pub ledger_elsewhere: bool,
     /// The process behind the tool is gone, and with it whatever could be looked with.
     pub server_has_ended: bool,
 }
@@ -51,7 +53,7 @@ pub struct RenderContext<'a> {
 pub enum LookWith<'a> {
     /// The one that the rule's probe asks.
     Probe(&'a str),
-    /// Some that only read. Which of them shows it is not known.
+    /// Those that only read and speak of the same thing. Which of them shows it is not known.
     Reads(Vec<&'a str>),
     /// The server has not said what tools it has.
     NotKnown,
@@ -211,6 +213,9 @@ fn notices(answer: &Answer, around: &RenderContext<'_>) -> Vec<String> {
         RepeatAdvice::WithReason => format!(" To repeat it, say why in {AGAIN}."),
         RepeatAdvice::Plainly => " To repeat it, call it again.".to_owned(),
         RepeatAdvice::NotByItself(Again::Never) => " Its rule allows no repeat.".to_owned(),
+        RepeatAdvice::NotByItself(_) if around.ledger_elsewhere => {
+            " A person may allow a repeat (semel ledger on the server).".to_owned()
+        }
         RepeatAdvice::NotByItself(_) => " A person may allow a repeat (semel ledger).".to_owned(),
     };
     let reason = answer.reason.iter().filter(|_| replayed || ran);
@@ -339,7 +344,7 @@ fn server_has_ended(trouble: &mut Trouble, look_with: &LookWith<'_>) {
     };
 }
 
-/// Names the tools to look with, or says that there are none: another tool would show nothing, and nothing is no proof.
+/// Names the tools to look with, or says that none is known: another tool would show nothing, and nothing is no proof.
 fn look_with(trouble: &mut Trouble, look_with: &LookWith<'_>) {
     if !matches!(trouble.code, Code::InDoubt | Code::BudgetSpent) {
         return;
@@ -348,7 +353,10 @@ fn look_with(trouble: &mut Trouble, look_with: &LookWith<'_>) {
     let advice = match look_with.words() {
         Some(tools) => format!("Check with {tools} whether it happened"),
         None if *look_with == LookWith::NotKnown => return,
-        None => "This server has no read-only tool: check in another way whether it happened".to_owned(),
+        None => {
+            "No read-only tool of this server is known to show it: check in another way whether it happened"
+                .to_owned()
+        }
     };
     trouble.next_step = trouble.next_step.replace(GENERAL, &advice);
     if let LookWith::Probe(tool) = look_with

@@ -86,12 +86,18 @@ impl RemoteGate {
         }
     }
 
-    /// A person looks at the ledger where it is.
+    /// A person looks at the ledger where it is: from here `semel ledger` is refused.
     pub(super) fn at_the_server(&self, mut answer: Answer) -> Answer {
-        if let Some(trouble) = &mut answer.trouble
-            && trouble.human_next_step.starts_with("semel ledger")
-        {
-            trouble.human_next_step = format!("{} (at {})", trouble.human_next_step, self.access);
+        let there = |text: &mut String| *text = text.replace("semel ledger)", "semel ledger on the server)");
+        if let Some(reason) = &mut answer.reason {
+            there(reason);
+        }
+        if let Some(trouble) = &mut answer.trouble {
+            there(&mut trouble.next_step);
+            if trouble.human_next_step.contains("semel ledger") {
+                trouble.human_next_step =
+                    format!("on the server {}: {}", self.access, trouble.human_next_step);
+            }
         }
         answer
     }

@@ -208,11 +208,17 @@ impl RemoteGate {
         let form = bytes_of(&held.form(&sent));
         match self.send_outcome(&form, SETTLE_PATIENCE, PAUSE_MAX).await {
             OutcomeReply::Answer(answer) => settled(self.at_the_server(*answer), sent),
-            OutcomeReply::Refused(why) => held.unrecorded(sent, &why),
+            OutcomeReply::Refused(why) => self.unrecorded(held, sent, &why),
             OutcomeReply::Unavailable(why) => {
-                RemotePassed { unsettled: Some(Unsettled { form }), ..held.unrecorded(sent, &why) }
+                RemotePassed { unsettled: Some(Unsettled { form }), ..self.unrecorded(held, sent, &why) }
             }
         }
+    }
+
+    fn unrecorded(&self, held: &HeldAttempt, sent: Sent, why: &str) -> RemotePassed {
+        let mut passed = held.unrecorded(sent, why);
+        passed.passed.answer = self.at_the_server(passed.passed.answer);
+        passed
     }
 
     /// Its upstream gives no sign of life: a doubt, until its answer comes. Losing this leaves it in flight up to its

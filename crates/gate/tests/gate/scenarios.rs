@@ -713,8 +713,12 @@ fn a_lookalike_of_a_doubt_is_held_and_the_differing_path_is_named() {
     let script = Script::succeeds();
     let held = house.pass(&gate, &letter("Good news: it has shipped!"), &script);
     let trouble = held.answer.trouble.unwrap();
+    assert!(trouble.what_happened.ends_with("It differs only in args.body."), "{}", trouble.what_happened);
     assert_eq!((trouble.code, trouble.differing), (Code::InDoubt, vec!["args.body".to_owned()]));
     assert_eq!(script.sent(), 0);
+    let traced = wish.with_arguments(r#"{"args":{"to":"ann@example.com","body":"Hello","trace_id":"t1"}}"#);
+    let told = house.pass(&gate, &traced, &script).answer.trouble.unwrap().what_happened;
+    assert!(told.ends_with("It differs in args.body."), "something else differs too: {told}");
     let other = wish.with_arguments(r#"{"args":{"to":"bob@example.com","body":"Your order has shipped."}}"#);
     assert!(house.pass(&gate, &other, &script).answer.ok);
 }

@@ -265,8 +265,9 @@ fn give(
     let reader_left = reader_is_gone(std::io::stdout().as_fd());
     if !accepted && !reader_left && !upstream.was_asked_to_end() {
         let id = passed.answer.effect_id.map_or_else(|| "EFFECT".to_owned(), |id| id.to_string());
+        let there = if context.environment.server.is_some() { "on the server: " } else { "" };
         context.output.warn(format_args!(
-            "semel: not all of its output could be written. The record has it: semel ledger show {id}"
+            "semel: not all of its output could be written. The record has it: {there}semel ledger show {id}"
         ));
     }
     // A parent that has gone cannot have read the answer, whatever the pipe accepted. Nor can one that asked us to end,

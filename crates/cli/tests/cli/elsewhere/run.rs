@@ -93,6 +93,23 @@ fn answers_and_exit_codes_are_those_of_a_ledger_of_ones_own() {
 }
 
 #[test]
+fn a_laptop_is_told_of_no_command_that_is_refused_there() {
+    let office = Office::open(
+        "version = 1\n[[rule]]\nmatch = \"cli:sh\"\nclass = \"consequential\"\nagain = \"person\"\n",
+    );
+    let laptop = office.laptop("ann");
+    let doubt = laptop.run(&["--key", "d", "--json"], "exit 7").json();
+    let id = doubt["effect_id"].as_str().expect("an effect");
+    let hint = doubt["human_next_step"].as_str().expect("a hint");
+    assert_eq!(hint, format!("on the server {}: semel ledger show {id}", laptop.url));
+    assert_eq!(laptop.semel(&["ledger", "show", id]).code, Some(2), "it is refused here");
+    assert_eq!(laptop.run(&["--key", "k"], TOUCH).code, Some(0));
+    let replayed = laptop.run(&["--key", "k", "--json"], TOUCH).json();
+    let reason = replayed["reason"].as_str().expect("a reason");
+    assert!(reason.contains("semel ledger on the server)"), "{reason}");
+}
+
+#[test]
 fn a_dry_run_of_a_read_is_answered_as_by_a_ledger_of_ones_own() {
     let office = Office::open("");
     let laptop = office.laptop("ann");

@@ -91,3 +91,9 @@ pub(super) const ASKS: &[&str] = &[
     "availability", "count", "details", "history", "info", "list", "log", "logs", "metrics", "preview",
     "progress", "state", "statistics", "stats", "status", "tracking",
 ];
+
+/// Words of names that say nothing of a thing.
+pub(super) const NO_THING: &[&str] = &[
+    "a", "all", "an", "and", "api", "as", "at", "batch", "bulk", "by", "for", "from", "id", "in", "into", "many", "mcp",
+    "multiple", "my", "name", "new", "of", "on", "one", "or", "single", "the", "to", "tool", "v1", "v2", "with",
+];

@@ -56,6 +56,7 @@ fn given(passed: &Passed, live: Option<&Message>, params: &str, output: &OutputS
         look_with: LookWith::Probe("list_charges"),
         may_report: false,
         repeats: RepeatAdvice::NotByItself(Again::Person),
+        ledger_elsewhere: false,
         server_has_ended: false,
     };
     let frame = response(passed, live, &around);
@@ -81,6 +82,7 @@ fn a_live_result_keeps_its_bytes_and_gains_a_receipt() {
         look_with: LookWith::NotKnown,
         may_report: false,
         repeats: RepeatAdvice::NotByItself(Again::Person),
+        ledger_elsewhere: false,
         server_has_ended: false,
     };
     let bytes = response(&passed, Some(&live), &around).to_bytes();
@@ -318,6 +320,7 @@ fn a_model_is_told_of_the_ways_that_are_open_to_it() {
         look_with: LookWith::NotKnown,
         may_report: open,
         repeats: if open { RepeatAdvice::WithReason } else { RepeatAdvice::NotByItself(Again::Person) },
+        ledger_elsewhere: false,
         server_has_ended: false,
     };
     let says = |passed: &Passed, open: bool| {
@@ -350,6 +353,7 @@ fn told_about(params: &str, passed: &Passed, repeats: RepeatAdvice, server_has_e
         look_with: LookWith::Probe("list_charges"),
         may_report: true,
         repeats,
+        ledger_elsewhere: false,
         server_has_ended,
     };
     serde_json::from_slice(&response(passed, None, &around).to_bytes()).expect("a response is JSON")
@@ -453,7 +457,7 @@ fn what_there_is_to_look_with_is_named_and_that_there_is_nothing_is_said() {
         ),
         (
             LookWith::Reads(Vec::new()),
-            "This server has no read-only tool: check in another way whether it happened.",
+            "No read-only tool of this server is known to show it: check in another way whether it happened.",
         ),
         (LookWith::NotKnown, "Check with a read-only tool whether it happened."),
     ] {

@@ -46,6 +46,23 @@ fn a_replay_is_the_recorded_result_with_a_notice_and_a_receipt() {
 }
 
 #[test]
+fn a_doubt_names_the_reads_that_speak_of_the_same_thing_and_no_others() {
+    let next = |tools: &[&str]| {
+        let stage = Stage::with_calls(
+            tools,
+            json!({"send_email": serde_json::from_str::<Value>(GATEWAY).expect("JSON")}),
+        );
+        let doubt = stage.open().call("send_email", json!({"to": "ann@example.com"}));
+        assert_in_doubt(&doubt);
+        receipt(&doubt)["next_step"].as_str().expect("a next step").to_owned()
+    };
+    let named = next(&["send_email", "list_charges", "list_emails"]);
+    assert!(named.contains("`list_emails`") && !named.contains("list_charges"), "{named}");
+    let none = next(&["send_email", "list_charges"]);
+    assert!(none.contains("check in another way") && !none.contains("list_charges"), "{none}");
+}
+
+#[test]
 fn a_server_that_died_is_said_to_have_ended() {
     let stage = Stage::with_calls(&["create_order", "list_orders"], json!({"create_order": {"dies": true}}));
     let doubt = stage.open().call("create_order", order());
