@@ -39,7 +39,7 @@ pub fn subject(arguments: &Json, sorting: &Sorting, key: Option<&str>) -> String
     }
     match (by_key(&shown, &rest, &sorting.key), rest.get("argv").and_then(Json::as_array)) {
         (Some(pairs), _) => line.push_str(&in_pairs(pairs)),
-        (None, Some(argv)) => line.push_str(&command_line(argv)),
+        (None, Some(argv)) => line.push_str(&command_line(argv, program(&shown))),
         (None, None) => line.push_str(&in_pairs(members(&rest))),
     }
     shorten(printable(line), SUBJECT_CHARACTERS_MAX)
@@ -158,12 +158,18 @@ fn in_pairs(pairs: Vec<Pair>) -> String {
     texts.join(" ")
 }
 
-fn command_line(argv: &[Json]) -> String {
-    let words = argv.iter().map(|argument| match argument {
-        Json::String(text) => quoted_for_a_shell(text),
+/// The name of a command's program, which its path does not change.
+fn program(shown: &Json) -> Option<&str> {
+    shown.get("argv")?.as_array()?.first()?.as_str()?.rsplit('/').next()
+}
+
+fn command_line(argv: &[Json], program: Option<&str>) -> String {
+    let words = argv.iter().enumerate().map(|(at, argument)| match (argument, program) {
+        (Json::String(text), _) => quoted_for_a_shell(text),
+        (Json::Null, Some(program)) if at == 0 => quoted_for_a_shell(program),
         // A volatile position.
-        Json::Null => "…".to_owned(),
-        other => other.canonical(),
+        (Json::Null, _) => "…".to_owned(),
+        (other, _) => other.canonical(),
     });
     words.collect::<Vec<_>>().join(" ")
 }
@@ -272,6 +278,8 @@ mod tests {
         let key = |arguments: &str, key| subject(&parse(arguments).unwrap(), &Sorting::default(), Some(key));
         let refund = r#"{"argv":["./refund.sh","1001"],"cwd":"/w"}"#;
         assert_eq!(key(refund, "refund-1001"), "key=refund-1001 ./refund.sh 1001");
+        let named = Sorting { volatile: paths(&["argv[0]"]), ..Sorting::default() };
+        assert_eq!(subject_of(refund, &named), "refund.sh 1001", "under a key its path does not count");
         assert_eq!(key(refund, "for ann"), "key=\"for ann\" ./refund.sh 1001");
         assert_eq!(key(refund, "4242 4242 4242 4242"), "key=[redacted] ./refund.sh 1001");
         assert_eq!(key(r#"{"args":{"order":1001}}"#, "0199-made-up"), "order=1001");

@@ -48,10 +48,7 @@ fn a_replay_is_the_recorded_result_with_a_notice_and_a_receipt() {
 #[test]
 fn a_doubt_names_the_reads_that_speak_of_the_same_thing_and_no_others() {
     let next = |tools: &[&str]| {
-        let stage = Stage::with_calls(
-            tools,
-            json!({"send_email": serde_json::from_str::<Value>(GATEWAY).expect("JSON")}),
-        );
+        let stage = Stage::with_calls(tools, json!({"send_email": {"raw": GATEWAY}}));
         let doubt = stage.open().call("send_email", json!({"to": "ann@example.com"}));
         assert_in_doubt(&doubt);
         receipt(&doubt)["next_step"].as_str().expect("a next step").to_owned()
