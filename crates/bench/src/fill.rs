@@ -9,6 +9,7 @@ use semel_core::ids::{EffectId, Nonce};
 use semel_core::intent::Intent;
 use semel_gate::Passed;
 use semel_ledger::checksum;
+use semel_ledger::ledger::KeptReply;
 use semel_ledger::record::StoredEffect;
 use semel_ledger::store::{Against, Commit, Committed, Durability, Index, Part, Put, ReplyChange, Revision};
 use std::ops::Range;
@@ -88,7 +89,7 @@ impl Filled {
         let passed = runtime.block_on(series.pass(&house, &intent));
         runtime.block_on(house.gate.delivered(&passed.delivery.expect("a success can be delivered")))?;
         let found = runtime.block_on(house.gate.ledger.find(intent.key))?;
-        let (Some(first), Some(reply)) = (found.newest, found.reply) else {
+        let (Some(first), Some(KeptReply::Whole(reply))) = (found.newest, found.reply) else {
             return Err("the first effect was not recorded".into());
         };
         let first = StoredEffect::clone(&first);

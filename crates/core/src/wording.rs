@@ -44,21 +44,28 @@ fn by_run(effect: &Effect) -> String {
 /// When and by whom it was done, for a replay or a joined answer.
 pub fn done_before(effect: &Effect, now: At) -> String {
     let State::Applied(applied) = &effect.state else { return String::new() };
+    let when = ago(now.since(applied.at));
     let how = match applied.evidence {
-        Evidence::Accepted => "accepted, not confirmed,",
-        Evidence::Reported | Evidence::Confirmed => "done",
-        Evidence::Probed => "found to be done",
-        Evidence::Ruled => "marked as done",
+        Evidence::Accepted => format!("accepted, not confirmed, {when}"),
+        Evidence::Reported | Evidence::Confirmed if when == JUST_NOW => "just done".to_owned(),
+        Evidence::Reported | Evidence::Confirmed => format!("done {when}"),
+        Evidence::Probed => format!("a check found {when} that it was done"),
+        Evidence::Ruled => format!("marked as done {when}"),
     };
     let by = match &applied.ruling {
         Some(ruling) => format!(" by {} (\"{}\")", ruling.by, ruling.reason.as_str()),
         None => by_run(effect),
     };
     let undone = effect.undone.map_or_else(String::new, |undone| {
-        format!(", and undone {} ago by {}", in_words(now.since(undone.at)), undone.by)
+        format!(", and undone {} by {}", ago(now.since(undone.at)), undone.by)
     });
-    let ago = in_words(now.since(applied.at));
-    [how, " ", &ago, " ago", &by, &undone, "; it was not run again"].concat()
+    [&how, &*by, &undone, "; it was not run again"].concat()
+}
+
+const JUST_NOW: &str = "just now";
+
+fn ago(span: Duration) -> String {
+    if span.as_secs() == 0 { JUST_NOW.to_owned() } else { format!("{} ago", in_words(span)) }
 }
 
 /// A removal that was sent again found nothing to remove.
@@ -293,8 +300,8 @@ pub fn in_flight(effect: &Effect, now: At, wait: Duration) -> Trouble {
     trouble(
         Code::InFlight,
         format!(
-            "The same call started {} ago{} and has not reported its end{}.",
-            in_words(age),
+            "The same call started {}{} and has not reported its end{}.",
+            ago(age),
             by_run(effect),
             until.unwrap_or_default()
         ),

@@ -11,6 +11,7 @@ use semel_core::undo::Undo;
 use semel_core::wording;
 use semel_ledger::Ledger;
 use semel_ledger::journal::state_word;
+use semel_ledger::ledger::KeptReply;
 use serde::Serialize;
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -99,6 +100,8 @@ pub enum ReplyKept {
     Kept,
     /// It was recorded, and retention has dropped it since.
     Pruned,
+    /// It was recorded, and its bytes have changed since.
+    Damaged,
     Unknown,
     TooLarge,
 }
@@ -190,7 +193,8 @@ pub async fn reply(
         Reply::Unknown => (ReplyKept::Unknown, None),
         Reply::TooLarge(_) => (ReplyKept::TooLarge, None),
         Reply::Kept => match ledger.reply(key, effect.occurrence.number).await? {
-            Some(bytes) => (ReplyKept::Kept, Some(bytes)),
+            Some(KeptReply::Whole(bytes)) => (ReplyKept::Kept, Some(bytes)),
+            Some(KeptReply::Damaged) => (ReplyKept::Damaged, None),
             None => (ReplyKept::Pruned, None),
         },
     })

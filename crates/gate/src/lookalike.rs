@@ -16,7 +16,7 @@ use semel_core::policy::rule::{Again, Rule};
 use semel_core::time::{At, Clocks};
 use semel_core::wording;
 use semel_ledger::RecordSnapshot;
-use semel_ledger::ledger::sound;
+use semel_ledger::ledger::{KeptReply, sound};
 use semel_ledger::record::StoredEffect;
 use semel_ledger::store::{Card, SeenAlike};
 
@@ -170,7 +170,8 @@ impl Gate {
             None => {
                 let later = self.ledger.alike(removals).await?;
                 let secret = self.ledger.secret();
-                let removes = |later: &Effect| supersedes(secret, later, success, snapshot.reply.as_deref());
+                let reply = snapshot.reply.as_ref().and_then(KeptReply::bytes);
+                let removes = |later: &Effect| supersedes(secret, later, success, reply);
                 let mut later = later.into_iter().map(|known| known.effect);
                 later.find(removes).map(|later| (later.id, later.facts.action.clone()))
             }

@@ -13,6 +13,7 @@ use semel_core::policy::rule::Rule;
 use semel_core::time::At;
 use semel_core::wording;
 use semel_ledger::RecordSnapshot;
+use semel_ledger::ledger::KeptReply;
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +33,7 @@ pub enum GivenReply {
     Live,
     /// It is handed over from the record.
     Recorded(Vec<u8>),
-    /// There is none to give: not known, too large, or no longer kept.
+    /// There is none to give: not known, too large, damaged, or no longer kept.
     None,
 }
 
@@ -237,6 +238,9 @@ pub(crate) fn answer_of_record(
                 reason.push_str(&format!("; its reply of {bytes} bytes was not kept"))
             }
             (Reply::Kept, None) => reason.push_str("; its reply is no longer kept"),
+            (Reply::Kept, Some(KeptReply::Damaged)) => {
+                reason.push_str("; its reply is damaged in the ledger")
+            }
             _ => {}
         }
     }
@@ -315,13 +319,13 @@ fn answer(effect: &Effect, word: EffectWord, outcome: OutcomeWord, reason: Optio
 /// The recorded reply, which may be large and has one taker. Only what the state says is kept: a row may still hold
 /// what a refusal answered.
 fn take_reply(snapshot: &mut RecordSnapshot) -> GivenReply {
-    let reply = snapshot.reply.take();
+    let Some(KeptReply::Whole(reply)) = snapshot.reply.take() else { return GivenReply::None };
     let kept = match snapshot.effect().map(|effect| &effect.state) {
         Some(State::Applied(applied)) => applied.reply == Reply::Kept,
         Some(State::NotApplied(not_applied)) => not_applied.reply == Reply::Kept,
         _ => false,
     };
-    reply.filter(|_| kept).map_or(GivenReply::None, GivenReply::Recorded)
+    if kept { GivenReply::Recorded(reply) } else { GivenReply::None }
 }
 
 /// The answer about a doubt: with what this call's own attempt printed, if it made one.

@@ -51,7 +51,29 @@ pub struct RecordSnapshot {
     /// Or an older effect that a call is about. Shared: it is carried through every step of a call, and a call that waits
     /// should be small.
     pub newest: Option<Arc<StoredEffect>>,
-    pub reply: Option<Vec<u8>>,
+    pub reply: Option<KeptReply>,
+}
+
+/// A reply that the store has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeptReply {
+    Whole(Vec<u8>),
+    /// Its bytes are not those that were recorded. Its effect happened all the same.
+    Damaged,
+}
+
+impl KeptReply {
+    pub fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            KeptReply::Whole(bytes) => Some(bytes),
+            KeptReply::Damaged => None,
+        }
+    }
+
+    fn open(key: Digest, ordinal: u32, sealed: &[u8]) -> KeptReply {
+        let bytes = checksum::open(&[&key.0, &ordinal.to_be_bytes()], sealed);
+        bytes.map_or(KeptReply::Damaged, |bytes| KeptReply::Whole(bytes.to_vec()))
+    }
 }
 
 impl RecordSnapshot {
@@ -78,7 +100,7 @@ impl RecordSnapshot {
         let (stored, changed) = seen.after(self.key, index, effect);
         let kept = match &reply {
             ReplyChange::Keep => self.reply.clone(),
-            ReplyChange::Set(bytes) => Some(bytes.clone()),
+            ReplyChange::Set(bytes) => Some(KeptReply::Whole(bytes.clone())),
             ReplyChange::Drop => None,
         };
         self.write(stored, (seen.revision, against), changed, reply, kept)
@@ -90,7 +112,7 @@ impl RecordSnapshot {
         (expected, against): (Revision, Against),
         changed: Part,
         reply: ReplyChange,
-        kept: Option<Vec<u8>>,
+        kept: Option<KeptReply>,
     ) -> (Put, RecordSnapshot) {
         let ordinal = stored.effect.occurrence.number;
         let put = Put::Record {
@@ -120,11 +142,6 @@ impl RecordSnapshot {
     pub fn effect(&self) -> Option<&Effect> {
         self.newest.as_ref().map(|stored| &stored.effect)
     }
-}
-
-/// The reply of an effect. A damaged one is no more than one that retention has dropped: its effect happened.
-fn open_reply(key: Digest, ordinal: u32, sealed: &[u8]) -> Option<Vec<u8>> {
-    checksum::open(&[&key.0, &ordinal.to_be_bytes()], sealed).map(<[u8]>::to_vec)
 }
 
 /// A page of what can be read.
@@ -200,7 +217,7 @@ impl Ledger {
         let (newest, reply) = match versioned.row {
             None => (None, None),
             Some(mut row) => {
-                let reply = row.reply.take().and_then(|sealed| open_reply(key, row.ordinal, &sealed));
+                let reply = row.reply.take().map(|sealed| KeptReply::open(key, row.ordinal, &sealed));
                 (Some(Arc::new(decode(row))), reply)
             }
         };
@@ -390,9 +407,10 @@ impl Ledger {
         Ok((row.key, decode(row)))
     }
 
-    pub async fn reply(&self, key: Digest, occurrence: u32) -> Result<Option<Vec<u8>>, Error> {
+    /// `None`: retention has dropped it, or there was none.
+    pub async fn reply(&self, key: Digest, occurrence: u32) -> Result<Option<KeptReply>, Error> {
         let sealed = self.store.reply(key, occurrence).await?;
-        Ok(sealed.and_then(|sealed| open_reply(key, occurrence, &sealed)))
+        Ok(sealed.map(|sealed| KeptReply::open(key, occurrence, &sealed)))
     }
 
     /// A record at one of its effects: as its newest, or in its place.

@@ -13,12 +13,33 @@ fn damaged(home: &Home) -> String {
         assert_eq!(ran.code, Some(0), "{ran:?}");
     }
     let id = home.json(["ledger", "list", "--run", "a"])["items"][0]["effect_id"].clone();
-    let file = home.state().join("ledger.db").to_string_lossy().into_owned();
-    let meddle = "import sqlite3,sys; c=sqlite3.connect(sys.argv[1])\n\
-                  c.execute(\"update effect set fixed=x'ff00ff' where id=1\"); c.commit()";
-    let meddled = home.program(&["python3", "-c", meddle, &file].map(str::to_owned)).status();
-    assert!(meddled.expect("python starts").success());
+    meddle(home, "update effect set fixed=x'ff00ff' where id=1");
     id.as_str().expect("an id").to_owned()
+}
+
+/// Runs SQL on the ledger's file as a failing disk might.
+fn meddle(home: &Home, sql: &str) {
+    let file = home.state().join("ledger.db").to_string_lossy().into_owned();
+    let meddle = "import sqlite3,sys; c=sqlite3.connect(sys.argv[1])\nc.execute(sys.argv[2]); c.commit()";
+    let meddled = home.program(&["python3", "-c", meddle, &file, sql].map(str::to_owned)).status();
+    assert!(meddled.expect("python starts").success());
+}
+
+#[test]
+fn a_damaged_reply_is_said_to_be_damaged_and_its_call_counts_as_done() {
+    let home = Home::new();
+    let run = || home.run(&["--key", "k"], "echo x >> world; echo out");
+    assert_eq!(run().code, Some(0));
+    meddle(&home, "update outcome set reply = zeroblob(length(reply))");
+    let again = run();
+    assert_eq!((again.code, again.stdout.as_str(), home.effects()), (Some(0), "", 1), "{again:?}");
+    assert!(again.stderr.contains("its reply is damaged in the ledger"), "{again:?}");
+    assert_eq!(home.json(["ledger", "list"])["items"][0]["reply"], "damaged");
+    let reply = home.semel(["ledger", "reply", "--key", "k"]);
+    assert_eq!((reply.code, reply.stdout.as_str()), (Some(1), ""));
+    assert!(reply.stderr.contains("has no reply to give: its reply is damaged in the ledger"), "{reply:?}");
+    let shown = home.semel(["ledger", "show", "--key", "k"]).stdout;
+    assert!(shown.lines().any(|line| line.starts_with("result ") && line.contains("damaged")), "{shown}");
 }
 
 #[test]

@@ -255,6 +255,21 @@ fn a_pruned_reply_is_said_to_be_pruned_and_the_fact_stays() {
     assert!(gone.stderr.contains("no longer kept"), "{gone:?}");
 }
 
+#[test]
+fn show_explains_its_words_beside_them() {
+    let home = Home::new();
+    let run = || home.run(&["--key", "k"], "kill -9 $PPID");
+    assert_eq!((run().code, run().code), (None, Some(121)));
+    let shown = home.semel(["ledger", "show", "--key", "k"]).stdout;
+    for words in [
+        "1 (the same call, repeated on purpose, is the next one)",
+        "unproven (no answer says whether it happened)",
+        "holder_died (the process that ran it ended before its answer was recorded)",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+}
+
 /// A year after the newest line either the clock is wrong or nobody was here for a year.
 #[test]
 fn a_clock_far_past_the_newest_line_prunes_only_if_told_twice() {

@@ -229,12 +229,24 @@ fn a_replay_says_when_and_how_well_it_is_known() {
     for (evidence, word) in [
         (Evidence::Accepted, "accepted, not confirmed"),
         (Evidence::Reported, "done"),
-        (Evidence::Probed, "found to be done"),
+        (Evidence::Probed, "a check found 61 min ago that it was done"),
         (Evidence::Ruled, "marked as done"),
     ] {
         let text = wording::done_before(&effect(applied(evidence, None), &[]), now);
         assert!(text.starts_with(word), "{text}");
         assert!(text.contains("it was not run again"), "{text}");
+    }
+}
+
+#[test]
+fn a_replay_right_away_counts_no_seconds() {
+    for (evidence, words) in [
+        (Evidence::Reported, "just done;"),
+        (Evidence::Probed, "a check found just now that it was done;"),
+        (Evidence::Accepted, "accepted, not confirmed, just now;"),
+    ] {
+        let text = wording::done_before(&effect(applied(evidence, None), &[]), after(Duration::from_secs(1)));
+        assert!(text.starts_with(words), "{text}");
     }
 }
 

@@ -215,6 +215,7 @@ pub async fn reply(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
     let Some(bytes) = bytes else {
         let why = match kept {
             ReplyKept::Pruned => "its reply is no longer kept".to_owned(),
+            ReplyKept::Damaged => "its reply is damaged in the ledger".to_owned(),
             ReplyKept::TooLarge => "its reply was too large to keep".to_owned(),
             ReplyKept::Kept | ReplyKept::Unknown => {
                 effect_json::why(&effect).unwrap_or_else(|| "its reply is not known".to_owned())

@@ -173,7 +173,7 @@ fn text(shown: &Shown, effect: &Effect, age: String) -> Result<String, std::fmt:
         "occurrence",
         &match &shown.again {
             Some(reason) => format!("{}, on purpose: {reason}", json.occurrence),
-            None => json.occurrence.to_string(),
+            None => format!("{} (the same call, repeated on purpose, is the next one)", json.occurrence),
         },
     );
     fact(
@@ -185,6 +185,7 @@ fn text(shown: &Shown, effect: &Effect, age: String) -> Result<String, std::fmt:
                 format!("{code}{} bytes{line}", summary.bytes)
             }
             (ReplyKept::Pruned, _) => "no longer kept".to_owned(),
+            (ReplyKept::Damaged, _) => "damaged in the ledger".to_owned(),
             (ReplyKept::TooLarge, _) => "too large to keep".to_owned(),
             _ => String::new(),
         },
@@ -212,7 +213,7 @@ fn text(shown: &Shown, effect: &Effect, age: String) -> Result<String, std::fmt:
     for attempt in &effect.attempts {
         let verdict = match attempt.verdict {
             Verdict::Open => "open",
-            Verdict::Unproven => "unproven",
+            Verdict::Unproven => "unproven (no answer says whether it happened)",
             Verdict::Applied => "applied",
             Verdict::NotApplied => "not applied",
             Verdict::Reported => "reported as failed",
@@ -232,7 +233,18 @@ fn text(shown: &Shown, effect: &Effect, age: String) -> Result<String, std::fmt:
     }
     writeln!(text, "\njournal")?;
     for line in &shown.journal {
-        writeln!(text, "  {}  {:<20}  {}", line.at, terminal_text::line(&line.kind), line.details())?;
+        let (kind, details) = (terminal_text::line(&line.kind), line.details());
+        writeln!(text, "  {}  {kind:<20}  {details}{}", line.at, gloss(line))?;
     }
     Ok(text)
+}
+
+/// The words of a line that nobody knows who has not read the documents.
+fn gloss(line: &LineJson) -> &'static str {
+    match (line.kind.as_str(), line.data["why"].as_str()) {
+        ("lapsed", Some("holder_died")) => " (the process that ran it ended before its answer was recorded)",
+        ("lapsed", Some("holder_silent")) => " (the process that ran it was not heard of any more)",
+        ("forgotten", _) => " (a new epoch: the ledger may have lost calls that came before)",
+        _ => "",
+    }
 }

@@ -95,7 +95,7 @@ fn a_repeat_of_what_was_undone_is_told_so_and_can_be_done_anew_on_purpose() {
     assert_eq!((&answer["outcome"], &answer["effect"]), (&"replayed".into(), &"noop".into()), "{repeat:?}");
     assert_eq!(answer["undone_by"], refund.as_str());
     let reason = answer["reason"].as_str().expect("a reason");
-    assert!(reason.contains(&format!("undone 0 s ago by {refund}")), "{reason}");
+    assert!(reason.contains(&format!("undone just now by {refund}")), "{reason}");
     // Even where nobody listens to talk.
     let quiet = till.home.semel(["-q", "run", "--", "./charge.sh", "7"]);
     assert!(quiet.stderr.contains(&refund), "{quiet:?}");
