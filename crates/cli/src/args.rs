@@ -694,7 +694,7 @@ pub struct AuditArgs {
     /// Exit with 1 if a finding is at least this sure.
     #[arg(long, value_name = "LEVEL", value_parser = finding_level())]
     pub fail_on: Option<FindingLevel>,
-    /// Watch files of lines while they grow, and tell each duplicate when it happens; also to the policy's [serve.webhook].
+    /// Watch files of lines while they grow, and tell each duplicate when it happens; also to the policy's [notify].
     #[arg(long, conflicts_with_all = ["form", "output", "fail_on", "since"])]
     pub follow: bool,
     /// Read JSON lines of another program: which member is the tool, its args, result, error, id, session and time.

@@ -8,6 +8,7 @@ mod context;
 mod effect_json;
 mod ledger_address;
 mod mcp_servers;
+mod notify;
 mod open;
 mod operator;
 mod output;

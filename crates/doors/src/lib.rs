@@ -22,6 +22,7 @@ pub mod known_run;
 pub mod llm;
 mod local_tasks;
 pub mod mcp;
+pub mod notify;
 pub mod process;
 pub mod proxy;
 pub mod query;

@@ -340,7 +340,7 @@ pub enum Latest {
     OpenAlike(Digest),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cursor(pub u64);
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -67,7 +67,7 @@ fn an_address_that_cannot_be_meant_is_found_out_before_anything_is_served() {
         home.file("semel.toml", policy);
         home.semel(["policy", "lint"])
     };
-    for table in ["[upstream.a]\nurl", "[mcp.a]\nurl", "[serve]\notlp", "[serve.webhook]\nurl"] {
+    for table in ["[upstream.a]\nurl", "[mcp.a]\nurl", "[serve]\notlp", "[notify]\nurl"] {
         let bare = check(&format!("{table} = \"api.example.com\"\n"));
         assert_eq!(bare.code, Some(1), "{table}: {bare:?}");
         for part in ["does not begin with https:// or http://", "write https://api.example.com"] {

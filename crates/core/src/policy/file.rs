@@ -50,6 +50,8 @@ pub struct File {
     /// How `semel serve` listens.
     #[serde(default)]
     pub serve: ServeTable,
+    /// Who is told of doubts.
+    pub notify: Option<Spot<NotifyTable>>,
     /// Prices of models, by name; a name may end in `*`.
     #[serde(default)]
     pub prices: Entries<Spot<PriceTable>>,
@@ -156,8 +158,9 @@ pub struct ServeTable {
     pub metrics: Option<MetricsFor>,
     /// Where spans go: an OTLP collector, such as `http://127.0.0.1:4318`.
     pub otlp: Option<Spot<String>>,
-    /// Where new doubts are reported.
-    pub webhook: Option<Spot<WebhookTable>>,
+    /// The name that `[notify]` had when `semel serve` alone told anybody.
+    #[schemars(skip)]
+    pub webhook: Option<Spot<NotifyTable>>,
     /// How long sent calls may take to settle when the server stops: `25s` unless given.
     pub grace: Option<Spot<String>>,
 }
@@ -181,16 +184,19 @@ pub struct TlsTable {
     pub key: Option<Spot<String>>,
 }
 
-/// Where messages go and how they are signed.
+/// Who is told of each new doubt and each duplicate, at every door and in `semel run`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, expecting = "a table such as { url = \"https://example.com/hook\" }")]
-pub struct WebhookTable {
-    /// The address for messages.
+#[serde(deny_unknown_fields, expecting = "a table such as { command = [\"notify-me\"] }")]
+pub struct NotifyTable {
+    /// A program with its arguments, without a shell. It is started in the policy's directory and reads the message as JSON
+    /// from its standard input.
+    pub command: Option<Spot<Vec<String>>>,
+    /// The address that messages are posted to.
     pub url: Option<Spot<String>>,
-    /// The environment variable that holds the secret, `whsec_` and base 64 or any text.
+    /// The environment variable that holds the secret for `url`, `whsec_` and base 64 or any text.
     pub secret_env: Option<Spot<String>>,
     /// The host of `url` may lead to a private address.
-    pub private: Option<bool>,
+    pub private: Option<Spot<bool>>,
 }
 
 /// One HTTP API.

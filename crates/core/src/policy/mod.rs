@@ -56,6 +56,8 @@ pub struct Policy {
     /// MCP servers by name, of the first file that has each.
     pub mcp: BTreeMap<String, servers::McpServer>,
     pub serve: servers::Serve,
+    /// Of the first file that has it.
+    pub notify: Option<servers::Notify>,
     pub prices: prices::Prices,
     /// Comparisons of `semel reconcile` by name, of the first file that has each.
     pub reconcile: BTreeMap<String, file::ReconcileTable>,
@@ -157,6 +159,8 @@ impl Policy {
             for (name, server) in compile::mcp_servers(input, &file.mcp, &mut found) {
                 policy.mcp.entry(name).or_insert(server);
             }
+            let notify = compile::notify(input, &file, &mut found);
+            policy.notify = policy.notify.or(notify);
             policy.serve = policy.serve.or(compile::serve(input, &file.serve, &mut found));
             listens = listens.or(file.serve.listen.as_ref().map(|listen| (source, listen.span.clone())));
             for (model, price) in compile::prices(input, &file.prices, &mut found) {

@@ -54,7 +54,6 @@ pub struct Serve {
     pub metrics: Option<MetricsFor>,
     /// As it is written; whether it may be asked is the client's matter.
     pub otlp: Option<String>,
-    pub webhook: Option<WebhookSettings>,
     pub grace: Option<Duration>,
 }
 
@@ -65,9 +64,24 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// `[serve.webhook]`.
+/// `[notify]`: at least one of both.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Notify {
+    pub command: Option<NotifyCommand>,
+    pub url: Option<NotifyUrl>,
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WebhookSettings {
+pub struct NotifyCommand {
+    /// Never empty.
+    pub argv: Vec<String>,
+    /// The policy's.
+    pub directory: PathBuf,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotifyUrl {
+    /// As it is written; whether it may be asked is the client's matter.
     pub url: String,
     pub secret_env: Option<String>,
     pub private: bool,
@@ -86,7 +100,6 @@ impl Serve {
             require_token: self.require_token.or(others.require_token),
             metrics: self.metrics.or(others.metrics),
             otlp: self.otlp.or(others.otlp),
-            webhook: self.webhook.or(others.webhook),
             grace: self.grace.or(others.grace),
         }
     }

@@ -1065,25 +1065,31 @@ fn a_rule_for_a_place_that_no_upstream_has_is_pointed_out() {
 fn prices_and_where_messages_go_are_read_and_checked() {
     let policy = load(
         "[serve]\nmetrics = \"open\"\notlp = \"http://127.0.0.1:4318\"\n\
-         [serve.webhook]\nurl = \"https://example.com/hook\"\nsecret_env = \"HOOK\"\n\
+         [notify]\ncommand = [\"tell\", \"me\"]\nurl = \"https://example.com/hook\"\nsecret_env = \"HOOK\"\n\
          [prices.\"gpt-5*\"]\ninput = 2.5\noutput = 10\ncache_read = 0.25\n",
     )
     .expect("it holds together");
     assert_eq!(policy.serve.metrics, Some(file::MetricsFor::Open));
     assert_eq!(policy.serve.otlp.as_deref(), Some("http://127.0.0.1:4318"));
-    assert_eq!(policy.serve.webhook.as_ref().and_then(|hook| hook.secret_env.as_deref()), Some("HOOK"));
+    let servers::Notify { command, url } = policy.notify.expect("somebody is told");
+    assert_eq!(command.map(|command| command.argv), Some(vec!["tell".to_owned(), "me".to_owned()]));
+    assert_eq!(url.and_then(|url| url.secret_env).as_deref(), Some("HOOK"));
     let price = prices::Price { input: 2.5, output: 10.0, cache_read: Some(0.25), cache_write: None };
     assert_eq!(policy.prices.of("gpt-5-mini"), Some(price));
     for bad in [
         "[serve]\notlp = \"localhost:4318\"\n",
         "[serve]\nmetrics = \"closed\"\n",
-        "[serve.webhook]\nsecret_env = \"HOOK\"\n",
+        "[notify]\n",
+        "[notify]\nsecret_env = \"HOOK\"\n",
+        "[notify]\ncommand = []\n",
+        "[notify]\ncommand = [\"tell\"]\nprivate = true\n",
+        "[notify]\ncommand = \"tell me\"\n",
         "[serve]\ntls = { certificate = \"cert.pem\" }\n",
         "[serve]\ntls = { certificate = \"cert.pem\", key = \"\" }\n",
         "[serve]\ntls = \"cert.pem\"\n",
         "[serve]\ngrace = \"soon\"\n",
         "[serve]\ngrace = \"1h\"\n",
-        "[serve.webhook]\nurl = \"ftp://x\"\n",
+        "[notify]\nurl = \"ftp://x\"\n",
         "[prices.m]\ninput = -1\n",
         "[prices.m]\ninput = \"2\"\n",
         "[prices.m]\noutput = nan\n",
@@ -1092,6 +1098,20 @@ fn prices_and_where_messages_go_are_read_and_checked() {
     ] {
         assert!(load(bad).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn the_old_name_of_notify_is_read_and_said_to_be_old() {
+    let old = "[serve.webhook]\nurl = \"https://example.com/old\"\n";
+    let url =
+        |policy: &Policy| policy.notify.as_ref().and_then(|it| it.url.as_ref()).map(|it| it.url.clone());
+    let policy = load(old).expect("it holds together");
+    assert_eq!(url(&policy).as_deref(), Some("https://example.com/old"));
+    assert!(policy.warnings.render(false).contains("`[serve.webhook]` is called `[notify]` now"));
+    let both = format!("{old}[notify]\nurl = \"https://example.com/new\"\n");
+    let policy = load(&both).expect("it holds together");
+    assert_eq!(url(&policy).as_deref(), Some("https://example.com/new"));
+    assert!(policy.warnings.render(false).contains("does nothing beside `[notify]`"));
 }
 
 #[test]

@@ -21,7 +21,7 @@ const TABLES: [(&str, &str); 18] = [
     ("[mcp.NAME]", "McpTable"),
     ("[serve]", "ServeTable"),
     ("[serve.tls]", "TlsTable"),
-    ("[serve.webhook]", "WebhookTable"),
+    ("[notify]", "NotifyTable"),
     ("[prices.\"MODEL\"]", "PriceTable"),
     ("[reconcile.NAME]", "ReconcileTable"),
     ("[retention]", "RetentionTable"),

@@ -1,13 +1,10 @@
-//! Questions of an operator's machines: is it alive, is it ready, how much was done; and what is told without being
-//! asked.
+//! Questions of an operator's machines: is it alive, is it ready, how much was done; and spans.
 
 mod health;
 mod metrics;
-mod post;
+pub(crate) mod post;
 mod span;
 mod traces;
-mod webhook;
 
 pub use health::{ServerHealth, router};
 pub use traces::{Collector, Exporting, Traces};
-pub use webhook::WebhookSender;

@@ -144,9 +144,9 @@ fn epochs_keep_their_number_lines_are_found_again_and_a_damaged_cell_stays_damag
     };
     let taken =
         wait(to.ledger.take_outbox("webhook")).expect("written").expect("its holder is on no host of ours");
-    assert_ne!(taken.sent_to, outbox.sent_to, "the engines number differently");
-    assert_eq!(behind(&to.lines(), taken.sent_to), behind(&from.lines(), outbox.sent_to));
-    assert_eq!(behind(&to.lines(), taken.sent_to), ["run_cancelled", "line 7"]);
+    assert_ne!(taken.progress.sent_to, outbox.progress.sent_to, "the engines number differently");
+    assert_eq!(behind(&to.lines(), taken.progress.sent_to), behind(&from.lines(), outbox.progress.sent_to));
+    assert_eq!(behind(&to.lines(), taken.progress.sent_to), ["run_cancelled", "line 7"]);
     let fence =
         |ledger: &Ledger| wait(ledger.standing_fence("t", "r")).expect("readable").expect("it stands");
     let (theirs, ours) = (fence(&from.ledger).journal_from, fence(&to.ledger).journal_from);

@@ -1,8 +1,8 @@
-//! `semel audit --follow`: tells each duplicate when it happens, here and to the policy's webhook.
+//! `semel audit --follow`: tells each duplicate when it happens, here and to whoever the policy names.
 
 use super::screen;
-use crate::commands::serve::webhook;
 use crate::context::Context;
+use crate::notify;
 use crate::output::reader_left_within;
 use anyhow::Context as _;
 use semel_core::digest::Digest;
@@ -11,7 +11,7 @@ use semel_detect::audit::follow::Follower;
 use semel_detect::audit::run::AuditOptions;
 use semel_detect::judge::Judge;
 use semel_detect::source::discover;
-use semel_doors::telemetry::WebhookSender;
+use semel_doors::notify::{Listener, Untaken};
 use semel_gate::clock::{Clock, SystemClock};
 use serde_json::json;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub fn follow(
     judge: &Judge,
     options: &AuditOptions,
 ) -> anyhow::Result<ExitCode> {
-    let webhook = webhook::of(context, &context.policy()?.serve)?;
+    let listeners = notify::listeners(context, &context.policy()?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     for path in paths {
         discover::candidates(path).with_context(|| path.display().to_string())?;
@@ -41,10 +41,10 @@ pub fn follow(
                 true => context.output.line(&finding),
                 false => context.output.data(screen::shown(&finding).trim_end()),
             };
-            if let Some(webhook) = &webhook
-                && let Err(why) = runtime.block_on(send(webhook, &finding))
-            {
-                context.output.warn(format_args!("semel: the webhook cannot be told: {why}"));
+            for listener in &listeners {
+                if let Err(why) = runtime.block_on(send(listener, &finding)) {
+                    context.output.warn(format_args!("semel: {} cannot be told: {why}", listener.name()));
+                }
             }
             if !is_read {
                 return Ok(ExitCode::SUCCESS);
@@ -56,13 +56,11 @@ pub fn follow(
     }
 }
 
-/// The finding, signed as every message of the webhook is. It is not tried again: the screen has it too.
-async fn send(webhook: &WebhookSender, finding: &AuditFinding) -> Result<(), String> {
-    let now = SystemClock::start().now();
+/// The finding, as every message is sent. It is not tried again: the screen has it too.
+async fn send(listener: &Listener, finding: &AuditFinding) -> Result<(), Untaken> {
+    let clock = SystemClock::start();
+    let now = clock.now();
     let body = json!({"type": "audit.finding", "timestamp": now.to_string(), "data": finding}).to_string();
     let id = format!("msg_{}", &Digest::plain(body.as_bytes()).to_string()[..32]);
-    match webhook.send(&id, &body, now).await? {
-        status if status.is_success() => Ok(()),
-        status => Err(format!("it answers {}", status.as_u16())),
-    }
+    listener.send(&id, &body, &clock, None).await
 }

@@ -139,10 +139,11 @@ pub fn contents(checks: &mut Checks, context: &Context, ledger: &Ledger, now: At
         _ => checks.warn("open effects", detail, "semel ledger"),
     }
     // A policy that cannot be read is said elsewhere.
-    if let Ok(policy) = context.policy()
-        && let Some(unread) = unread_effects::sentence(unread_effects::count(ledger, &policy)?)
-    {
-        checks.warn("policy", unread, "semel ledger");
+    if let Ok(policy) = context.policy() {
+        if let Some(unread) = unread_effects::sentence(unread_effects::count(ledger, &policy)?) {
+            checks.warn("policy", unread, "semel ledger");
+        }
+        super::notify::examine(checks, context, ledger, &policy)?;
     }
     match block_on(ledger.newest_line())? {
         Some((_, line)) if line.at > now.plus(CLOCK_SLACK) => {

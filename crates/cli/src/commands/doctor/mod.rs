@@ -3,6 +3,7 @@
 
 mod file;
 mod ledger;
+mod notify;
 mod policy;
 mod remote;
 mod server;

@@ -70,8 +70,9 @@ fn credentials(context: &Context, checks: &mut Checks, policy: &Policy) {
     let named = apis.chain(servers).flat_map(|(place, headers)| {
         headers.iter().map(move |(_, variable)| (place.clone(), variable.as_str()))
     });
-    let secret = policy.serve.webhook.as_ref().and_then(|webhook| webhook.secret_env.as_deref());
-    let named: Vec<_> = named.chain(secret.map(|secret| ("serve.webhook".to_owned(), secret))).collect();
+    let url = policy.notify.as_ref().and_then(|notify| notify.url.as_ref());
+    let secret = url.and_then(|url| url.secret_env.as_deref());
+    let named: Vec<_> = named.chain(secret.map(|secret| ("notify".to_owned(), secret))).collect();
     let missing: Vec<String> = named
         .iter()
         .filter_map(|(place, variable)| {

@@ -7,6 +7,7 @@ mod session;
 use crate::args::McpArgs;
 use crate::context::Context;
 use crate::mcp_servers;
+use crate::notify::{self, Telling};
 use crate::open::TENANT;
 use crate::policy_files;
 use crate::probe_access;
@@ -81,11 +82,18 @@ fn serve(context: &Context, args: &McpArgs) -> anyhow::Result<ExitCode> {
     runtime.spawn(server_runtime::keep_retention(Arc::clone(&services)));
     runtime.spawn(server_runtime::keep_counts(Arc::clone(&services), context.output));
     runtime.spawn(server_runtime::keep_settling(Arc::clone(&services)));
+    // Whoever cannot be told must not keep the server from its client.
+    let listeners = notify::listeners(context, &services.policy).unwrap_or_else(|error| {
+        context.output.warn(format_args!("semel: nobody is told of doubts: {error:#}"));
+        Vec::new()
+    });
+    let telling = Telling::start(listeners, &runtime, &services, context.output);
     let connection = Arc::new(ClientConnection::new(caller));
     let session = StdioSession { services: Arc::clone(&services), server: Arc::new(server), connection };
     let code = runtime.block_on(session.run(hears))?;
     runtime.block_on(async {
         server_runtime::write_counts(&services).await;
+        telling.finish().await;
         if let Some((_, exporting)) = traces {
             // Standard error is the client's log; a collector that is away is not its concern.
             let _lost = exporting.finish().await;

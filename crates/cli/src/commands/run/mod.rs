@@ -7,6 +7,7 @@ pub mod respond;
 use crate::args::{DRAIN_OUTPUT, RunArgs};
 use crate::context::Context;
 use crate::ledger_address::{LedgerAddress, Purpose};
+use crate::notify;
 use crate::open;
 use crate::output::{Hinted, ledger_hint, stderr_is_terminal};
 use crate::policy_files;
@@ -18,6 +19,7 @@ use respond::{
     say_waiting,
 };
 use rustix::process::Pid;
+use semel_core::answer::Answer;
 use semel_core::class::Class;
 use semel_core::intent::Intent;
 use semel_core::json::Json;
@@ -158,9 +160,10 @@ impl PreparedRun {
                 return code;
             }
         };
-        let code = deliver(context, &gate, passed, &mut upstream, parent);
+        let (code, answer) = deliver(context, &gate, passed, &mut upstream, parent);
         // Also those of earlier calls, whose own answers waited here for the ledger.
         block_on(gate.settle_pending());
+        notify::before_the_end(context, &gate, &self.policy, &answer);
         // A count that is lost is no reason to say anything.
         let _uncounted = block_on(gate.write_counts());
         // Its name goes with the lock, unless something that the command left behind still holds on to it.
@@ -244,14 +247,14 @@ fn deliver(
     passed: Passed,
     upstream: &mut CommandUpstream<'_>,
     parent: Option<Pid>,
-) -> u8 {
+) -> (u8, Answer) {
     let (code, heard) = give(context, &passed, upstream, parent);
     if let Some(delivery) = passed.delivery.filter(|_| heard)
         && let Err(error) = block_on(gate.delivered(&delivery))
     {
         context.output.say(format_args!("semel: the answer is not marked as delivered: {error}"));
     }
-    code
+    (code, passed.answer)
 }
 
 /// Gives the answer to the caller. Returns the exit code, and whether the caller can have read it.

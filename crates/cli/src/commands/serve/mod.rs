@@ -4,11 +4,11 @@ mod admission;
 mod tls;
 mod token;
 mod upstreams;
-pub mod webhook;
 
 use crate::args::ServeArgs;
 use crate::context::Context;
 use crate::ledger_address::LedgerAddress;
+use crate::notify::{self, Telling};
 use crate::output::Hinted;
 use crate::policy_files;
 use crate::probe_access;
@@ -81,10 +81,8 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
     runtime.spawn(server_runtime::keep_retention(Arc::clone(&services)));
     runtime.spawn(server_runtime::keep_counts(Arc::clone(&services), context.output));
     runtime.spawn(server_runtime::keep_settling(Arc::clone(&services)));
-    if let Some(webhook) = webhook::of(context, &services.policy.serve)? {
-        let output = context.output;
-        runtime.spawn(webhook.keep(Arc::clone(&services), move |said| output.warn(said)));
-    }
+    let listeners = notify::listeners(context, &services.policy)?;
+    let telling = Telling::start(listeners, &runtime, &services, context.output);
     let admission = admission::admission(&services, token, address);
     let undoer = Undoer { services: Arc::clone(&services), servers };
     let load = ServerLoad::within(Room::for_files(server_runtime::open_files()));
@@ -115,6 +113,7 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
         let settled = async || services.in_flight.idle().await;
         server::serve(listener, served, stop, settled, || services.in_flight.give_up()).await;
         server_runtime::write_rest(&services, context.output).await;
+        telling.finish().await;
         if let Some((_, exporting)) = traces {
             let lost = exporting.finish().await;
             if lost > 0 {

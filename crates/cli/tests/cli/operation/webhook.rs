@@ -8,15 +8,15 @@ use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Stdio};
 
-const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+pub const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// Somebody who is told, as a process.
-struct Listener {
+pub struct Listener {
     child: Child,
 }
 
 impl Listener {
-    fn start(home: &Home, port: u16, refuses: u32) -> Listener {
+    pub fn start(home: &Home, port: u16, refuses: u32) -> Listener {
         Listener::refusing(home, port, refuses, 503)
     }
 
@@ -43,7 +43,7 @@ impl Drop for Listener {
 }
 
 /// A port that nobody listens on.
-fn port() -> u16 {
+pub fn port() -> u16 {
     TcpListener::bind(("127.0.0.1", 0))
         .and_then(|listener| listener.local_addr())
         .expect("a free port")
@@ -51,7 +51,7 @@ fn port() -> u16 {
 }
 
 fn serve(home: &Home, port: u16) -> Served {
-    let policy = format!("[serve.webhook]\nurl = \"http://127.0.0.1:{port}/hook\"\nsecret_env = \"HOOK\"\n");
+    let policy = format!("[notify]\nurl = \"http://127.0.0.1:{port}/hook\"\nsecret_env = \"HOOK\"\n");
     Served::start_with(home, &policy, &[("HOOK", SECRET)])
 }
 
@@ -60,7 +60,7 @@ fn heard(home: &Home) -> Vec<Value> {
     heard.lines().map(|line| serde_json::from_str(line).expect("a message is JSON")).collect()
 }
 
-fn told(home: &Home) -> Vec<(String, String)> {
+pub fn told(home: &Home) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     heard(home)
         .iter()
@@ -180,15 +180,15 @@ fn a_listener_that_is_away_is_said_once_and_so_is_its_return() {
 #[test]
 fn a_secret_that_nobody_could_check_is_refused_at_the_start() {
     let home = Home::new();
-    home.file("semel.toml", "[serve.webhook]\nurl = \"https://example.com/hook\"\nsecret_env = \"HOOK\"\n");
+    home.file("semel.toml", "[notify]\nurl = \"https://example.com/hook\"\nsecret_env = \"HOOK\"\n");
     for (secret, why) in [("whsec_!", "base 64"), ("", "HOOK is not set")] {
         let mut command = home.command(["serve", "--listen", "127.0.0.1:0"]);
         let ran = crate::home::Ran::of(command.env("HOOK", secret).output().expect("semel starts"));
         assert_eq!(ran.code, Some(2), "{ran:?}");
-        assert!(ran.stderr.contains("[serve.webhook]") && ran.stderr.contains(why), "{ran:?}");
+        assert!(ran.stderr.contains("[notify]") && ran.stderr.contains(why), "{ran:?}");
     }
     assert_eq!(home.semel(["policy", "lint"]).code, Some(0));
-    home.file("semel.toml", "[serve.webhook]\nurl = \"https://example.com/hook\"\nsecret = \"x\"\n");
+    home.file("semel.toml", "[notify]\nurl = \"https://example.com/hook\"\nsecret = \"x\"\n");
     let unknown = home.semel(["policy", "lint"]);
     assert!(unknown.stdout.contains("secret_env"), "{unknown:?}");
 }

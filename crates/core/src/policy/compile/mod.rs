@@ -28,7 +28,7 @@ use crate::json::{Json, Path};
 use check::Checker;
 pub use check::{ARGUMENTS, Input, json_of};
 pub use prices::prices;
-pub use servers::{mcp_servers, serve};
+pub use servers::{mcp_servers, notify, serve};
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;

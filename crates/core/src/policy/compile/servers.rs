@@ -1,13 +1,13 @@
-//! `[mcp.NAME]` and `[serve]`.
+//! `[mcp.NAME]`, `[serve]` and `[notify]`.
 
 use super::check::{Checker, Input, Located};
 use crate::address;
 use crate::ids::Run;
-use crate::policy::diagnostic::DiagnosticCode::BadServer;
+use crate::policy::diagnostic::DiagnosticCode::{BadServer, WithoutEffect};
 use crate::policy::diagnostic::Diagnostics;
 use crate::policy::duration;
-use crate::policy::file::{Entries, McpTable, ServeTable, Spot, TlsTable, WebhookTable};
-use crate::policy::servers::{McpEndpoint, McpServer, Serve, TlsFiles, WebhookSettings};
+use crate::policy::file::{Entries, File, McpTable, NotifyTable, ServeTable, Spot, TlsTable};
+use crate::policy::servers::{McpEndpoint, McpServer, Notify, NotifyCommand, NotifyUrl, Serve, TlsFiles};
 use std::time::Duration;
 
 /// A name is part of every action of its server, and of the path at which it is offered.
@@ -66,9 +66,21 @@ pub fn serve(input: Input<'_>, table: &ServeTable, found: &mut Diagnostics) -> S
         require_token: table.require_token,
         metrics: table.metrics,
         otlp: table.otlp.as_ref().and_then(|url| check.web_address(url)),
-        webhook: table.webhook.as_ref().and_then(|table| check.webhook(table)),
         grace: table.grace.as_ref().and_then(|grace| check.grace(grace)),
     }
+}
+
+/// `[notify]`, also under the name that it had.
+pub fn notify(input: Input<'_>, file: &File, found: &mut Diagnostics) -> Option<Notify> {
+    let mut check = Checker { input, found };
+    if let Some(old) = &file.serve.webhook {
+        let (what, help) = match file.notify {
+            None => ("`[serve.webhook]` is called `[notify]` now", "the same keys under [notify]"),
+            Some(_) => ("`[serve.webhook]` does nothing beside `[notify]`", "take it out"),
+        };
+        check.found.warning(input.source, old.span.clone(), WithoutEffect, what, help);
+    }
+    check.notify(file.notify.as_ref().or(file.serve.webhook.as_ref())?)
 }
 
 impl Checker<'_> {
@@ -141,17 +153,33 @@ impl Checker<'_> {
         Some(TlsFiles { certificate: path(certificate), key: path(key) })
     }
 
-    fn webhook(&mut self, table: &Spot<WebhookTable>) -> Option<WebhookSettings> {
-        let WebhookTable { url, secret_env, private } = &table.value;
-        let Some(url) = url else {
-            self.absent(table, BadServer, "a webhook has no `url`", "url = \"https://…\"");
-            return None;
-        };
-        Some(WebhookSettings {
-            url: self.web_address(url)?,
-            secret_env: secret_env.as_ref().map(|variable| variable.value.clone()),
-            private: private.unwrap_or(false),
-        })
+    fn notify(&mut self, table: &Spot<NotifyTable>) -> Option<Notify> {
+        let NotifyTable { command, url, secret_env, private } = &table.value;
+        if command.is_none() && url.is_none() {
+            let help = "command = [\"notify-me\"], or url = \"https://…\"";
+            self.absent(table, BadServer, "`notify` has neither `command` nor `url`", help);
+        }
+        if let Some(command) = command.as_ref().filter(|it| it.value.first().is_none_or(String::is_empty)) {
+            self.bad(command, "`command` names no program", "such as [\"notify-me\", \"--urgent\"]");
+        }
+        if url.is_none() {
+            let help = "a command knows its secrets from elsewhere";
+            for place in [secret_env.as_ref().map(|it| &it.span), private.as_ref().map(|it| &it.span)] {
+                place.into_iter().for_each(|place| self.bad(place, "this goes with `url`", help));
+            }
+        }
+        let url = url.as_ref().and_then(|url| {
+            Some(NotifyUrl {
+                url: self.web_address(url)?,
+                secret_env: secret_env.as_ref().map(|variable| variable.value.clone()),
+                private: private.as_ref().is_some_and(|private| private.value),
+            })
+        });
+        let command = command.as_ref().map(|command| NotifyCommand {
+            argv: command.value.clone(),
+            directory: self.beside_the_file(""),
+        });
+        Some(Notify { command, url })
     }
 
     fn mcp_server(&mut self, name: &Spot<String>, table: &Spot<McpTable>) -> Option<McpServer> {
