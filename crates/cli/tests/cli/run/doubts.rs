@@ -243,8 +243,8 @@ fn a_rule_that_reads_every_failure_as_ambiguous_believes_no_proof() {
 #[test]
 fn an_edited_policy_does_not_run_a_doubt_again() {
     let charge = "#!/bin/sh\necho $2 >> world\nkill -9 $$\n";
-    let rule = "[[rule]]\nmatch = \"cli:./charge.sh *\"\nclass = \"consequential\"\nkey = [\"argv[2]\"]\n";
-    let probe = "[rule.probe]\ncommand = [\"grep\", \"-x\", \"{argv[2]}\", \"world\"]\nquiet = \"1ms\"\n";
+    let rule = "[[rule]]\nmatch = \"cli:charge.sh*\"\nclass = \"consequential\"\nkey = [\"argv[2]\"]\n";
+    let probe = "[rule.probe]\ncmd = [\"grep\", \"-x\", \"{argv[2]}\", \"world\"]\nquiet = \"1ms\"\n";
     for (before, after, flags, code) in [
         ("", rule.to_owned(), &[][..], 121),
         ("", format!("{rule}{probe}"), &[], 0),
