@@ -68,7 +68,12 @@ impl Sorting {
         }
         let texts = |paths: &[Path]| paths.iter().map(Path::to_string).collect::<Vec<_>>().join("\n");
         let Sorting { key, content, volatile, normalize, .. } = &self;
-        let parts = [texts(key), texts(content), texts(volatile), format!("{normalize:?}")];
+        // As they are written in a policy: a stored number must not hang on the names in this code.
+        let normalize = serde_json::to_string(
+            &normalize.iter().map(|(path, by)| (path.to_string(), by)).collect::<Vec<_>>(),
+        )
+        .expect("names alone");
+        let parts = [texts(key), texts(content), texts(volatile), normalize];
         let reading = Digest::of(&parts.each_ref().map(String::as_bytes)).short().max(1);
         Sorting { reading, ..self }
     }

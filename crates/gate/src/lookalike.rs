@@ -186,6 +186,7 @@ impl Gate {
 /// Whether the card of an effect leaves it open that it is in the way of a call: nobody knows of its end, its answer may
 /// not have arrived, it may differ in stamps alone, or two of its outline are seldom meant.
 fn may_be_in_the_way(intent: &Intent, card: &Card) -> bool {
-    let seldom_twice = matches!(intent.alike, Alike::Outline { is_specific: true, is_answer: false, .. });
+    let seldom_twice = matches!(intent.alike, Alike::Outline { is_specific: true, is_answer: false, .. })
+        && intent.named_by != NamedBy::CallerKey;
     card.open || !card.delivered || card.content == intent.alike.content() || seldom_twice
 }

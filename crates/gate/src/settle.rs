@@ -100,6 +100,12 @@ impl Gate {
         self.emit(&GateEvent::Settled(&settling));
     }
 
+    /// Nobody must take a claim that may have landed for one that was sent.
+    pub async fn settle_unheld(&self) {
+        let settled = self.ledger.settle_unheld(self.clock.now());
+        let _again_later = within(settled, self.clock.sleep(PENDING_TIME_MAX)).await;
+    }
+
     /// Tries once to record each answer that is kept, on this host's disk or in memory. One that the ledger does not
     /// take holds up no other.
     pub async fn settle_pending(&self) {
@@ -107,7 +113,7 @@ impl Gate {
         let end = || self.clock.sleep(ends.saturating_sub(self.clock.elapsed()));
         // If this fails, the spooled answers stay where they are.
         let _again_later = within(self.ledger.import_all(self.clock.now()), end()).await;
-        let _again_later = within(self.ledger.settle_unheld(self.clock.now()), end()).await;
+        self.settle_unheld().await;
         for _ in 0..self.pending_settlements.count() {
             let Some(pending) = self.pending_settlements.take_oldest() else { return };
             let PendingSettlement { mut claim, outcome, reply } = pending;

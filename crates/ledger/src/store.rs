@@ -212,7 +212,8 @@ impl SeenAlike {
         SeenAlike {
             newest: cards.first().map(|card| card.cursor),
             changes: cards.iter().take(ALIKE_MAX).map(Card::changes).sum(),
-            open: cards.iter().filter(|card| card.open).map(|card| card.cursor.0).sum(),
+            // As many as the commit looks at.
+            open: cards.iter().filter(|card| card.open).take(PAGE_ROWS_MAX).map(|card| card.cursor.0).sum(),
         }
     }
 }

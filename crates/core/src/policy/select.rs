@@ -94,13 +94,15 @@ impl Policy {
             return true;
         }
         let is_command = facts.action.starts_with("cli:");
+        // Arguments that no pattern spells out.
+        let any_line = format!("{} \u{1}", facts.action);
         for entry in &self.rules {
-            let applies = entry.pattern.matches(&facts.action);
+            let applies = entry.pattern.matches(if is_command { &any_line } else { &facts.action });
             let may_apply = applies || (is_command && entry.pattern.may_match(&facts.action));
             if may_apply && entry.rule.sorting.reading == facts.reading {
                 return true;
             }
-            if applies && entry.when.is_none() && !is_command {
+            if applies && entry.when.is_none() {
                 return false;
             }
         }

@@ -16,7 +16,8 @@ const FILE_BYTES_READ: u64 = 64 * 1024 * 1024;
 pub fn is_known(words: &[String], search: &OsStr, cwd: &Path) -> bool {
     match words {
         [] => false,
-        [program] if program.contains('/') => names_help(&cwd.join(program)),
+        // A program of one's own is not known by the files that it is given.
+        [program, ..] if program.contains('/') => names_help(&cwd.join(program)),
         [program] => {
             let file = std::env::split_paths(search).map(|directory| directory.join(program));
             file.into_iter()
@@ -80,6 +81,7 @@ mod tests {
             ("./bin/told", true),
             ("env A=b bin/told x", true),
             ("sh bin/charge bin/told", false),
+            ("bin/charge bin/told", false),
             ("git", true),
             ("gh", true),
         ] {

@@ -115,8 +115,9 @@ impl<'a, W: Fn(String) + Send + Sync> Teller<'a, W> {
                 }
                 Err(Untaken::Refused(why)) => {
                     refusals += 1;
-                    // A command has run, and is not run twice.
-                    if refusals >= REFUSALS_MAX || matches!(self.listener, Listener::Command(_)) {
+                    // A command has run, and is not run twice. The next process would begin to count anew.
+                    let is_only_try = self.until.is_some() || matches!(self.listener, Listener::Command(_));
+                    if refusals >= REFUSALS_MAX || is_only_try {
                         let (name, about) = (self.listener.name(), message.about);
                         (self.warn)(format!(
                             "semel: {name} {why}; {about} is not told: semel ledger show {about}"

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The stored form that this code writes.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// How often a race with other processes is run again before somebody looks.
 const RACES_MAX: usize = 20;
@@ -176,7 +176,13 @@ async fn found<K: Kv>(kv: &K, fresh_secret: [u8; 32]) -> Result<(Version, bool, 
         if let Some(value) = found.values.pop().flatten() {
             let (format, secret) =
                 value.bytes.split_first_chunk::<4>().ok_or_else(|| refused("its first value is damaged"))?;
-            let is_newer = u32::from_be_bytes(*format) > FORMAT;
+            let format = u32::from_be_bytes(*format);
+            let is_newer = format > FORMAT;
+            if format < FORMAT {
+                return Err(refused(&format!(
+                    "an earlier semel has written it: it has format {format}, and this one reads {FORMAT}"
+                )));
+            }
             // A newer one may have put more behind it.
             let (secret, rest) =
                 secret.split_first_chunk::<32>().ok_or_else(|| refused("its secret is damaged"))?;

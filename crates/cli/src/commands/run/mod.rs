@@ -155,8 +155,7 @@ impl PreparedRun {
             Ok(passed) => confirm(context, &gate, &self.rule, passed, &mut upstream),
             Err(semel_gate::Error::Ledger(error)) => {
                 let code = finish_unavailable(context, &self.rule, &error.to_string(), ledger_hint(&error));
-                // Nobody must take a claim that may have landed for one that was sent.
-                block_on(gate.settle_pending());
+                block_on(gate.settle_unheld());
                 return code;
             }
         };

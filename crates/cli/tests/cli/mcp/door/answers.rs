@@ -35,7 +35,7 @@ fn a_replay_is_the_recorded_result_with_a_notice_and_a_receipt() {
     let id = receipt["effect_id"].as_str().expect("an effect");
     let notice = content[2]["text"].as_str().expect("a notice");
     assert!(
-        notice.starts_with("[semel] Done ") && notice.contains("not run again") && notice.contains(id),
+        notice.starts_with("[semel] Just done") && notice.contains("not run again") && notice.contains(id),
         "{notice}"
     );
     let seen = ["ok", "effect", "outcome", "attempt", "tier", "evidence"].map(|name| receipt[name].clone());
