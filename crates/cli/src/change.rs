@@ -89,6 +89,7 @@ mod tests {
         "explain",
         "key",
         "ledger export",
+        "ledger find",
         "ledger list",
         "ledger quarantine",
         "ledger reply",
