@@ -158,9 +158,21 @@ pub fn in_doubt(effect: &Effect) -> Trouble {
             )
         };
     }
+    let what_happened = format!("{} may have been carried out: {why} (since {since}).", named(effect));
+    if effect.facts.class == Class::Convergent {
+        return Trouble {
+            is_it_safe_to_retry: Retry::Yes,
+            ..trouble(
+                Code::InDoubt,
+                what_happened,
+                "Call it again, unchanged. It is sent again: doing it twice leaves the same result as doing it once.",
+                to_show_doubt(effect),
+            )
+        };
+    }
     trouble(
         Code::InDoubt,
-        format!("{} may have been carried out: {why} (since {since}).", named(effect)),
+        what_happened,
         format!(
             "Do not call it again. Check with a read-only tool whether it happened, or tell the user that {id} needs a decision."
         ),
