@@ -98,7 +98,7 @@ pub fn kind(name: &str) -> ArgumentKind {
     // Each argument of each call is looked up, and most begin as few of the known ones do.
     let first = letters(name).next();
     let is_known = |known: &&str| known.bytes().next() == first && is_spelling_of(name, known);
-    let known = NAMES.iter().find(|(_, names)| names.iter().any(|known| is_known(known)));
+    let known = NAMES.iter().find(|(_, names)| names.iter().any(is_known));
     match known {
         Some((kind, _)) => *kind,
         None if name.to_ascii_lowercase().contains("amount") => ArgumentKind::Amount,

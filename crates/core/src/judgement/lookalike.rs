@@ -28,6 +28,10 @@ pub enum Lookalike {
 /// another one: it has the same arguments, or the call's own rule tells the two apart by none that differs.
 pub fn is_the_same(intent: &Intent, rule: &Rule, other: &Effect) -> bool {
     let (by_key, was_by_key) = (intent.named_by == NamedBy::CallerKey, other.facts.caller_key);
+    // One identity in two scopes: another policy set the scope of the other one.
+    if other.facts.digest == intent.digest && is_in_scope(intent, rule, other) {
+        return true;
+    }
     let is_read_alike = other.facts.reading == rule.sorting.reading && by_key == was_by_key;
     if is_read_alike || (by_key && was_by_key) {
         // The same policy gave them two names.

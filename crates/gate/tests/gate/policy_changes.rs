@@ -8,6 +8,7 @@ use semel_core::effect::{Ruling, State};
 use semel_core::ids::Reason;
 use semel_core::json::Path;
 use semel_core::normalise::Normaliser;
+use semel_core::policy::rule::ScopeChoice;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::ProbeAnswer;
 use semel_ledger::rulings::RulingVerdict;
@@ -36,6 +37,10 @@ fn by_order() -> Wish {
         wish.rule.sorting.key = paths(&["args.order"]);
         wish.rule.sorting.content = paths(&["args.note"]);
     })
+}
+
+fn everywhere() -> Wish {
+    change(by_order(), |wish| wish.rule.scope = Some(ScopeChoice::Global))
 }
 
 /// The same call before and after each kind of edit.
@@ -70,6 +75,8 @@ fn edits() -> Vec<(&'static str, Wish, Wish)> {
         ("the caller names it no more", change(plain(), |wish| wish.key = Some("invoice-1001")), plain()),
         ("a key is added, in a run", plain().in_run("r1"), by_order().in_run("r1")),
         ("a key is added, in another run", plain().in_run("r1"), by_order().in_run("r2")),
+        ("the scope is widened", by_order().in_run("r1"), everywhere().in_run("r1")),
+        ("the scope is narrowed", everywhere().in_run("r1"), by_order().in_run("r1")),
     ]
 }
 
