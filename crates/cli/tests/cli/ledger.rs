@@ -106,7 +106,7 @@ fn an_effect_is_found_by_a_part_of_its_subject_by_its_key_its_run_and_its_id() {
 
 /// Writes rows that are newer than all others.
 fn bury(home: &Home, effects: u128) {
-    let place = Place::at(&home.state().join("ledger.db"));
+    let place = Place::at(home.state().join("ledger.db"));
     let options = OpenOptions { blocking: true, ..OpenOptions::at(place, SystemClock::start().now()) };
     let OpenedStore { store, .. } = SqliteStore::open(options).expect("a ledger");
     for first in (0..effects).step_by(500) {
