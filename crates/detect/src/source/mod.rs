@@ -16,15 +16,12 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// Opens a transcript, unpacked if it is compressed: its first bytes say so, not its name. `read` grows by the bytes
 /// that were read, before they are unpacked.
 pub fn open(path: &Path, read: &Arc<AtomicU64>) -> io::Result<Box<dyn BufRead + Send>> {
-    let mut file = File::open(path)?;
-    let mut magic = [0; 2];
-    let length = file.read(&mut magic)?;
-    let file = CountedFile { file, read: Arc::clone(read) };
-    let whole = io::Cursor::new(magic[..length].to_vec()).chain(file);
-    Ok(if magic == [0x1f, 0x8b] {
-        Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(whole)))
+    let file = CountedFile { file: File::open(path)?, read: Arc::clone(read) };
+    let mut input = BufReader::with_capacity(BUFFER_BYTES, file);
+    Ok(if input.fill_buf()?.starts_with(&[0x1f, 0x8b]) {
+        Box::new(BufReader::with_capacity(BUFFER_BYTES, MultiGzDecoder::new(input)))
     } else {
-        Box::new(BufReader::with_capacity(BUFFER_BYTES, whole))
+        Box::new(input)
     })
 }
 
@@ -67,5 +64,22 @@ impl<R: BufRead> BufRead for RecordingReader<'_, R> {
             self.seen.extend_from_slice(&buffer[..amount.min(buffer.len())]);
         }
         self.input.consume(amount);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pieces::Pieces;
+
+    #[test]
+    fn a_document_over_lines_is_one_wherever_its_first_line_ends() {
+        for text in ["{\n\"messages\": [1]}", "{\"messages\": [\n1]}", "{\"model\": \"m\",\n\"messages\": [1]}"] {
+            let file = tempfile::NamedTempFile::new().expect("a file");
+            std::fs::write(file.path(), text).expect("it is written");
+            let mut pieces = Pieces::new(open(file.path(), &Arc::default()).expect("it is there"));
+            let piece = pieces.read().expect("readable").expect("a document").expect("a whole one");
+            assert_eq!(piece.bytes, text.as_bytes(), "{text}");
+        }
     }
 }
