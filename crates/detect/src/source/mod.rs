@@ -74,7 +74,9 @@ mod tests {
 
     #[test]
     fn a_document_over_lines_is_one_wherever_its_first_line_ends() {
-        for text in ["{\n\"messages\": [1]}", "{\"messages\": [\n1]}", "{\"model\": \"m\",\n\"messages\": [1]}"] {
+        for text in
+            ["{\n\"messages\": [1]}", "{\"messages\": [\n1]}", "{\"model\": \"m\",\n\"messages\": [1]}"]
+        {
             let file = tempfile::NamedTempFile::new().expect("a file");
             std::fs::write(file.path(), text).expect("it is written");
             let mut pieces = Pieces::new(open(file.path(), &Arc::default()).expect("it is there"));
