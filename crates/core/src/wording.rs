@@ -159,13 +159,14 @@ pub fn in_doubt(effect: &Effect) -> Trouble {
         };
     }
     let what_happened = format!("{} may have been carried out: {why} (since {since}).", named(effect));
-    if effect.facts.class == Class::Convergent {
+    // Once it was sent again in vain, it is a matter for somebody else.
+    if effect.facts.class == Class::Convergent && effect.resends() == 0 {
         return Trouble {
             is_it_safe_to_retry: Retry::Yes,
             ..trouble(
                 Code::InDoubt,
                 what_happened,
-                "Call it again, unchanged. It is sent again: doing it twice leaves the same result as doing it once.",
+                "Call it again, unchanged. That settles it: doing it twice leaves the same result as doing it once.",
                 to_show_doubt(effect),
             )
         };
