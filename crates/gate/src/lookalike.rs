@@ -6,6 +6,7 @@ use crate::caller_key::ResolvedKey;
 use crate::reply::{Passed, held};
 use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
+use semel_core::class::Class;
 use semel_core::decide::{Decision, Past, decide};
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, State};
@@ -48,9 +49,11 @@ impl Gate {
         let Some(key) = call.intent.alike.key() else { return Ok(OutlineComparison::Clear(None)) };
         let (seen, in_the_way) = self.lookalike(call.intent, call.rule, key, own).await?;
         let (other, reason) = match in_the_way {
-            // Removals at one server are many, and each would be in the way of the others.
+            // Removals at one server are many, and so are calls that may run again: each would be in the way of the
+            // others. Two that begin in the same moment under different policies are not kept apart.
             None => {
-                let guards = matches!(call.intent.alike, Alike::Outline { .. });
+                let guards = matches!(call.intent.alike, Alike::Outline { .. })
+                    && call.rule.class == Class::Consequential;
                 return Ok(OutlineComparison::Clear(guards.then_some((key, seen))));
             }
             Some(InTheWay::Same(other)) => {
@@ -94,7 +97,7 @@ impl Gate {
         let clocks = Clocks { now, uptime: self.clock.uptime() };
         let (seen, cards) = self.ledger.cards(outline).await?;
         for (at, card) in cards.iter().enumerate() {
-            if card.key == own || !may_be_in_the_way(intent, card) {
+            if card.key == own || !may_be_in_the_way(intent, rule, card) {
                 continue;
             }
             // It may have lapsed, or come to its end, since it was written.
@@ -183,10 +186,13 @@ impl Gate {
     }
 }
 
-/// Whether the card of an effect leaves it open that it is in the way of a call: nobody knows of its end, its answer may
-/// not have arrived, it may differ in stamps alone, or two of its outline are seldom meant.
-fn may_be_in_the_way(intent: &Intent, card: &Card) -> bool {
-    let seldom_twice = matches!(intent.alike, Alike::Outline { is_specific: true, is_answer: false, .. })
-        && intent.named_by != NamedBy::CallerKey;
-    card.open || !card.delivered || card.content == intent.alike.content() || seldom_twice
+/// Whether the card of an effect leaves it open that it is in the way of a call: nobody knows of its end, or its answer may
+/// not have arrived. One that is over and answered is in the way only of a consequential call that names nothing: as that
+/// very effect under another policy, where the two differ in stamps alone, or where two of their outline are seldom meant.
+fn may_be_in_the_way(intent: &Intent, rule: &Rule, card: &Card) -> bool {
+    let seldom_twice = matches!(intent.alike, Alike::Outline { is_specific: true, is_answer: false, .. });
+    let answers_repeats = rule.class == Class::Consequential && intent.named_by != NamedBy::CallerKey;
+    card.open
+        || !card.delivered
+        || (answers_repeats && (seldom_twice || card.content == intent.alike.content()))
 }
