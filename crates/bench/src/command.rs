@@ -43,7 +43,7 @@ pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
 }
 
 pub fn release_binary() -> Result<PathBuf> {
-    project::must(project::cargo().args(["build", "--quiet", "--release", "--package", "semel"]))?;
+    project::must(project::cargo().args(["build", "--quiet", "--release", "--package", "semel-cli"]))?;
     Ok(project::target().join("release/semel"))
 }
 

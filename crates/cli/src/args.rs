@@ -71,6 +71,9 @@ pub enum Command {
     Mcp(Box<McpArgs>),
     /// Offer the configured servers, guarded, over HTTP.
     Serve(ServeArgs),
+    /// Serve one program that has started this process: the SDKs do.
+    #[command(hide = true)]
+    Sdk(SdkArgs),
     /// Read the ledger and settle doubts. Alone: lists the effects that need a person.
     Ledger(LedgerArgs),
     /// Put semel in front of the MCP servers of your clients. Alone: shows the changes.
@@ -267,6 +270,13 @@ pub struct RunArgs {
     /// The command and its arguments.
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub struct SdkArgs {
+    /// Lines of JSON on standard input and output.
+    #[arg(long, required = true)]
+    pub stdio: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

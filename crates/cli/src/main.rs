@@ -6,13 +6,11 @@ mod commands;
 mod config;
 mod context;
 mod effect_json;
-mod ledger_address;
 mod mcp_servers;
 mod notify;
 mod open;
 mod operator;
 mod output;
-mod policy_files;
 mod probe_access;
 mod server_access;
 mod server_identity;
@@ -69,6 +67,7 @@ fn main() -> ExitCode {
         }
         Command::Mcp(mcp) => Ok(commands::mcp::run(&context, &mcp)),
         Command::Serve(serve) => commands::serve::run(&context, &serve),
+        Command::Sdk(_) => commands::sdk::run(&context),
         Command::Ledger(ledger) => commands::ledger::run(&context, &ledger),
         Command::Init(init) => commands::init::run(&context, &init).map(|change| change.answer(&context)),
         Command::Cancel(cancel) => {

@@ -143,7 +143,10 @@ fn start(
 
 /// The command of `[mcp.NAME]`.
 pub fn command(context: &Context, argv: &[String], env: &[(String, String)], cwd: Option<&Path>) -> Command {
-    let cwd = cwd.map_or_else(|| context.environment.cwd.clone(), |cwd| context.environment.cwd.join(cwd));
+    let cwd = cwd.map_or_else(
+        || context.environment.settings.cwd.clone(),
+        |cwd| context.environment.settings.cwd.join(cwd),
+    );
     let mut command = Command::new(argv.first().map(String::as_str).unwrap_or_default());
     command.args(argv.iter().skip(1)).envs(env.iter().map(|(name, value)| (name, value))).current_dir(&cwd);
     command

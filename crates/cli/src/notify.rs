@@ -21,7 +21,7 @@ pub fn listeners(context: &Context, policy: &Policy) -> anyhow::Result<Vec<Liste
     let command = notify.command.as_ref().map(|command| {
         Listener::Command(NotifyCommand {
             argv: command.argv.clone(),
-            directory: context.environment.cwd.join(&command.directory),
+            directory: context.environment.settings.cwd.join(&command.directory),
             search: context.environment.search.clone(),
         })
     });

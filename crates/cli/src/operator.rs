@@ -21,7 +21,7 @@ impl<'a> Operator<'a> {
     /// Looked for before anything else is done.
     pub fn find(context: &'a Context, flag: Option<&'a str>) -> anyhow::Result<Operator<'a>> {
         let environment = &context.environment;
-        if environment.effect_id.is_some() || environment.run_id(None).is_some() {
+        if environment.effect_id.is_some() || environment.settings.run_id(None).is_some() {
             return Err(Hinted::error(
                 "nothing was changed: this process belongs to a run, and only a person outside of it decides",
                 "tell the user; semel ledger lists what needs a decision",

@@ -165,6 +165,7 @@ impl std::error::Error for Hinted {}
 pub fn hint(error: &anyhow::Error) -> Option<String> {
     error.chain().find_map(|cause| {
         let own = cause.downcast_ref::<Hinted>().map(|hinted| hinted.hint.clone());
+        let own = own.or_else(|| cause.downcast_ref::<semel::BadSetting>()?.hint.clone());
         own.or_else(|| cause.downcast_ref::<semel_ledger::Error>().and_then(ledger_hint))
     })
 }

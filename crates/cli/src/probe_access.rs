@@ -3,6 +3,7 @@
 use crate::config::Environment;
 use crate::context::Context;
 use crate::mcp_servers;
+use semel::settings::Settings;
 use semel_core::policy::servers::{McpEndpoint, McpServer};
 use semel_core::policy::{Mode, Policy};
 use semel_doors::http::target::Target;
@@ -56,7 +57,8 @@ pub fn commands(context: &Context) -> Backends {
 }
 
 fn shell(context: &Context) -> Shell {
-    let Environment { search, cwd, home, xdg_config, curl_home, .. } = &context.environment;
+    let Environment { search, curl_home, settings, .. } = &context.environment;
+    let Settings { cwd, home, xdg_config, .. } = settings;
     let places = [(curl_home, ".curlrc"), (xdg_config, "curlrc"), (home, ".curlrc")];
     let curl_settings = places.iter().filter_map(|(home, name)| Some(home.as_ref()?.join(name))).collect();
     Shell { search: search.clone(), cwd: cwd.clone(), curl_settings }

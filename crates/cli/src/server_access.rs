@@ -16,7 +16,7 @@ const TOKEN_BYTES_MAX: u64 = 4 * 1024;
 pub fn of(context: &Context) -> anyhow::Result<Option<ServerAccess>> {
     let environment = &context.environment;
     let Some(address) = &environment.server else { return Ok(None) };
-    let other = match (&context.global.ledger, &environment.ledger) {
+    let other = match (&context.global.ledger, &environment.settings.ledger) {
         (Some(_), _) => Some("--ledger"),
         (None, Some(_)) => Some("SEMEL_LEDGER"),
         (None, None) => None,

@@ -44,7 +44,7 @@ pub fn launch(
         Mode::Guard | Mode::Strict => context.ledger(&SystemClock::start()).ok(),
     };
     let Some(ledger) = ledger else { return start_child(start.command, clock) };
-    let directory = start.command.get_current_dir().unwrap_or(&context.environment.cwd);
+    let directory = start.command.get_current_dir().unwrap_or(&context.environment.settings.cwd);
     let directory = directory.canonicalize().unwrap_or_else(|_| directory.to_owned());
     let directory = in_main_worktree(&directory).unwrap_or(directory).to_string_lossy().into_owned();
     let command = &*start.command;

@@ -1,11 +1,11 @@
 //! Puts the parts together for a program that serves many calls at once: runtime, ledger, gate.
 
 use crate::context::Context;
-use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::output::{Output, counted};
 use crate::unread_effects;
 use anyhow::Context as _;
 use rustix::process::{Resource, Rlimit, Signal, getrlimit, setrlimit};
+use semel::ledger_address::Purpose;
 use semel_core::policy::Policy;
 use semel_doors::mcp::link::child::ChildLink;
 use semel_doors::runtime::RuntimeClock;
@@ -46,8 +46,8 @@ pub fn gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<
 }
 
 fn open_gate(context: &Context, clock: &RuntimeClock, policy: &Policy) -> Result<Gate, String> {
-    let address = LedgerAddress::of(context).map_err(|error| format!("{error:#}"))?;
-    let ledger = address.open(&context.environment, clock, Purpose::Server);
+    let address = context.ledger_address().map_err(|error| format!("{error:#}"))?;
+    let ledger = address.open(&context.environment.settings, clock, Purpose::Server);
     let ledger = ledger.map_err(|error| error.to_string())?;
     if let Some(unread) = unread_effects::count(&ledger, policy).ok().and_then(unread_effects::sentence) {
         context.output.warn(format_args!("semel: {unread}; see semel ledger"));

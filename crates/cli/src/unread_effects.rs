@@ -2,8 +2,8 @@
 //! person should hear that an edit of the policy concerns them.
 
 use crate::context::Context;
-use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::output::counted;
+use semel::ledger_address::{LedgerAddress, Purpose};
 use semel_core::policy::Policy;
 use semel_gate::clock::{SystemClock, block_on};
 use semel_ledger::store::{By, PAGE_ROWS_MAX};
@@ -25,10 +25,10 @@ pub fn sentence(count: usize) -> Option<String> {
 
 /// The same of the ledger in a file that the context names, where there is one that can be read.
 pub fn of_file(context: &Context, policy: &Policy) -> Option<String> {
-    let address = LedgerAddress::of(context).ok()?;
+    let address = context.ledger_address().ok()?;
     if !matches!(address, LedgerAddress::File(_)) || !address.is_founded() {
         return None;
     }
-    let ledger = address.open(&context.environment, &SystemClock::start(), Purpose::Reading).ok()?;
+    let ledger = address.open(&context.environment.settings, &SystemClock::start(), Purpose::Reading).ok()?;
     sentence(count(&ledger, policy).ok()?)
 }

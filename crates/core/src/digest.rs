@@ -22,6 +22,11 @@ impl Digest {
         Digest(hash.finalize().into())
     }
 
+    /// Its first 128 bits, for a name that needs no more.
+    pub fn first_bits(&self) -> u128 {
+        u128::from_be_bytes(self.0[..16].try_into().expect("a digest has 32 bytes"))
+    }
+
     /// SHA-256 over the bytes alone, as `sha256sum` prints it.
     pub fn plain(bytes: &[u8]) -> Self {
         Digest(Sha256::digest(bytes).into())

@@ -6,10 +6,12 @@
 mod cards;
 pub mod members;
 mod names;
+mod parts;
 mod patterns;
 mod shapes;
 
 pub use names::{REDACTED, is_secret_name, may_name_a_secret};
+pub use parts::{MayHoldSecret, SecretParts};
 pub use shapes::{action_without_shapes, without_shapes};
 
 use crate::json::{Json, Path, parse};

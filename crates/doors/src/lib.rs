@@ -6,7 +6,8 @@
 //! The doors are `command`, `mcp`, `proxy` (HTTP), `llm` (on `proxy`) and `api`. No other door is imported by one. Below
 //! them lie the rooms that all share: `services` (gate, policy, clock), `query` (probes and confirms), `reply` (kept
 //! replies), `redact`, `http`, `process`, `wire` and `remote_gate` (a gate behind a server on another
-//! machine). Above them lie `undo`, which takes effects back through the doors, and `router`.
+//! machine). Above them lie `undo`, which takes effects back through the doors, `router`, and `sidecar`, which serves the API on
+//! pipes.
 pub mod api;
 pub mod background_confirm;
 pub mod call_options;
@@ -31,10 +32,12 @@ pub mod remote_gate;
 pub mod reply;
 pub mod router;
 pub mod run_summary;
-pub mod runtime;
 pub mod services;
+pub mod sidecar;
 pub mod stats;
 pub mod telemetry;
 pub mod terminal_text;
 pub mod undo;
 pub mod wire;
+
+pub use semel::runtime;

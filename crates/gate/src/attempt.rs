@@ -119,7 +119,7 @@ impl Gate {
         match claimed {
             ClaimResult::Moved => Ok(StepResult::LookAgain),
             ClaimResult::Family(other) => Box::pin(self.family_open(call, other, now)).await,
-            ClaimResult::Won(claim) if matches!(call.sender, AttemptSender::Away(_)) => {
+            ClaimResult::Won(claim) if call.sender.handed().is_some() => {
                 Ok(StepResult::Hand(Box::new(HandedClaim { claim, possible_repeat })))
             }
             ClaimResult::Won(claim) => {

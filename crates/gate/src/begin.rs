@@ -23,6 +23,7 @@ use semel_core::retry_origin::RetryOrigin;
 use semel_core::time::At;
 use semel_core::undo::Undo;
 use semel_core::wording;
+use semel_ledger::claim::AttemptSender;
 use semel_ledger::{Late, RecordSnapshot, RecordUpdate};
 
 /// The answer to a request to send.
@@ -53,14 +54,44 @@ pub struct ClaimHandle {
     pub best_effort: bool,
 }
 
+/// The code that sends an attempt by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimHolder {
+    /// A client of this process, of which nothing is known. Its claim ends at its deadline.
+    Client,
+    /// This process. Its claims end with it.
+    ThisProcess,
+}
+
+/// Who asks for a claim, and the name under which it comes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HandedTo {
+    pub holder: ClaimHolder,
+    pub nonce: Nonce,
+}
+
+impl HandedTo {
+    pub fn client(nonce: Nonce) -> HandedTo {
+        HandedTo { holder: ClaimHolder::Client, nonce }
+    }
+}
+
+impl From<HandedTo> for AttemptSender {
+    fn from(to: HandedTo) -> AttemptSender {
+        match to.holder {
+            ClaimHolder::Client => AttemptSender::Away(to.nonce),
+            ClaimHolder::ThisProcess => AttemptSender::Caller(to.nonce),
+        }
+    }
+}
+
 /// The report of an attempt's holder.
 #[derive(Debug, Clone)]
 pub struct Settlement {
     pub effect: EffectId,
     pub attempt: AttemptNo,
     pub nonce: Nonce,
-    /// A client that took its claim away, or this very process, which has heard another answer since.
-    pub holder: OwnerId,
+    pub holder: ClaimHolder,
     pub sent: Sent,
     /// How it can be taken back, if it happened.
     pub undo: Option<Undo>,
@@ -85,8 +116,9 @@ impl Gate {
         intent: &Intent,
         rule: &Rule,
         upstream: &mut dyn Upstream,
-        nonce: Nonce,
+        sender: HandedTo,
     ) -> Result<BeginAnswer, Error> {
+        let HandedTo { nonce, .. } = sender;
         if rule.class == Class::Read || self.mode == Mode::Observe {
             if self.mode == Mode::Observe {
                 self.observed(intent, rule).await;
@@ -101,9 +133,10 @@ impl Gate {
         self.pending_deliveries.settled(intent.key, &*self.clock).await;
         let came = self.clock.now();
         let look = Look::default();
-        let mut call = GateCall::new(intent, rule, upstream, &look, self.clock.elapsed()).handed_to(nonce);
+        let mut call =
+            GateCall::new(intent, rule, upstream, &look, self.clock.elapsed()).sent_by(sender.into());
         for _ in 0..STEPS_MAX {
-            if let Some(handle) = self.find_earlier_claim(intent, rule, nonce).await? {
+            if let Some(handle) = self.find_earlier_claim(intent, rule, sender).await? {
                 let repeated_by = Some(RetryOrigin::Transport);
                 self.emit(&GateEvent::Begun { intent, again: true, repeated_by });
                 return Ok(BeginAnswer::Run(Box::new(handle)));
@@ -144,7 +177,7 @@ impl Gate {
         &self,
         intent: &Intent,
         rule: &Rule,
-        nonce: Nonce,
+        sender: HandedTo,
     ) -> Result<Option<ClaimHandle>, Error> {
         let aliased = match intent.alias {
             Some(alias) => self.ledger.alias(alias).await?.1.map(|known| known.key),
@@ -156,8 +189,8 @@ impl Gate {
         else {
             return Ok(None);
         };
-        let mine = attempt.nonce == nonce
-            && attempt.owner == OwnerId::AWAY
+        let mine = attempt.nonce == sender.nonce
+            && attempt.owner == self.holder(sender.holder)?
             && effect.marks.fingerprint == intent.marks.fingerprint
             && self.clock.now() < attempt.deadline;
         // Nothing starts in a run that was cancelled, not even what was claimed before.
@@ -165,6 +198,13 @@ impl Gate {
             return Ok(None);
         }
         Ok(Some(self.claim_handle(snapshot.key, effect, attempt, rule)))
+    }
+
+    fn holder(&self, holder: ClaimHolder) -> Result<OwnerId, Error> {
+        match holder {
+            ClaimHolder::Client => Ok(OwnerId::AWAY),
+            ClaimHolder::ThisProcess => Ok(self.ledger.holders().me()?),
+        }
     }
 
     fn claim_handle(&self, key: Digest, effect: &Effect, attempt: &Attempt, rule: &Rule) -> ClaimHandle {
@@ -186,7 +226,8 @@ impl Gate {
     /// Records what a holder brings back. Bringing it again is answered alike.
     pub async fn settle(&self, settlement: Settlement) -> Result<SettleAnswer, Error> {
         let Settlement { effect, attempt, nonce, holder, sent, undo } = settlement;
-        let Some(mut claim) = self.ledger.claim_again(effect, attempt, nonce, holder).await? else {
+        let Some(mut claim) = self.ledger.claim_again(effect, attempt, nonce, self.holder(holder)?).await?
+        else {
             return Ok(SettleAnswer::NoSuchClaim);
         };
         let recorded = claim.effect().attempt(attempt).map(|attempt| attempt.verdict);

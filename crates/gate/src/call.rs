@@ -6,7 +6,7 @@ use semel_core::class::Class;
 use semel_core::decide::{Decision, Joined, Past, Replay, SentBefore, is_repeat_of};
 use semel_core::digest::Digest;
 use semel_core::effect::Effect;
-use semel_core::ids::{AttemptNo, Nonce, OwnerId};
+use semel_core::ids::{AttemptNo, OwnerId};
 use semel_core::intent::{Intent, NamedBy};
 use semel_core::policy::rule::Rule;
 use semel_core::policy::undo::UndoInputs;
@@ -105,9 +105,9 @@ impl<'a> GateCall<'a> {
         }
     }
 
-    /// The same for a client that sends by itself.
-    pub(crate) fn handed_to(self, nonce: Nonce) -> Self {
-        GateCall { sender: AttemptSender::Away(nonce), ..self }
+    /// The same for code that sends by itself.
+    pub(crate) fn sent_by(self, sender: AttemptSender) -> Self {
+        GateCall { sender, ..self }
     }
 
     /// The actions of this call so far, on the record at hand.

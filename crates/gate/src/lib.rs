@@ -35,7 +35,7 @@ pub mod undo;
 pub mod upstream;
 
 pub use attempt::SEND_MARGIN;
-pub use begin::{BeginAnswer, ClaimHandle, SettleAnswer, Settlement};
+pub use begin::{BeginAnswer, ClaimHandle, ClaimHolder, HandedTo, SettleAnswer, Settlement};
 pub use dry_run::dry_run_of_read;
 pub use error::Error;
 pub use pass::unrecorded;

@@ -98,6 +98,18 @@ pub enum AttemptSender {
     Here,
     /// A client that takes the claim away with it. The nonce is its own: asking again with it gets the same claim.
     Away(Nonce),
+    /// Code of this process that sends by itself. The claim ends with the process.
+    Caller(Nonce),
+}
+
+impl AttemptSender {
+    /// The nonce under which a claim that was handed out comes back.
+    pub fn handed(self) -> Option<Nonce> {
+        match self {
+            AttemptSender::Here => None,
+            AttemptSender::Away(nonce) | AttemptSender::Caller(nonce) => Some(nonce),
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -164,11 +176,12 @@ impl Ledger {
     /// Everything about a claim but its commit.
     fn ask(&self, request: &ClaimRequest<'_>) -> Result<PreparedClaim, Error> {
         let nonce = nonce(self.entropy());
-        let (owner, attempt_nonce) = match request.sender {
-            AttemptSender::Here => (self.holders.me()?, nonce),
-            // A client may use its nonce twice, and no two commits may share one.
-            AttemptSender::Away(theirs) => (OwnerId::AWAY, theirs),
+        let owner = match request.sender {
+            AttemptSender::Away(_) => OwnerId::AWAY,
+            AttemptSender::Here | AttemptSender::Caller(_) => self.holders.me()?,
         };
+        // A client may use its nonce twice, and no two commits may share one.
+        let attempt_nonce = request.sender.handed().unwrap_or(nonce);
         let new = NewAttempt {
             nonce: attempt_nonce,
             owner,

@@ -3,11 +3,11 @@
 use crate::args::{CheckArgs, CheckCommand, CheckTool};
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::output::{Hinted, counted, stderr_is_terminal};
-use crate::policy_files;
 use crate::table;
 use crate::terminal_text;
 use anyhow::{Context as _, anyhow};
 use owo_colors::OwoColorize;
+use semel::policy_files;
 use semel_core::class::Class;
 use semel_core::policy::Policy;
 use semel_detect::check::known_help::is_known;
@@ -53,14 +53,14 @@ pub fn tools(context: &Context, name: &str, words: &[String]) -> anyhow::Result<
 
 pub fn read_openapi(context: &Context, path: &Path) -> anyhow::Result<serde_json::Value> {
     let shown = path.display();
-    let text =
-        std::fs::read_to_string(context.environment.cwd.join(path)).with_context(|| shown.to_string())?;
+    let text = std::fs::read_to_string(context.environment.settings.cwd.join(path))
+        .with_context(|| shown.to_string())?;
     openapi::parse(&text).with_context(|| format!("cannot read {shown}"))
 }
 
 /// The policy that holds here, with every shipped pack behind it.
 pub fn policy(context: &Context) -> anyhow::Result<Policy> {
-    let files = policy_files::read(&context.environment, context.global.policy.as_deref())?;
+    let files = policy_files::read(&context.environment.settings, context.global.policy.as_deref())?;
     with_packs(files).map_err(|found| {
         context.output.warn(found.render(stderr_is_terminal()));
         Hinted::error("the policy does not hold together".to_owned(), "semel policy lint")
@@ -75,7 +75,7 @@ fn check_tool(context: &Context, args: &CheckTool) -> anyhow::Result<ExitCode> {
     if args.words.is_empty() {
         return Err(Hinted::error("name a tool".to_owned(), "semel check -- TOOL"));
     }
-    let (shown, cwd) = (terminal_text::line(&args.words.join(" ")), &context.environment.cwd);
+    let (shown, cwd) = (terminal_text::line(&args.words.join(" ")), &context.environment.settings.cwd);
     // A sandbox is the place where a tool may do anything.
     if args.sandbox.is_none() && !args.run_help && !is_known(&args.words, &context.environment.search, cwd) {
         let what = "is not known to have help, and a tool that does not know --help does its work";

@@ -15,6 +15,7 @@ pub mod mcp;
 pub mod policy;
 pub mod reconcile;
 pub mod run;
+pub mod sdk;
 pub mod serve;
 pub mod stats;
 pub mod token;

@@ -36,6 +36,7 @@ mod runs;
 mod sdk_faults;
 mod serve;
 mod shared_ledger;
+mod sidecar;
 mod stats;
 mod streams;
 mod tutorial;

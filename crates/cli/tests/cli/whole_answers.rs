@@ -1,6 +1,6 @@
 //! Whole answers of the command line, exit code and both streams, as people and models read them.
 //!
-//! After a deliberate change: `INSTA_UPDATE=always cargo nextest run -p semel whole_answers`, and read the difference.
+//! After a deliberate change: `INSTA_UPDATE=always cargo nextest run -p semel-cli whole_answers`, and read the difference.
 
 use crate::home::{Home, Ran};
 use crate::run::TOUCH;

@@ -338,6 +338,12 @@ impl InjectInto {
 }
 
 impl Inject {
+    /// A key that code which calls a tool itself is given, and passes on.
+    pub fn given_to_caller(valid_for: Duration) -> Inject {
+        let into = InjectInto::Arg("idempotency_key".to_owned());
+        Inject { into, form: KeyForm::Text, length: None, valid_for: Some(valid_for) }
+    }
+
     /// Where a key of this rule stands and how it is written: two rules that say the same send the same key.
     pub fn written(&self) -> String {
         let Inject { into, form, length, valid_for: _ } = self;

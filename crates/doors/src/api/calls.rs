@@ -1,18 +1,17 @@
 //! Calls of doors on other machines: `semel run` and `semel mcp` under `SEMEL_SERVER`. The server decides and records;
 //! the door sends, and knows what it saw.
 
-use super::claim;
 use super::client_upstream::ClientUpstream;
 use super::problem::{Problem, problem_of};
 use super::request::ApiRequest;
 use super::respond;
 use super::server::ApiServer;
-use super::settle::{known_claim, record, redact_why};
+use super::settle::{known_claim, record};
 use crate::redact::{MayHoldSecret, SecretParts, Secrets};
 use crate::remote_gate::forms::{
     ACTION_PATTERN, AUTHORITY_CHARS_MAX, CALL_ID_CHARS_MAX, CallClaim, CallForm, CallOutcome,
-    DeliveredAnswer, DeliveredForm, FORM_BYTES_MAX, FORM_REPLY_BYTES_MAX, NONCE_PATTERN, RESOURCE_CHARS_MAX,
-    RunWord, SettlementForm, TIMEOUT_MS_MAX, WAIT_MS_MAX, WHY_CHARS_MAX, Whoami,
+    DeliveredAnswer, DeliveredForm, FORM_BYTES_MAX, FORM_REPLY_BYTES_MAX, RESOURCE_CHARS_MAX, RunWord,
+    SettlementForm, TIMEOUT_MS_MAX, WAIT_MS_MAX, WHY_CHARS_MAX, Whoami,
 };
 use crate::remote_gate::rule_form::RefusedRule;
 use crate::reply::{CommandOutput, tool};
@@ -21,10 +20,13 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use regex::Regex;
+use semel::call::begin::{check_length, check_nonce};
+use semel::call::claim;
+use semel::call::reply::redact_why;
 use semel_core::answer::EffectWord;
 use semel_core::class::Class;
 use semel_core::effect::{Evidence, NotAppliedWhy, Reply, State};
-use semel_core::ids::{EffectId, IdempotencyKey, OwnerId, Reason, Run};
+use semel_core::ids::{EffectId, IdempotencyKey, Reason, Run};
 use semel_core::intent::{Ask, AskedBy, Intent};
 use semel_core::json::{self, Json};
 use semel_core::outcome::Outcome;
@@ -33,7 +35,7 @@ use semel_core::policy::{ActionFacts, Rule};
 use semel_core::wording;
 use semel_gate::clock::Clock;
 use semel_gate::upstream::Sent;
-use semel_gate::{BeginAnswer, GivenReply, Passed, Settlement};
+use semel_gate::{BeginAnswer, ClaimHolder, GivenReply, HandedTo, Passed, Settlement};
 use semel_ledger::Error;
 use serde_json::Value;
 use std::sync::{Arc, LazyLock};
@@ -102,7 +104,7 @@ pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
         return respond::json(&gate.dry_run(&intent, &rule, &mut client).await?);
     }
     let nonce = who.nonce(&form.nonce, gate.ledger.secret());
-    match gate.begin(&intent, &rule, &mut client, nonce).await? {
+    match gate.begin(&intent, &rule, &mut client, HandedTo::client(nonce)).await? {
         BeginAnswer::Run(taken) => respond::json(&CallClaim {
             outcome: RunWord::Run,
             claim: Some(claim::write(&taken)),
@@ -133,6 +135,10 @@ pub async fn begin(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
             idempotency_key: None,
             possible_repeat: false,
         }),
+        // Its own caller was not ready, and nothing of ours failed.
+        BeginAnswer::Answered(passed) if form.not_ready.is_some() => {
+            answered(*passed).map_err(|problem| problem.of_caller())
+        }
         BeginAnswer::Answered(passed) => answered(*passed),
     }
 }
@@ -197,23 +203,6 @@ fn check(form: &CallForm) -> Result<(), Problem> {
     Ok(())
 }
 
-pub fn check_length(what: &str, text: Option<&String>, max: usize) -> Result<(), Problem> {
-    match text {
-        Some(text) if text.is_empty() || text.chars().count() > max => {
-            Err(Problem::bad(format!("{what} has 1 to {max} characters")))
-        }
-        _ => Ok(()),
-    }
-}
-
-pub fn check_nonce(nonce: &str) -> Result<(), Problem> {
-    static NONCE: LazyLock<Regex> = LazyLock::new(|| Regex::new(NONCE_PATTERN).expect("a pattern"));
-    match NONCE.is_match(nonce) {
-        true => Ok(()),
-        false => Err(Problem::bad("nonce has 16 to 128 visible characters, chosen at random")),
-    }
-}
-
 pub async fn settle(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response, Problem> {
     // Its sender asks again until it is taken.
     let (asking, bytes_max) = (request.who.clone(), request.bytes_max());
@@ -230,7 +219,7 @@ pub async fn settle(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response
     let own = policy.rule_for(&ActionFacts::new(&facts.action, &Json::Null));
     rule.sorting.secret.extend_from_slice(&own.sorting.secret);
     let sent = sent_of(form, &facts.action, &rule)?;
-    let settlement = Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo: None };
+    let settlement = Settlement { effect, attempt, nonce, holder: ClaimHolder::Client, sent, undo: None };
     answered(Passed { reply: GivenReply::None, ..*record(&api, settlement).await? })
 }
 

@@ -1,13 +1,13 @@
 //! A client that calls a tool itself is its own upstream: nothing is sent from here. What its rule asks is asked from
 //! here.
 
-use super::client_effect::word_of;
 use crate::http::server::{Revocable, lets_send};
 use crate::query::{Credentials, Query, Subject};
 use crate::redact::SecretParts;
 use crate::redact::Secrets;
 use crate::services::Services;
 use async_trait::async_trait;
+use semel::call::reply::word_of;
 use semel_core::effect::Effect;
 use semel_core::ids::AttemptNo;
 use semel_core::json::Json;

@@ -5,8 +5,6 @@
 
 mod begin;
 mod calls;
-mod claim;
-mod client_effect;
 mod client_upstream;
 mod cursor;
 mod document;
@@ -30,6 +28,7 @@ pub use problem::{Problem, problem_of};
 pub use route::{BASE, Route};
 pub use routes::routes;
 pub use server::ApiServer;
+pub use settle::abandon;
 
 use axum::Router;
 use axum::body::Body;

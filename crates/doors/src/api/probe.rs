@@ -1,17 +1,17 @@
 //! `probe`: whoever calls a tool itself can also look itself whether a doubtful call happened, and tell what it saw.
 
-use super::client_effect::{undo_of, word_of};
 use super::find_effect;
 use super::problem::Problem;
 use super::request::ApiRequest;
 use super::respond;
 use super::server::ApiServer;
 use crate::effect_json::EffectJson;
-use crate::reply::encode_json;
 use axum::response::Response;
 use http::StatusCode;
 use schemars::JsonSchema;
+use semel::call::reply::{encode_json, undo_of, word_of};
 use semel_core::effect::State;
+use semel_core::policy::duration;
 use semel_core::time::At;
 use semel_ledger::rulings::Probed;
 use serde::Deserialize;
@@ -37,6 +37,9 @@ pub struct ProbeForm {
     /// How long ago the question was begun, by the client's own count. Needed for a no: it speaks for that moment.
     #[schemars(with = "Option<u64>", range(min = 0, max = 3_600_000))]
     asked_ms_ago: Option<serde_json::Number>,
+    /// How long after the last possible sending a no begins to count, where no rule says: 5s unless given.
+    #[schemars(regex(pattern = r"^[0-9]{1,6}(s|m|h)$"))]
+    quiet: Option<String>,
     /// What was found, for whoever asks next.
     #[schemars(with = "Option<serde_json::Value>")]
     reply: Option<Box<RawValue>>,
@@ -83,7 +86,11 @@ pub async fn probe(api: Arc<ApiServer>, request: ApiRequest) -> Result<Response,
             let undo = undo_of(&rule, &effect.facts.action, reply.as_deref());
             Probed::Yes { word: word_of(&rule), reply, undo }
         }
-        FoundWord::No => Probed::No { quiet: rule.probe.as_ref().map_or(QUIET, |probe| probe.quiet) },
+        FoundWord::No => {
+            let own = probe.quiet.as_deref().map(duration::parse).transpose();
+            let own = own.map_err(|error| Problem::bad(format!("quiet: {error}")))?;
+            Probed::No { quiet: rule.probe.as_ref().map_or(own.unwrap_or(QUIET), |probe| probe.quiet) }
+        }
     };
     let ago = probe.asked_ms_ago.as_ref().map(|ago| whole(ago).filter(|ago| *ago <= ASKED_AGO_MAX_MS));
     let asked_at = match (probe.found, ago) {

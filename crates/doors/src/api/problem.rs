@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderName, HeaderValue, StatusCode};
 use schemars::JsonSchema;
+use semel::call::{BadCall, answer};
 use semel_core::answer::{Answer, Code, OutcomeWord, Trouble};
 use semel_core::class::Tier;
 use semel_core::effect::STORM;
@@ -66,9 +67,28 @@ impl Problem {
         Problem { status, ..self }
     }
 
+    /// The same where a call that was not started is the caller's own news.
+    #[must_use]
+    pub fn of_caller(self) -> Problem {
+        match self.code {
+            Some(Code::NotStarted) => self.under(StatusCode::FAILED_DEPENDENCY),
+            _ => self,
+        }
+    }
+
     /// The ledger failed before anything was sent.
     pub fn of_ledger(error: &Error) -> Problem {
         Problem::of_trouble(semel_core::wording::ledger_unavailable(&error.to_string()))
+    }
+}
+
+impl From<BadCall> for Problem {
+    fn from(bad: BadCall) -> Problem {
+        match bad {
+            BadCall::NotUnderstood(what) => Problem::bad(what),
+            BadCall::Argument(_) => Problem::new(StatusCode::UNPROCESSABLE_ENTITY, bad.to_string()),
+            BadCall::Class(_) => Problem::new(StatusCode::FORBIDDEN, bad.to_string()),
+        }
     }
 }
 
@@ -99,17 +119,7 @@ pub fn problem_of(answer: &Answer) -> Problem {
 }
 
 pub fn status_of(code: Code) -> StatusCode {
-    match code {
-        Code::InFlight | Code::Lookalike | Code::Superseded | Code::CannotUndo => StatusCode::CONFLICT,
-        Code::Drift => StatusCode::UNPROCESSABLE_ENTITY,
-        Code::InDoubt => StatusCode::LOCKED,
-        Code::KeyRequired => StatusCode::BAD_REQUEST,
-        Code::Cancelled | Code::Refuted | Code::HeldForPerson => StatusCode::FORBIDDEN,
-        // Here nothing stands behind that has a status of its own: the attempt that was waited for was refused.
-        Code::UpstreamRefused => StatusCode::FAILED_DEPENDENCY,
-        Code::NotStarted => StatusCode::BAD_GATEWAY,
-        Code::BudgetSpent | Code::LedgerUnavailable | Code::PolicyInvalid => StatusCode::SERVICE_UNAVAILABLE,
-    }
+    StatusCode::from_u16(answer::status_of(code)).expect("the table has statuses of HTTP")
 }
 
 impl IntoResponse for Problem {

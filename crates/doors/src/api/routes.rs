@@ -12,6 +12,8 @@ use crate::stats::Stats;
 use axum::response::Response;
 use http::{Method, StatusCode};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use semel::call::begin::BeginForm;
+use semel::call::settle::SettleForm;
 use semel_core::answer::{Answer, Code};
 use semel_ledger::tokens::AccessScope;
 use std::sync::Arc;
@@ -74,9 +76,9 @@ pub fn routes() -> Vec<Route> {
         route!(POST "/runs/{run}/cancel", Operator, "cancelRun", "Stop a run: nothing more starts in it.",
             runs::CancelledRun, runs::cancel; body: Some(form::<runs::Cancel>), body_optional: true),
         route!(POST "/begin", Agent, "begin", "Ask for the right to make one attempt.", begin::BegunForm,
-            begin::begin; body: Some(form::<begin::Begin>), has_dry_run: true, codes: OF_A_CALL),
+            begin::begin; body: Some(form::<BeginForm>), has_dry_run: true, codes: OF_A_CALL),
         route!(POST "/settle", Agent, "settle", "Settle an attempt.", Answer, settle::settle;
-            body: Some(form::<settle::Settle>), refuses: OF_AN_EFFECT),
+            body: Some(form::<SettleForm>), refuses: OF_AN_EFFECT),
         route!(POST "/calls/begin", Agent, "beginCall", "`begin`, for `semel run` and `semel mcp` on other machines.",
             forms::BegunCallForm, calls::begin; body: Some(form::<forms::CallForm>), has_dry_run: true,
             codes: OF_A_CALL),

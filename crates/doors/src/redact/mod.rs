@@ -1,14 +1,13 @@
 //! The secrets of a call, taken out of everything that is written about it: values that its request held (`values`), names
-//! that give a secret away (`names`), parts of an answer that a rule marks (`parts`).
+//! that give a secret away (`names`), parts of an answer that a rule marks ([`SecretParts`]).
 
 pub mod body;
 pub mod names;
-mod parts;
 pub mod result;
 mod values;
 
-pub use parts::SecretParts;
-pub use values::{KnownSecrets, MayHoldSecret};
+pub use semel_core::redact::{MayHoldSecret, SecretParts};
+pub use values::KnownSecrets;
 
 use semel_core::effect::NotAppliedWhy;
 use semel_core::json::Json;

@@ -3,7 +3,7 @@
 use crate::wire::form;
 use crate::wire::members::quoted;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use semel_core::redact::REDACTED;
+use semel_core::redact::{MayHoldSecret, REDACTED};
 use std::borrow::Cow;
 
 /// Shorter values would blank out half of an ordinary text.
@@ -17,11 +17,6 @@ const BYTES_MAX: usize = 256 * 1024;
 
 /// Up to here it is cheaper to look for each of them than to build what looks for all.
 const FEW: usize = 8;
-
-/// There are more values than are looked for, or more ways to read the text than one, so nobody can say that it holds
-/// none of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MayHoldSecret;
 
 /// The secrets of one request, each in all the ways in which answers write it.
 #[derive(Debug, Default)]

@@ -18,20 +18,14 @@ pub const ACTION_PATTERN: &str = r"^(cli|mcp):[^\x00-\x1f\x7f]{1,500}$";
 /// As long as an address may be.
 pub const AUTHORITY_CHARS_MAX: usize = 1_024;
 
-pub const RESOURCE_CHARS_MAX: usize = 1_024;
-pub const CALL_ID_CHARS_MAX: usize = 255;
-
-/// Too random to be guessed, and no longer than that needs.
-pub const NONCE_PATTERN: &str = r"^[!-~]{16,128}$";
+pub use semel::call::begin::{CALL_ID_CHARS_MAX, NONCE_PATTERN, RESOURCE_CHARS_MAX};
+pub use semel::call::settle::WHY_CHARS_MAX;
 
 /// No command is waited for any longer: 24 hours.
 pub const TIMEOUT_MS_MAX: u64 = 24 * 3_600_000;
 
 /// The server keeps no request waiting for longer.
 pub const WAIT_MS_MAX: u64 = 60_000;
-
-/// Of the outcome, as the ledger keeps it: a sentence or two.
-pub const WHY_CHARS_MAX: usize = 500;
 
 /// As large as the largest reply that any of these doors keeps.
 pub const FORM_REPLY_BYTES_MAX: usize = 16 << 20;

@@ -6,15 +6,12 @@ pub mod tool;
 
 pub use command::CommandOutput;
 pub use http::HttpReply;
+pub use semel::call::reply::{REPLY_BYTES_MAX, encode_json};
 
 use crate::redact::{MayHoldSecret, SecretParts, Secrets};
 use semel_core::json::{self, Json};
 use semel_core::policy::rule::Rule;
-use semel_core::redact::redact;
 use serde_json::value::RawValue;
-
-/// The logs of a deployment fit; a dump of a database does not, and is not worth replaying.
-pub const REPLY_BYTES_MAX: usize = 1024 * 1024;
 
 /// A reply of any kind as JSON to the digit.
 pub fn to_json(reply: &[u8]) -> Box<RawValue> {
@@ -46,12 +43,4 @@ pub fn encode_supplied(action: &str, rule: &Rule, reply: Vec<u8>) -> Result<Vec<
         true => Err(format!("a reply of more than {REPLY_BYTES_MAX} bytes is not kept")),
         false => Ok(bytes),
     }
-}
-
-/// JSON as it came, unless it holds what must not be written.
-pub fn encode_json(reply: &[u8], rule: &Rule) -> Result<Vec<u8>, String> {
-    let value = json::parse_bytes(reply).map_err(|error| format!("reply: {error}"))?;
-    let mut clean = redact(&value, &[]);
-    SecretParts::of(rule).hide_in(&mut clean);
-    Ok(if clean == value { reply.to_vec() } else { clean.canonical().into_bytes() })
 }

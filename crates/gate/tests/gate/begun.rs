@@ -3,13 +3,12 @@
 use crate::house::*;
 use semel_core::answer::{Code, OutcomeWord};
 use semel_core::class::Class;
-use semel_core::ids::OwnerId;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Mode;
 use semel_gate::Gate;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::{ProbeAnswer, Sent};
-use semel_gate::{BeginAnswer, ClaimHandle, GivenReply, Passed, SettleAnswer, Settlement};
+use semel_gate::{BeginAnswer, ClaimHandle, ClaimHolder, GivenReply, Passed, SettleAnswer, Settlement};
 use semel_ledger::memory::InjectedFault;
 use semel_testkit::simulation::executor::Process;
 use std::sync::Arc;
@@ -35,7 +34,7 @@ impl House {
         let (gate, taken) = (Arc::clone(gate), taken.clone());
         let ClaimHandle { effect, attempt, nonce, .. } = taken;
         let sent = Sent { reply: Some(reply.to_vec()), ..Sent::of(outcome) };
-        let settlement = Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo: None };
+        let settlement = Settlement { effect, attempt, nonce, holder: ClaimHolder::Client, sent, undo: None };
         self.run(async move { gate.settle(settlement).await.expect("the ledger is well") })
     }
 }
@@ -92,7 +91,7 @@ fn a_twin_waits_for_what_the_client_brings() {
             clock.nap(seconds(3)).await;
             let ClaimHandle { effect, attempt, nonce, .. } = claim;
             let sent = Sent { reply: Some(b"done".to_vec()), ..Sent::of(success()) };
-            gate.settle(Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo: None })
+            gate.settle(Settlement { effect, attempt, nonce, holder: ClaimHolder::Client, sent, undo: None })
                 .await
                 .expect("the ledger is well")
         }
@@ -228,7 +227,7 @@ fn only_the_very_claim_settles() {
                 effect: effect.id,
                 attempt: open.number,
                 nonce: open.nonce,
-                holder: OwnerId::AWAY,
+                holder: ClaimHolder::Client,
                 sent,
                 undo: None,
             };

@@ -15,7 +15,7 @@ use semel_core::time::At;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::look::Look;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
-use semel_gate::{BeginAnswer, Error, Gate, Passed};
+use semel_gate::{BeginAnswer, Error, Gate, HandedTo, Passed};
 use semel_ledger::engine_facts::EngineFacts;
 use semel_ledger::memory::MemoryStore;
 use semel_ledger::record::decode;
@@ -289,7 +289,9 @@ pub fn begin(
     let (gate, wish, clock) = (Arc::clone(gate), wish.clone(), clock.clone());
     async move {
         let mut upstream = Actor { script: Script::succeeds(), clock };
-        gate.begin(&wish.intent(), &wish.rule, &mut upstream, Nonce(nonce)).await.expect("the ledger is well")
+        gate.begin(&wish.intent(), &wish.rule, &mut upstream, HandedTo::client(Nonce(nonce)))
+            .await
+            .expect("the ledger is well")
     }
 }
 

@@ -2,12 +2,12 @@
 
 use crate::house::*;
 use semel_core::answer::{Code, OutcomeWord};
-use semel_core::ids::{OwnerId, Reason};
+use semel_core::ids::Reason;
 use semel_core::outcome::Outcome;
 use semel_core::policy::Mode;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::upstream::Sent;
-use semel_gate::{BeginAnswer, ClaimHandle, Gate, GivenReply, Passed, SettleAnswer, Settlement};
+use semel_gate::{BeginAnswer, ClaimHandle, ClaimHolder, Gate, GivenReply, Passed, SettleAnswer, Settlement};
 use semel_ledger::memory::{InjectedFault, MemoryStore};
 use semel_ledger::rulings::RulingVerdict;
 use semel_testkit::simulation::executor::Process;
@@ -134,7 +134,7 @@ fn an_answer_that_a_client_brings_is_kept_too() {
     fails(&house.memory);
     let sent = Sent { reply: Some(b"done".to_vec()), ..Sent::of(success()) };
     let ClaimHandle { effect, attempt, nonce, .. } = *taken;
-    let settlement = Settlement { effect, attempt, nonce, holder: OwnerId::AWAY, sent, undo: None };
+    let settlement = Settlement { effect, attempt, nonce, holder: ClaimHolder::Client, sent, undo: None };
     let settling = Arc::clone(&gate);
     let settled = house.run(async move { settling.settle(settlement).await.expect("it is on the disk") });
     let SettleAnswer::Recorded(passed) = settled else { panic!("{settled:?}") };

@@ -14,14 +14,14 @@ use super::world::{EffectPlace, SimulatedWorld};
 use semel_core::answer::{Code, OutcomeWord};
 use semel_core::digest::Digest;
 use semel_core::effect::{Ruling, State};
-use semel_core::ids::{EffectId, Nonce, OwnerId, Reason};
+use semel_core::ids::{EffectId, Nonce, Reason};
 use semel_core::intent::Intent;
 use semel_core::policy::Mode;
 use semel_core::policy::rule::Rule;
 use semel_gate::clock::{Clock, block_on};
 use semel_gate::look::Progress;
 use semel_gate::upstream::{Recorded, Sending, Upstream};
-use semel_gate::{BeginAnswer, Gate, GivenReply, Passed, SettleAnswer, Settlement};
+use semel_gate::{BeginAnswer, ClaimHolder, Gate, GivenReply, HandedTo, Passed, SettleAnswer, Settlement};
 use semel_ledger::Ledger;
 use semel_ledger::memory::MemoryStore;
 use semel_ledger::record::decode;
@@ -261,7 +261,7 @@ impl Simulation {
         upstream: &mut SimulatedUpstream,
     ) -> Option<Passed> {
         let nonce = Nonce(u128::from(self.random.next()));
-        let taken = match gate.begin(intent, rule, upstream, nonce).await.ok()? {
+        let taken = match gate.begin(intent, rule, upstream, HandedTo::client(nonce)).await.ok()? {
             BeginAnswer::Run(taken) => *taken,
             BeginAnswer::Answered(passed) => return Some(*passed),
             BeginAnswer::Unrecorded => unreachable!("nothing in the simulation is a read"),
@@ -280,8 +280,14 @@ impl Simulation {
             .await;
         for _ in 0..4 {
             let (effect, attempt, sent) = (taken.effect, taken.attempt, sent.clone());
-            let settlement =
-                Settlement { effect, attempt, nonce: taken.nonce, holder: OwnerId::AWAY, sent, undo: None };
+            let settlement = Settlement {
+                effect,
+                attempt,
+                nonce: taken.nonce,
+                holder: ClaimHolder::Client,
+                sent,
+                undo: None,
+            };
             match gate.settle(settlement).await {
                 Ok(SettleAnswer::Recorded(passed)) => return Some(*passed),
                 Ok(SettleAnswer::Otherwise(_) | SettleAnswer::NoSuchClaim) => return None,

@@ -61,7 +61,7 @@ pub fn semel() -> &'static Path {
     SEMEL.get_or_init(|| {
         let touch = Path::new(env!("CARGO_BIN_EXE_semel-touch"));
         let mut build = Command::new(env!("CARGO"));
-        build.args(["build", "--quiet", "--package", "semel"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        build.args(["build", "--quiet", "--package", "semel-cli"]).current_dir(env!("CARGO_MANIFEST_DIR"));
         if touch.parent().is_some_and(|profile| profile.ends_with("release")) {
             build.arg("--release");
         }

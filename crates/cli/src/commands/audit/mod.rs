@@ -6,8 +6,8 @@ mod screen;
 use crate::args::{AuditArgs, AuditForm};
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::output::{Hinted, stderr_is_terminal};
-use crate::policy_files;
 use anyhow::Context as _;
+use semel::policy_files;
 use semel_core::time::At;
 use semel_detect::audit::AuditReport;
 use semel_detect::audit::run::{AuditOptions, run as read_and_audit};
@@ -26,7 +26,7 @@ const LATELY: Duration = Duration::from_secs(30 * 86_400);
 
 pub fn run(context: &Context, args: &AuditArgs) -> anyhow::Result<ExitCode> {
     let mapping = args.map.as_deref().map(Mapping::parse).transpose()?;
-    let policy = policy_files::read(&context.environment, context.global.policy.as_deref())?;
+    let policy = policy_files::read(&context.environment.settings, context.global.policy.as_deref())?;
     let judge = Judge::new(policy).map_err(|found| {
         context.output.warn(found.render(stderr_is_terminal()));
         Hinted::error("the policy has errors".to_owned(), "semel policy lint")
@@ -78,7 +78,7 @@ fn paths(context: &Context, args: &AuditArgs) -> anyhow::Result<Vec<PathBuf>> {
         return Ok(args.paths.clone());
     }
     let environment = &context.environment;
-    let home = environment.home.as_deref().unwrap_or_else(|| Path::new("/"));
+    let home = environment.settings.home.as_deref().unwrap_or_else(|| Path::new("/"));
     let (claude, codex) = (environment.claude_config_dir.as_deref(), environment.codex_home.as_deref());
     let places = discover::agent_directories(home, claude, codex);
     if places.is_empty() {

@@ -2,9 +2,9 @@
 
 use super::pay::{self, Charge};
 use crate::config::Environment;
-use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::open::TENANT;
 use anyhow::Context as _;
+use semel::ledger_address::{LedgerAddress, Purpose};
 use semel_core::own_tokens::OPERATOR_TOKEN;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::tokens::{AccessScope, TokenRequest};
@@ -120,7 +120,7 @@ impl DemoWorld {
         let new = TokenRequest::new(TENANT, AccessScope::Operator, Some("demo"), None)?;
         let made = block_on(
             LedgerAddress::File(file)
-                .open(&self.environment, &clock, Purpose::Command)?
+                .open(&self.environment.settings, &clock, Purpose::Command)?
                 .make_token(&new, clock.now()),
         )?;
         let mut command = self.command(self.program.as_os_str());
@@ -141,7 +141,7 @@ impl DemoWorld {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        if self.environment.allow_network_fs {
+        if self.environment.settings.allow_network_fs {
             command.env("SEMEL_ALLOW_NETWORK_FS", "1");
         }
         command

@@ -3,9 +3,9 @@
 use super::ledger::{contents, engine, latency, records, spooled};
 use super::{CLAIMS_TIMED, Checks};
 use crate::context::Context;
-use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::output::{RESTORE, hint, ledger_hint};
 use rustix::fs::Access;
+use semel::ledger_address::{LedgerAddress, Purpose};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::place::Place;
 use semel_ledger::sqlite;
@@ -88,7 +88,7 @@ fn database(context: &Context, checks: &mut Checks, place: &Place, full: bool) {
         checks.ok("secret", place.secret_file().display().to_string());
     }
     let address = LedgerAddress::File(database.to_owned());
-    let ledger = match address.open(&context.environment, &SystemClock::start(), Purpose::Reading) {
+    let ledger = match address.open(&context.environment.settings, &SystemClock::start(), Purpose::Reading) {
         Ok(ledger) => ledger,
         Err(error) => {
             checks.fail("ledger", error.to_string(), ledger_hint(&error));

@@ -10,11 +10,11 @@ mod server;
 
 use crate::args::DoctorArgs;
 use crate::context::{Context, EXIT_FINDINGS};
-use crate::ledger_address::LedgerAddress;
 use crate::output::hint;
 use crate::server_access;
 use crate::terminal_text;
 use owo_colors::OwoColorize;
+use semel::ledger_address::LedgerAddress;
 use semel_ledger::place::Place;
 use serde::Serialize;
 use std::process::ExitCode;
@@ -35,7 +35,7 @@ pub fn run(context: &Context, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
 }
 
 fn ledger(context: &Context, checks: &mut Checks, full: bool) {
-    match LedgerAddress::of(context) {
+    match context.ledger_address() {
         Err(error) => checks.fail("ledger", format!("{error:#}"), hint(&error)),
         Ok(address @ LedgerAddress::Server { .. }) => {
             server::examine(context, checks, &address, full);

@@ -3,7 +3,7 @@
 use super::Checks;
 use crate::context::Context;
 use crate::output::counted;
-use crate::policy_files::{self, Unusable};
+use semel::policy_files::{self, Unusable};
 use semel_core::policy::Policy;
 use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::servers::McpEndpoint;
@@ -20,12 +20,12 @@ pub fn examine(context: &Context, checks: &mut Checks) {
 fn policy(context: &Context, checks: &mut Checks) {
     let check = Some("semel policy lint".to_owned());
     let flag = context.global.policy.as_deref();
-    let files = match policy_files::read(&context.environment, flag) {
+    let files = match policy_files::read(&context.environment.settings, flag) {
         Ok(files) => files,
         Err(error) => return checks.fail("policy", format!("{error:#}"), None),
     };
     let names: Vec<String> = files.iter().map(|file| file.path.display().to_string()).collect();
-    let loaded = policy_files::load(&context.environment, flag);
+    let loaded = policy_files::load(&context.environment.settings, flag);
     if let Ok(policy) = &loaded {
         credentials(context, checks, policy);
     }
@@ -47,7 +47,7 @@ fn policy(context: &Context, checks: &mut Checks) {
 /// A policy is a file that people share, and a password in it is for nobody else.
 fn password(context: &Context, checks: &mut Checks) {
     let Ok(Some((file, ledger))) =
-        policy_files::ledger(&context.environment, context.global.policy.as_deref())
+        policy_files::ledger(&context.environment.settings, context.global.policy.as_deref())
     else {
         return;
     };

@@ -4,8 +4,8 @@ use super::file::directory;
 use super::ledger::{contents, engine, latency, records, spooled, waits};
 use super::{CLAIMS_TIMED, Checks};
 use crate::context::Context;
-use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::output::{hint, ledger_hint};
+use semel::ledger_address::{LedgerAddress, Purpose};
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::spool;
 use std::time::Duration;
@@ -16,7 +16,7 @@ const ID_DIGITS: usize = 8;
 pub fn examine(context: &Context, checks: &mut Checks, address: &LedgerAddress, full: bool) {
     directory(checks, &address.directory(), false);
     let clock = SystemClock::start();
-    let ledger = match address.open(&context.environment, &clock, Purpose::Command) {
+    let ledger = match address.open(&context.environment.settings, &clock, Purpose::Command) {
         Ok(ledger) => ledger,
         Err(error) => {
             checks.fail("ledger", error.to_string(), ledger_hint(&error));

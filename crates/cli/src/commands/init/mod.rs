@@ -56,7 +56,7 @@ pub fn run(context: &Context, args: &InitArgs) -> anyhow::Result<Change> {
         search: &environment.search,
         named: !args.server.is_empty(),
     };
-    let backups = Backups::below(&environment.state_directory()?);
+    let backups = Backups::below(&environment.settings.state_directory()?);
     let read = |candidate: Candidate| {
         let (client, path) = (candidate.client, candidate.path.clone());
         let found = FileSnapshot::read(&path).and_then(|snapshot| {
@@ -90,7 +90,7 @@ fn flags(context: &Context) -> Vec<(&'static str, String)> {
     let given = [("--policy", &global.policy), ("--ledger", &global.ledger)];
     let whole = |path: &Path| match path.to_str() {
         Some(address) if address.contains("://") => address.to_owned(),
-        _ => context.environment.cwd.join(path).display().to_string(),
+        _ => context.environment.settings.cwd.join(path).display().to_string(),
     };
     given.into_iter().filter_map(|(flag, path)| Some((flag, whole(path.as_ref()?)))).collect()
 }

@@ -3,7 +3,7 @@
 use super::outcome::FileOutcome;
 use super::plan::{ServerRow, Treatment};
 use crate::context::Context;
-use crate::policy_files;
+use semel::policy_files;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
@@ -30,10 +30,10 @@ impl Packs {
         fitting.sort_unstable();
         fitting.dedup();
         let (environment, flag) = (&context.environment, context.global.policy.as_deref());
-        let held = policy_files::found(environment, flag);
+        let held = policy_files::found(&environment.settings, flag);
         let held: Vec<String> = held.iter().flat_map(|file| included(file)).collect();
         let missing: Vec<&String> = fitting.iter().filter(|pack| !held.contains(pack)).collect();
-        let file = policy_files::everywhere(environment, flag).filter(|_| !missing.is_empty());
+        let file = policy_files::everywhere(&environment.settings, flag).filter(|_| !missing.is_empty());
         let advice = file.map(|file| {
             let all = included(&file).into_iter().chain(missing.into_iter().cloned());
             let all: Vec<String> = all.map(|name| format!("{name:?}")).collect();

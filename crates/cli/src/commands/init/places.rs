@@ -50,7 +50,7 @@ const HERE: Platform = if cfg!(target_os = "macos") {
 
 /// The configurations that are there, each once, of the project first.
 pub fn find(environment: &Environment) -> anyhow::Result<Vec<Candidate>> {
-    let Some(home) = &environment.home else {
+    let Some(home) = &environment.settings.home else {
         return Err(Hinted::error(
             "HOME is not set, so the configurations of the clients have no place",
             "HOME=/home/YOU semel init",
@@ -73,7 +73,7 @@ pub fn find(environment: &Environment) -> anyhow::Result<Vec<Candidate>> {
 fn candidates(environment: &Environment, home: &Path, platform: Platform) -> Vec<Candidate> {
     let mut found = Vec::new();
     for client in &CLIENTS {
-        let of_project = projects(&environment.cwd).filter_map(|directory| {
+        let of_project = projects(&environment.settings.cwd).filter_map(|directory| {
             Some((project_file(client.choice, directory)?, Some(directory.to_owned())))
         });
         let of_user = user_files(client.choice, environment, home, platform);
@@ -107,7 +107,8 @@ fn user_files(
     home: &Path,
     platform: Platform,
 ) -> Vec<PathBuf> {
-    let desktop = desktop(platform, home, environment.xdg_config.as_deref(), environment.app_data.as_deref());
+    let desktop =
+        desktop(platform, home, environment.settings.xdg_config.as_deref(), environment.app_data.as_deref());
     let or = |directory: &Option<PathBuf>, otherwise: PathBuf| directory.clone().unwrap_or(otherwise);
     match client {
         ClientChoice::ClaudeCode => {

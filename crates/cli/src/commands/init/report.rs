@@ -148,10 +148,10 @@ fn coloured(diff: &str) -> String {
 
 /// A path as a person would write it here.
 fn near(path: &Path, environment: &Environment) -> String {
-    if let Ok(inside) = path.strip_prefix(&environment.cwd) {
+    if let Ok(inside) = path.strip_prefix(&environment.settings.cwd) {
         return inside.display().to_string();
     }
-    match environment.home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
+    match environment.settings.home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
         Some(inside) => format!("~/{}", inside.display()),
         None => path.display().to_string(),
     }

@@ -3,7 +3,6 @@
 use super::scan::{self, Which};
 use crate::context::Context;
 use crate::effect_json;
-use crate::ledger_address::LedgerAddress;
 use crate::open::TENANT;
 use crate::{table, terminal_text};
 use semel_core::class::Class;
@@ -81,7 +80,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
     text.push_str(&summary(&counts));
     context.output.data(text);
     if ledger.is_none() {
-        context.output.say(format_args!("There is no ledger yet at {}.", LedgerAddress::of(context)?));
+        context.output.say(format_args!("There is no ledger yet at {}.", context.ledger_address()?));
     }
     if let (Some(ledger), Some(run)) = (&ledger, run)
         && let Some(fence) = block_on(ledger.standing_fence(TENANT, run))?

@@ -4,9 +4,9 @@ use super::copy;
 use crate::args::BackupArgs;
 use crate::change::Change;
 use crate::context::Context;
-use crate::ledger_address::{LedgerAddress, Purpose, sqlite_options};
 use crate::output::Hinted;
 use anyhow::bail;
+use semel::ledger_address::{LedgerAddress, Purpose, sqlite_options};
 use semel_core::answer::EffectWord;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::command_key::CommandKey;
@@ -18,14 +18,14 @@ use std::path::Path;
 
 pub fn run(context: &Context, args: &BackupArgs) -> anyhow::Result<Change> {
     let clock = SystemClock::start();
-    let from = LedgerAddress::of(context)?;
+    let from = context.ledger_address()?;
     if !from.is_founded() {
         return Err(Hinted::error(
             format!("nothing was written: there is no ledger at {from}"),
             "semel doctor",
         ));
     }
-    let file = context.environment.cwd.join(&args.file);
+    let file = context.environment.settings.cwd.join(&args.file);
     let (to, now) = (Place::at(&file), clock.now());
     let key = args.change.key(&[b"backup", file.as_os_str().as_encoded_bytes()]);
     let document =
@@ -43,11 +43,11 @@ pub fn run(context: &Context, args: &BackupArgs) -> anyhow::Result<Change> {
     if args.change.dry_run {
         return Ok(Change::would(EffectWord::Created, document));
     }
-    let ledger = from.open(&context.environment, &clock, Purpose::Reading)?;
+    let ledger = from.open(&context.environment.settings, &clock, Purpose::Reading)?;
     if ledger.store().is_newer() {
         bail!("nothing was written: a newer semel has written the ledger; back it up with that one");
     }
-    to.prepare(context.environment.allow_network_fs)?;
+    to.prepare(context.environment.settings.allow_network_fs)?;
     // It gets its name when it is whole.
     let partial = Place::at(file.with_added_extension("partial"));
     partial.remove();
@@ -93,7 +93,7 @@ fn write(
             copy::into(context, ledger, &address, plan, clock)?;
         }
     }
-    let copy = address.open(&context.environment, clock, Purpose::Reading)?;
+    let copy = address.open(&context.environment.settings, clock, Purpose::Reading)?;
     let complaints = block_on(copy.store().check())?;
     if let Some(first) = complaints.first() {
         bail!("nothing was kept: what was written is damaged: {first}");
@@ -103,9 +103,9 @@ fn write(
 
 /// The command that made a file, if that is a backup and came under a key.
 fn made_by(context: &Context, file: &Path, clock: &SystemClock) -> Option<CommandKey> {
-    let options = sqlite_options(file, &context.environment, clock, Purpose::Reading);
+    let options = sqlite_options(file, &context.environment.settings, clock, Purpose::Reading);
     let address = LedgerAddress::File(options.place.database().to_owned());
-    let ledger = address.open(&context.environment, clock, Purpose::Reading).ok()?;
+    let ledger = address.open(&context.environment.settings, clock, Purpose::Reading).ok()?;
     match block_on(ledger.copy_mark()).ok()?? {
         CopyMark { stage: CopyStage::Backup { command, .. }, .. } => command,
         _ => None,

@@ -4,8 +4,8 @@ use super::progress::ProgressLine;
 use crate::args::CopyArgs;
 use crate::change::Change;
 use crate::context::Context;
-use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::output::Hinted;
+use semel::ledger_address::{LedgerAddress, Purpose};
 use semel_core::answer::EffectWord;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::Ledger;
@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 pub fn run(context: &Context, args: &CopyArgs) -> anyhow::Result<Change> {
     let environment = &context.environment;
-    let from = LedgerAddress::named("FROM", &args.from, environment)?;
-    let to = LedgerAddress::named("TO", &args.to, environment)?;
+    let from = LedgerAddress::named("FROM", &args.from, &environment.settings)?;
+    let to = LedgerAddress::named("TO", &args.to, &environment.settings)?;
     let clock = SystemClock::start();
     if !from.is_founded() {
         return Err(Hinted::error(
@@ -26,7 +26,7 @@ pub fn run(context: &Context, args: &CopyArgs) -> anyhow::Result<Change> {
     if from.to_string() == to.to_string() {
         anyhow::bail!("nothing was copied: FROM and TO are the same place");
     }
-    let source = from.open(environment, &clock, Purpose::Reading)?;
+    let source = from.open(&environment.settings, &clock, Purpose::Reading)?;
     if source.store().is_newer() {
         anyhow::bail!("nothing was copied: a newer semel has written {from}; copy it with that one");
     }
@@ -69,7 +69,7 @@ pub fn into(
     clock: &SystemClock,
 ) -> anyhow::Result<CopyReport> {
     let secret = Some(from.secret().clone());
-    let target = to.open_for_copy(&context.environment, clock, Purpose::Command, secret)?;
+    let target = to.open_for_copy(&context.environment.settings, clock, Purpose::Command, secret)?;
     let mut line = ProgressLine::new(context.output);
     let copied = block_on(copy(from, &target, plan, &mut |progress| line.show(progress)));
     line.end();
@@ -86,7 +86,7 @@ fn is_done(
     to: &LedgerAddress,
     clock: &SystemClock,
 ) -> anyhow::Result<bool> {
-    let there = to.open(&context.environment, clock, Purpose::Reading)?;
+    let there = to.open(&context.environment.settings, clock, Purpose::Reading)?;
     Ok(there.secret().check_value() == from.secret().check_value() && block_on(there.copy_mark())?.is_some())
 }
 

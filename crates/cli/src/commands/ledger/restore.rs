@@ -7,10 +7,10 @@ use crate::args::RestoreArgs;
 use crate::change::Change;
 use crate::context::Context;
 use crate::effect_json::{self, EffectJson};
-use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::output::{Hinted, counted};
 use crate::table;
 use anyhow::{Context as _, bail};
+use semel::ledger_address::{LedgerAddress, Purpose};
 use semel_core::answer::EffectWord;
 use semel_core::digest::{Digest, Secret};
 use semel_core::effect::{Effect, State};
@@ -32,15 +32,15 @@ pub fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<Change> {
     let environment = &context.environment;
     let clock = SystemClock::start();
     let (reason, now) = (Reason::parse(&args.reason).context("--reason")?, clock.now());
-    let backup = LedgerAddress::File(environment.cwd.join(&args.file));
-    let to = LedgerAddress::of(context)?;
+    let backup = LedgerAddress::File(environment.settings.cwd.join(&args.file));
+    let to = context.ledger_address()?;
     if !backup.is_founded() {
         bail!("nothing was restored: there is no backup at {backup}");
     }
     if backup.to_string() == to.to_string() {
         bail!("nothing was restored: the backup stands in the place of the ledger; move it elsewhere first");
     }
-    let from = backup.open(environment, &clock, Purpose::Reading)?;
+    let from = backup.open(&environment.settings, &clock, Purpose::Reading)?;
     let name = backup.to_string();
     let key = args.change.key(&[b"restore", name.as_bytes(), reason.as_str().as_bytes()]);
     let mut document = json!({"backup": name, "ledger": to.to_string()});
@@ -77,7 +77,7 @@ pub fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<Change> {
         LedgerAddress::Server { .. } => copy::into(context, &from, &to, &plan, &clock)?,
     };
     copy::add_counts(&mut document, &report);
-    let ledger = to.open(environment, &clock, Purpose::Command)?;
+    let ledger = to.open(&environment.settings, &clock, Purpose::Command)?;
     let text = look_at(&ledger, &from, &mut document, now)?;
     Ok(Change {
         hint: Some(
@@ -111,7 +111,7 @@ impl Standing {
         let LedgerAddress::File(file) = to else {
             // Looking founds a ledger there, so that is done with the secret that it shall have.
             let secret = Some(from.secret().clone());
-            let ledger = to.open_for_copy(&context.environment, clock, Purpose::Command, secret)?;
+            let ledger = to.open_for_copy(&context.environment.settings, clock, Purpose::Command, secret)?;
             return Standing::of_ledger(&ledger, from, name, key);
         };
         let place = Place::at(file);
@@ -122,7 +122,7 @@ impl Standing {
         if !place.directory().exists() || is_free(&place)? {
             return Ok(Standing::Free);
         }
-        match to.open_for_copy(&context.environment, clock, Purpose::Reading, None) {
+        match to.open_for_copy(&context.environment.settings, clock, Purpose::Reading, None) {
             Ok(ledger) => Standing::of_ledger(&ledger, from, name, key),
             // A damaged one is often why a backup is restored.
             Err(_) => Ok(Standing::Other),
@@ -160,7 +160,7 @@ fn replace(
     clock: &SystemClock,
 ) -> anyhow::Result<(CopyReport, Option<Place>)> {
     let newest = newest_unless_busy(context, to, clock)?;
-    let replacement = Replacement::begin(place, context.environment.allow_network_fs)?;
+    let replacement = Replacement::begin(place, context.environment.settings.allow_network_fs)?;
     let partial = LedgerAddress::File(replacement.partial().database().to_owned());
     let report = copy::into(context, from, &partial, plan, clock)?;
     // The new epoch began before these calls, and would not hold them.
@@ -177,7 +177,7 @@ fn newest_unless_busy(
     to: &LedgerAddress,
     clock: &SystemClock,
 ) -> anyhow::Result<Option<(Cursor, JournalLine)>> {
-    let Ok(ledger) = to.open_for_copy(&context.environment, clock, Purpose::Reading, None) else {
+    let Ok(ledger) = to.open_for_copy(&context.environment.settings, clock, Purpose::Reading, None) else {
         return Ok(None);
     };
     let busy = block_on(ledger.in_flight(clock.now()))?;

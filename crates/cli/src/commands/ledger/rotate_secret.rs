@@ -4,9 +4,9 @@ use super::quarantine::{change, rehearse};
 use crate::args::RotateSecretArgs;
 use crate::change::Change;
 use crate::context::Context;
-use crate::ledger_address::{LedgerAddress, Purpose, sqlite_options};
 use crate::output::{Hinted, counted};
 use anyhow::Context as _;
+use semel::ledger_address::{LedgerAddress, Purpose, sqlite_options};
 use semel_core::answer::EffectWord;
 use semel_core::ids::Reason;
 use semel_core::time::At;
@@ -20,7 +20,7 @@ pub fn run(context: &Context, args: &RotateSecretArgs) -> anyhow::Result<Change>
     let clock = SystemClock::start();
     let (reason, now) = (Reason::parse(&args.reason).context("--reason")?, clock.now());
     let key = args.change.key(&[b"rotate-secret", reason.as_str().as_bytes(), &[u8::from(args.replace)]]);
-    let address = LedgerAddress::of(context)?;
+    let address = context.ledger_address()?;
     let file = address.file("rotate-secret")?;
     let old = match context.existing_ledger(&clock) {
         // A ledger that has lost its secret does not open, and needs a new one.
@@ -43,7 +43,7 @@ pub fn run(context: &Context, args: &RotateSecretArgs) -> anyhow::Result<Change>
         import_answers(old, &address, now)?;
         block_on(old.link_undos())?;
     }
-    let options = sqlite_options(file, &context.environment, &clock, Purpose::Command);
+    let options = sqlite_options(file, &context.environment.settings, &clock, Purpose::Command);
     let epoch = renew_secret(&options, renewal, reason.as_str(), key, now)?;
     if old.is_none()
         && let Some(ledger) = context.existing_ledger(&clock)?

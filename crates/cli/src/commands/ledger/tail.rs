@@ -3,8 +3,8 @@
 use super::journal::LineJson;
 use crate::args::TailArgs;
 use crate::context::Context;
-use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::output::reader_left_within;
+use semel::ledger_address::{LedgerAddress, Purpose};
 use semel_gate::clock::{SystemClock, block_on};
 use semel_ledger::Error;
 use semel_ledger::Ledger;
@@ -18,7 +18,7 @@ use std::time::Duration;
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 pub fn run(context: &Context, args: &TailArgs) -> anyhow::Result<ExitCode> {
-    let address = LedgerAddress::of(context)?;
+    let address = context.ledger_address()?;
     let mut open: Option<(Ledger, Option<Cursor>)> = None;
     loop {
         if open.is_none()
@@ -43,7 +43,7 @@ fn founded(context: &Context, address: &LedgerAddress) -> anyhow::Result<Option<
     if !address.is_founded() {
         return Ok(None);
     }
-    match address.open(&context.environment, &SystemClock::start(), Purpose::Reading) {
+    match address.open(&context.environment.settings, &SystemClock::start(), Purpose::Reading) {
         Err(Error::Open { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
         opened => Ok(Some(opened?)),
     }

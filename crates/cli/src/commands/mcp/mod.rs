@@ -9,11 +9,11 @@ use crate::context::Context;
 use crate::mcp_servers;
 use crate::notify::{self, Telling};
 use crate::open::TENANT;
-use crate::policy_files;
 use crate::probe_access;
 use crate::server_identity::{self, STDIO, Start};
 use crate::{server_access, server_runtime, traces};
 use anyhow::{Context as _, bail};
+use semel::policy_files;
 use semel_core::ids::Run;
 use semel_core::policy::Policy;
 use semel_core::policy::servers::{McpEndpoint, McpServer};
@@ -131,7 +131,7 @@ fn caller(context: &Context, args: &McpArgs) -> anyhow::Result<Caller> {
         tenant: TENANT.to_owned(),
         principal: TENANT.to_owned(),
         run: named(args.run.clone(), "--run")?,
-        surrounding_run: named(context.environment.run_id(None), "SEMEL_RUN_ID")?,
+        surrounding_run: named(context.environment.settings.run_id(None), "SEMEL_RUN_ID")?,
         token: None,
     })
 }
@@ -139,7 +139,7 @@ fn caller(context: &Context, args: &McpArgs) -> anyhow::Result<Caller> {
 /// One line for the log that clients keep: desktop programs start servers in odd directories, and then other rules
 /// hold than a person thinks.
 fn say(context: &Context, name: &str, policy: &Policy) {
-    match policy_files::found(&context.environment, context.global.policy.as_deref()).as_slice() {
+    match policy_files::found(&context.environment.settings, context.global.policy.as_deref()).as_slice() {
         [] => context.output.say(format_args!("semel: guarding {name}; no semel.toml was found from here")),
         files => {
             let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();

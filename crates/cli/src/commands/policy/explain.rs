@@ -20,7 +20,7 @@ pub fn run(context: &Context, args: &PolicyExplain) -> anyhow::Result<ExitCode> 
         }
         Some(_) => anyhow::bail!("either an action or a command after --, not both"),
         None => {
-            let line = CommandLine::new(&args.command, &context.environment.cwd, None)?;
+            let line = CommandLine::new(&args.command, &context.environment.settings.cwd, None)?;
             (line.action(), line.arguments())
         }
     };

@@ -28,7 +28,7 @@ pub fn run(context: &Context, of: &PolicyInitOf) -> anyhow::Result<Change> {
     };
     let upstream = upstream.as_ref().map(|(name, url)| NamedUpstream { name, url });
     let text = surface::policy_text(upstream, &operations);
-    let path = context.environment.cwd.join(output);
+    let path = context.environment.settings.cwd.join(output);
     let written = PolicyFile { path: path.clone(), text: text.clone() };
     if let Err(found) = Policy::load(vec![written]) {
         context.output.warn(found.render(false));

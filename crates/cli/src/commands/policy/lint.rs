@@ -2,8 +2,8 @@
 
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::output::counted;
-use crate::policy_files;
 use crate::unread_effects;
+use semel::policy_files;
 use semel_core::policy::diagnostic::Severity;
 use semel_core::policy::{Diagnostics, Policy, PolicyFile};
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use std::process::ExitCode;
 
 pub fn run(context: &Context, files: &[PathBuf]) -> anyhow::Result<ExitCode> {
     let sets: Vec<Vec<PolicyFile>> = if files.is_empty() {
-        let here = policy_files::read(&context.environment, context.global.policy.as_deref())?;
+        let here = policy_files::read(&context.environment.settings, context.global.policy.as_deref())?;
         if here.is_empty() { Vec::new() } else { vec![here] }
     } else {
         let one = |path: &PathBuf| {
-            policy_files::read_one(&context.environment.cwd.join(path)).map(|file| vec![file])
+            policy_files::read_one(&context.environment.settings.cwd.join(path)).map(|file| vec![file])
         };
         files.iter().map(one).collect::<Result<_, _>>()?
     };

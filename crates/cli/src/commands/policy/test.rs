@@ -3,10 +3,10 @@
 use crate::args::PolicyTest;
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::output::{Hinted, counted, stderr_is_terminal};
-use crate::policy_files;
 use crate::table;
 use crate::terminal_text;
 use anyhow::Context as _;
+use semel::policy_files;
 use semel_core::policy::{Policy, PolicyFile};
 use semel_detect::audit::SkippedCounts;
 use semel_detect::judge::Judge;
@@ -21,18 +21,18 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 pub fn run(context: &Context, args: &PolicyTest) -> anyhow::Result<ExitCode> {
-    let files = policy_files::read(&context.environment, context.global.policy.as_deref())?;
+    let files = policy_files::read(&context.environment.settings, context.global.policy.as_deref())?;
     let judge = load(context, files.clone())?;
     let against = match &args.against {
         Some(path) => {
-            let file = policy_files::read_one(&context.environment.cwd.join(path))?;
+            let file = policy_files::read_one(&context.environment.settings.cwd.join(path))?;
             Some(load(context, vec![file])?)
         }
         None => None,
     };
     let examples = examples::test(&files, &judge);
     let (mut pairs, mut transcripts) = (None, Vec::new());
-    for path in args.paths.iter().map(|path| context.environment.cwd.join(path)) {
+    for path in args.paths.iter().map(|path| context.environment.settings.cwd.join(path)) {
         let shown = path.display();
         if path.extension().is_some_and(|extension| extension == "toml") {
             let text = std::fs::read_to_string(&path).with_context(|| shown.to_string())?;

@@ -4,8 +4,8 @@ use crate::args::ReconcileArgs;
 use crate::commands::ledger::scan::{self, Which};
 use crate::context::Context;
 use crate::output::{Hinted, counted, stderr_is_terminal};
-use crate::policy_files;
 use anyhow::{Context as _, anyhow};
+use semel::policy_files;
 use semel_core::digest::Secret;
 use semel_core::effect::{Effect, State};
 use semel_core::identity::value_mark;
@@ -98,7 +98,7 @@ pub fn of_transcript(
     pairing: &Pairing,
     now: At,
 ) -> anyhow::Result<(IntendedCalls, Secret)> {
-    let policy = policy_files::read(&context.environment, context.global.policy.as_deref())?;
+    let policy = policy_files::read(&context.environment.settings, context.global.policy.as_deref())?;
     let judge = Judge::new(policy).map_err(|found| {
         context.output.warn(found.render(stderr_is_terminal()));
         Hinted::error("the policy does not hold together".to_owned(), "semel policy lint")

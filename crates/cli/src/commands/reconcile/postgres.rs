@@ -48,8 +48,11 @@ pub fn command(context: &Context, place: &str, query: &str) -> anyhow::Result<Co
             "put the URL into a variable and name that: --postgres DATABASE_URL; or use PGPASSWORD or ~/.pgpass",
         ));
     }
-    let found =
-        semel_doors::process::program::find("psql", &context.environment.search, &context.environment.cwd);
+    let found = semel_doors::process::program::find(
+        "psql",
+        &context.environment.search,
+        &context.environment.settings.cwd,
+    );
     let psql = found.map_err(|_| {
         Hinted::error("psql was not found; nothing was compared".to_owned(), "install the PostgreSQL client")
     })?;

@@ -6,11 +6,9 @@ pub mod respond;
 
 use crate::args::{DRAIN_OUTPUT, RunArgs};
 use crate::context::Context;
-use crate::ledger_address::{LedgerAddress, Purpose};
 use crate::notify;
 use crate::open;
 use crate::output::{Hinted, ledger_hint, stderr_is_terminal};
-use crate::policy_files;
 use crate::probe_access;
 use crate::{server_access, server_runtime};
 use request::{RunRequest, named_action};
@@ -19,6 +17,8 @@ use respond::{
     say_waiting,
 };
 use rustix::process::Pid;
+use semel::ledger_address::{LedgerAddress, Purpose};
+use semel::policy_files;
 use semel_core::answer::Answer;
 use semel_core::class::Class;
 use semel_core::intent::Intent;
@@ -91,17 +91,19 @@ fn open_ledger(context: &Context, dry_run: bool, clock: &SystemClock) -> Result<
         hint: crate::output::hint(&error),
         waits: false,
     };
-    let address = LedgerAddress::of(context).map_err(unopened)?;
+    let address = context.ledger_address().map_err(unopened)?;
     let empty = (dry_run && !address.is_founded()).then(tempfile::tempdir).and_then(Result::ok);
     let opened = match (dry_run, &empty) {
-        (false, _) => address.open(environment, clock, Purpose::Command),
+        (false, _) => address.open(&environment.settings, clock, Purpose::Command),
         // One whose founding was cut short must be founded before anything is known.
         (true, None) => address
-            .open(environment, clock, Purpose::Reading)
-            .or_else(|_| address.open(environment, clock, Purpose::Command)),
-        (true, Some(empty)) => {
-            LedgerAddress::File(empty.path().join("ledger.db")).open(environment, clock, Purpose::Command)
-        }
+            .open(&environment.settings, clock, Purpose::Reading)
+            .or_else(|_| address.open(&environment.settings, clock, Purpose::Command)),
+        (true, Some(empty)) => LedgerAddress::File(empty.path().join("ledger.db")).open(
+            &environment.settings,
+            clock,
+            Purpose::Command,
+        ),
     };
     match opened {
         Ok(ledger) => Ok(OpenedLedger { ledger, _empty: empty }),
@@ -117,7 +119,7 @@ impl PreparedRun {
     /// A call that makes no sense is answered here, with its exit code.
     fn prepare(context: &Context, args: &RunArgs) -> Result<PreparedRun, u8> {
         let request = RunRequest::parse(context, args).map_err(|error| not_understood(context, &error))?;
-        let policy = policy_files::load(&context.environment, context.global.policy.as_deref())
+        let policy = policy_files::load(&context.environment.settings, context.global.policy.as_deref())
             .map_err(|unusable| policy_invalid(context, &unusable))?;
         let arguments = request.line.arguments();
         let action = args.action.as_ref().map_or_else(|| request.line.action(), |name| named_action(name));

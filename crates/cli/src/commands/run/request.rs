@@ -41,7 +41,7 @@ impl RunRequest {
     pub fn parse(context: &Context, args: &RunArgs) -> anyhow::Result<RunRequest> {
         use anyhow::Context as _;
         let key = args.key.as_deref().map(IdempotencyKey::parse).transpose().context("--key")?;
-        let run = context.environment.run_id(args.run.as_deref());
+        let run = context.environment.settings.run_id(args.run.as_deref());
         let run = run.as_deref().map(Run::named).transpose().context("--run")?;
         let again = args.again.as_deref().map(Reason::parse).transpose().context("--again")?;
         let quiet = args.probe_quiet.unwrap_or(PROBE_QUIET);
@@ -50,7 +50,7 @@ impl RunRequest {
             anyhow::bail!("--serialize-by needs 1 to 1024 characters");
         }
         // Arguments are checked before input is read, which may take long.
-        CommandLine::new(&args.command, &context.environment.cwd, None)?;
+        CommandLine::new(&args.command, &context.environment.settings.cwd, None)?;
         let input = match args.stdin {
             StdinChoice::Read => piped::read(key.is_some(), &SystemClock::start())?,
             StdinChoice::Pass => PipedInput::Unread,
@@ -61,7 +61,7 @@ impl RunRequest {
                 .output
                 .say("semel: standard input is open and silent; it is handed through and not compared");
         }
-        let line = CommandLine::new(&args.command, &context.environment.cwd, input.bytes())?;
+        let line = CommandLine::new(&args.command, &context.environment.settings.cwd, input.bytes())?;
         let serialize_by = args.serialize_by.clone();
         let codes = |entry: &RefusedExit| match entry {
             RefusedExit::Any => 1..=255,

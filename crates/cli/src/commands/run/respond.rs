@@ -2,8 +2,8 @@
 
 use crate::context::Context;
 use crate::output::stderr_is_terminal;
-use crate::policy_files::Unusable;
 use crate::terminal_text;
+use semel::policy_files::Unusable;
 use semel_core::answer::{Answer, Code, OutcomeWord, Retry, Trouble};
 use semel_core::class::{Class, Tier};
 use semel_core::effect::Effect;

@@ -7,16 +7,15 @@ mod upstreams;
 
 use crate::args::ServeArgs;
 use crate::context::Context;
-use crate::ledger_address::LedgerAddress;
 use crate::notify::{self, Telling};
 use crate::output::Hinted;
-use crate::policy_files;
 use crate::probe_access;
 use crate::{mcp_servers, server_access, server_runtime, traces};
 use anyhow::Context as _;
 use axum::Router;
 use axum::routing::get;
 use http::StatusCode;
+use semel::policy_files;
 use semel_core::policy::servers::{LISTEN, Serve};
 use semel_doors::api::{self, ApiServer};
 use semel_doors::http::server::{self, OperatorToken, Room, ServerLoad, ServerSetup, Workers};
@@ -53,7 +52,7 @@ pub fn run(context: &Context, args: &ServeArgs) -> anyhow::Result<ExitCode> {
     };
     if let Err(why) = &gate {
         // Where others share the ledger, others serve too, and something starts this process again.
-        if context.environment.shared_ledger {
+        if context.environment.settings.shared_ledger {
             anyhow::bail!("the ledger is not available, and nothing was sent: {why}");
         }
         let said = format_args!("semel: the ledger is not available, so effects will be refused: {why}");
@@ -161,7 +160,7 @@ fn token(context: &Context, serve: &Serve) -> anyhow::Result<(Option<OperatorTok
     if let Some(text) = &context.environment.serve_token {
         return Ok((Some(token::of(text).context("SEMEL_SERVE_TOKEN")?), None));
     }
-    let file = LedgerAddress::of(context)?.directory().join("serve.token");
+    let file = context.ledger_address()?.directory().join("serve.token");
     Ok((Some(token::kept(&file)?), Some(file)))
 }
 
@@ -195,7 +194,7 @@ fn say(
         None => context.output.say("  clients need no token"),
     }
     if paths.is_empty() {
-        let files = policy_files::found(&context.environment, context.global.policy.as_deref());
+        let files = policy_files::found(&context.environment.settings, context.global.policy.as_deref());
         let files: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         context.output.say(match files.is_empty() {
             true => {

@@ -1,11 +1,7 @@
 //! Where the ledger lies: in a file on this machine, or on a server that many hosts share.
 
-use crate::config::Environment;
-use crate::context::Context;
-use crate::output::{Hinted, Output};
-use crate::policy_files;
-use crate::server_access;
-use anyhow::bail;
+use crate::settings::{self, Settings};
+use crate::{BadSetting, policy_files};
 use semel_core::digest::Secret;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::clock_skew;
@@ -44,10 +40,14 @@ pub enum Purpose {
 
 impl LedgerAddress {
     /// The flag's, the environment's, the policy's, or the file in the state directory.
-    pub fn of(context: &Context) -> anyhow::Result<LedgerAddress> {
-        let address = Self::configured(context)?;
+    pub fn of(
+        settings: &Settings,
+        flag: Option<&Path>,
+        policy: Option<&Path>,
+    ) -> Result<LedgerAddress, BadSetting> {
+        let address = Self::configured(settings, flag, policy)?;
         match &address {
-            LedgerAddress::File(file) if context.environment.shared_ledger => Err(Hinted::error(
+            LedgerAddress::File(file) if settings.shared_ledger => Err(BadSetting::hinted(
                 format!(
                     "SEMEL_SHARED_LEDGER is set, and the ledger is the file {}, which no other host shares; nothing was \
                      sent",
@@ -59,53 +59,50 @@ impl LedgerAddress {
         }
     }
 
-    fn configured(context: &Context) -> anyhow::Result<LedgerAddress> {
-        let environment = &context.environment;
-        server_access::refuse(context)?;
-        if let Some(flag) = &context.global.ledger {
-            return refuse_password("--ledger", parse("--ledger", flag, environment)?, || {
+    fn configured(
+        settings: &Settings,
+        flag: Option<&Path>,
+        policy: Option<&Path>,
+    ) -> Result<LedgerAddress, BadSetting> {
+        if let Some(flag) = flag {
+            return refuse_password("--ledger", parse("--ledger", flag, settings)?, || {
                 "put the address into SEMEL_LEDGER, or `ledger = \"…\"` into semel.toml".to_owned()
             });
         }
-        if let Some(ledger) = &environment.ledger {
-            let address = parse_from("SEMEL_LEDGER", Path::new(ledger), environment, Path::new(""))?;
+        if let Some(ledger) = &settings.ledger {
+            let address = parse_from("SEMEL_LEDGER", Path::new(ledger), settings, Path::new(""))?;
             if let LedgerAddress::File(file) = &address
                 && file.is_relative()
             {
-                return Err(Hinted::error(
+                return Err(BadSetting::hinted(
                     "SEMEL_LEDGER is a relative path, another file in each directory",
                     "write the whole path, the same one from every directory, or the address of a server",
                 ));
             }
             return Ok(address);
         }
-        match policy_files::ledger(environment, context.global.policy.as_deref())? {
+        match policy_files::ledger(settings, policy)? {
             Some((policy, ledger)) => {
-                let beside = environment.cwd.join(policy).parent().map(Path::to_owned).unwrap_or_default();
-                parse_from("`ledger` in the policy", Path::new(&ledger), environment, &beside)
+                let beside = settings.cwd.join(policy).parent().map(Path::to_owned).unwrap_or_default();
+                parse_from("`ledger` in the policy", Path::new(&ledger), settings, &beside)
             }
-            None => Ok(LedgerAddress::File(environment.state_directory()?.join("ledger.db"))),
+            None => Ok(LedgerAddress::File(settings.state_directory()?.join("ledger.db"))),
         }
     }
 
     /// An argument of a command: an address, or `env:NAME` for the variable that holds it.
-    pub fn named(what: &str, text: &str, environment: &Environment) -> anyhow::Result<LedgerAddress> {
+    pub fn named(what: &str, text: &str, settings: &Settings) -> Result<LedgerAddress, BadSetting> {
         if let Some(name) = text.strip_prefix("env:") {
-            return parse(name, Path::new(&environment.variable(name)?), environment);
+            return parse(name, Path::new(&settings::named(name)?), settings);
         }
-        refuse_password(what, parse(what, Path::new(text), environment)?, || {
+        refuse_password(what, parse(what, Path::new(text), settings)?, || {
             "put the address into a variable, and name that: env:NAME".to_owned()
         })
     }
 
-    pub fn open(
-        &self,
-        environment: &Environment,
-        clock: &dyn Clock,
-        purpose: Purpose,
-    ) -> Result<Ledger, Error> {
+    pub fn open(&self, settings: &Settings, clock: &dyn Clock, purpose: Purpose) -> Result<Ledger, Error> {
         let open = |purpose| {
-            let ledger = self.open_for_copy(environment, clock, purpose, None)?;
+            let ledger = self.open_for_copy(settings, clock, purpose, None)?;
             block_on(ledger.refuse_partial(&self.to_string(), purpose != Purpose::Reading))?;
             if let LedgerAddress::Server { server, here } = self
                 && purpose != Purpose::Reading
@@ -128,14 +125,14 @@ impl LedgerAddress {
     /// The same of a copy that may be unfinished. One that is founded here gets this secret.
     pub fn open_for_copy(
         &self,
-        environment: &Environment,
+        settings: &Settings,
         clock: &dyn Clock,
         purpose: Purpose,
         copy_of: Option<Secret>,
     ) -> Result<Ledger, Error> {
         match self {
             LedgerAddress::File(file) => {
-                let options = sqlite_options(file, environment, clock, purpose);
+                let options = sqlite_options(file, settings, clock, purpose);
                 let ledger = open_file(OpenOptions { copy_of, ..options })?;
                 Ok(ledger.spooled_below(&self.spool()))
             }
@@ -147,7 +144,7 @@ impl LedgerAddress {
                 let (store, secret) = block_on(server.open(*fresh.expose(), now))?;
                 // A mistyped name of a schema or a ledger means another one, which knows nothing.
                 if !is_copy && secret.expose() == fresh.expose() {
-                    Output::warn_everybody(format_args!("semel: began a new ledger at {server}"));
+                    (settings.on_new_ledger)(&server.to_string());
                 }
                 let holders = FleetHolders::new(here, Arc::clone(&store))?;
                 let ledger = Ledger::new(store, Arc::new(holders), OsEntropy, secret);
@@ -176,11 +173,11 @@ impl LedgerAddress {
     }
 
     /// The file, for what can be done to a file alone.
-    pub fn file(&self, what: &str) -> anyhow::Result<&Path> {
+    pub fn file(&self, what: &str) -> Result<&Path, BadSetting> {
         match self {
             LedgerAddress::File(file) => Ok(file),
             LedgerAddress::Server { .. } => {
-                bail!("{what} is for a ledger in a file, and this one is {self}")
+                Err(BadSetting::new(format!("{what} is for a ledger in a file, and this one is {self}")))
             }
         }
     }
@@ -215,9 +212,9 @@ fn refuse_password(
     from: &str,
     address: LedgerAddress,
     hint: impl FnOnce() -> String,
-) -> anyhow::Result<LedgerAddress> {
+) -> Result<LedgerAddress, BadSetting> {
     match &address {
-        LedgerAddress::Server { server, .. } if server.has_password() => Err(Hinted::error(
+        LedgerAddress::Server { server, .. } if server.has_password() => Err(BadSetting::hinted(
             format!(
                 "{from} holds a password, which everybody on this machine can see in the list of processes"
             ),
@@ -227,27 +224,31 @@ fn refuse_password(
     }
 }
 
-fn parse(from: &str, given: &Path, environment: &Environment) -> anyhow::Result<LedgerAddress> {
-    parse_from(from, given, environment, &environment.cwd)
+fn parse(from: &str, given: &Path, settings: &Settings) -> Result<LedgerAddress, BadSetting> {
+    parse_from(from, given, settings, &settings.cwd)
 }
 
 /// A relative path begins at `base`.
 fn parse_from(
     from: &str,
     given: &Path,
-    environment: &Environment,
+    settings: &Settings,
     base: &Path,
-) -> anyhow::Result<LedgerAddress> {
+) -> Result<LedgerAddress, BadSetting> {
     let text = given.to_str().unwrap_or_default();
-    if let Some(server) = ServerAddress::parse(text)? {
-        return Ok(LedgerAddress::Server { server, here: environment.state_directory()?.join("shared") });
+    let server = ServerAddress::parse(text).map_err(|error| {
+        let hint = "correct the address in SEMEL_LEDGER, or `ledger` in semel.toml; then: semel doctor";
+        BadSetting::hinted(error.to_string(), hint)
+    })?;
+    if let Some(server) = server {
+        return Ok(LedgerAddress::Server { server, here: settings.state_directory()?.join("shared") });
     }
     let path = match text.split_once("://").or_else(|| text.split_once(':')) {
         Some(("sqlite" | "file", path)) if !path.is_empty() => Path::new(path),
         // A mistyped address is no path: it would begin a ledger that nobody means, and its name would hold a password.
         Some((engine, _)) if names_engine(engine) => {
             let right = engine.to_ascii_lowercase();
-            return Err(Hinted::error(
+            return Err(BadSetting::hinted(
                 format!(
                     "{from} is no address of a ledger: write {right}://, with two slashes and in small letters"
                 ),
@@ -255,7 +256,7 @@ fn parse_from(
             ));
         }
         Some((engine, rest)) if !engine.contains('/') && (text.contains("://") || rest.contains('@')) => {
-            return Err(Hinted::error(
+            return Err(BadSetting::hinted(
                 format!(
                     "{from} names the engine {engine}, which this semel does not have; it has sqlite:PATH, \
                      postgres://, redis:// and etcd://"
@@ -267,7 +268,7 @@ fn parse_from(
             .split_whitespace()
             .any(|word| word.starts_with("host=") || word.starts_with("password=")) =>
         {
-            return Err(Hinted::error(
+            return Err(BadSetting::hinted(
                 format!("{from} is no address of a ledger: options of libpq are not read; nothing was sent"),
                 "write postgres://USER:PASSWORD@HOST:PORT/DATABASE",
             ));
@@ -275,7 +276,7 @@ fn parse_from(
         _ if !text.starts_with(['/', '.'])
             && (text.contains('@') || text.split('/').next().is_some_and(names_engine)) =>
         {
-            return Err(Hinted::error(
+            return Err(BadSetting::hinted(
                 format!("{from} is neither an address nor a path of a ledger"),
                 "write postgres://…, redis://… or etcd://… for a server, or a path that begins with / or ./",
             ));
@@ -290,14 +291,9 @@ fn names_engine(text: &str) -> bool {
     servers.contains(&text.to_ascii_lowercase().as_str())
 }
 
-pub fn sqlite_options(
-    file: &Path,
-    environment: &Environment,
-    clock: &dyn Clock,
-    purpose: Purpose,
-) -> OpenOptions {
+pub fn sqlite_options(file: &Path, settings: &Settings, clock: &dyn Clock, purpose: Purpose) -> OpenOptions {
     OpenOptions {
-        allow_network_fs: environment.allow_network_fs,
+        allow_network_fs: settings.allow_network_fs,
         blocking: purpose != Purpose::Server,
         read_only: purpose == Purpose::Reading,
         ..OpenOptions::at(Place::at(file), clock.now())

@@ -1,13 +1,17 @@
 //! Parts of an answer that a rule calls secret: `reply.card.number` is never written. Whatever is written of an answer,
 //! be it its reply or a line about it, is made of what this leaves.
 
-use super::MayHoldSecret;
-use semel_core::json::{self, Json, Path, PathStep};
-use semel_core::policy::Rule;
-use semel_core::redact::REDACTED;
+use super::REDACTED;
+use crate::json::{self, Json, Path, PathStep};
+use crate::policy::Rule;
 use std::borrow::Cow;
 
 const REPLY: &str = "reply";
+
+/// There are more secrets than are looked for, or more ways to read a text than one, so nobody can say that it holds none of
+/// them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MayHoldSecret;
 
 /// Their paths. The first step of each is `reply`.
 #[derive(Debug, Default)]
