@@ -1,0 +1,286 @@
+"""The lifecycle of one call: begin, act, settle. `once`, `effect` and `call` all go through here."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from . import _json
+from ._errors import Crash, InDoubt, InvalidCall, LedgerUnavailable, Refused, ReplyLost, SemelError, error_from
+from ._key import visible
+from ._run import Current, enter, run_name
+from ._steps import Ask, Block, Do, Step, Steps, Wait
+from ._transport import Lost, before_close, transport
+
+BEGIN_TRIES = 3  # one, and two more with the same nonce
+SETTLE_SECONDS = 5  # how long a settlement is sent again
+_WHY_MAX = 500  # characters; the API's limit
+_LEAVE_SECONDS = 1  # at exit, for begins whose caller went away
+
+Types = tuple[type[BaseException], ...]
+
+
+@dataclass
+class Call:
+    """One intended effect."""
+
+    name: str
+    arguments: dict[str, Any]
+    options: dict[str, Any]  # further members of the begin
+    act: Step
+    codec: _json.Codec
+    refused: Types = ()
+    pause: Types = ()
+    look: Callable[[], Any] | None = None
+    quiet: str | None = None
+
+    def body(self) -> dict[str, Any]:
+        body = {"action": f"fn:{visible(self.name)}", "arguments": self.arguments, "run": run_name(), **self.options}
+        return {name: value for name, value in body.items() if value is not None}
+
+
+@dataclass
+class Result:
+    """How a call ended."""
+
+    reply: Any
+    fresh: bool
+    answer: dict[str, Any] = field(default_factory=dict)
+
+
+after_act: Callable[[str], None] | None = None  # for tests
+pending: Callable[[], Steps] | None = None  # what the transactional tier still has to settle
+
+
+def lifecycle(call: Call) -> Steps:
+    looked = False
+    while True:
+        try:
+            begun = yield from begin(call)
+            if begun.get("outcome") == "run":
+                return (yield from attempt(call, begun))
+            return (yield from recorded(call, begun))
+        except InDoubt as doubt:
+            if call.look is None or looked or doubt.effect_id is None:
+                raise
+            looked = True
+            found = yield from look(call, call.look, doubt)
+            if found is not None:
+                return found
+
+
+def begin(call: Call) -> Steps:
+    """Asks for the right to make one attempt. Raises what semel answers instead."""
+    if pending is not None:
+        yield from pending()
+    body = call.body()
+    body["nonce"] = os.urandom(16).hex()
+    for tries_left in reversed(range(BEGIN_TRIES)):
+        try:
+            status, answer = yield Ask("POST", "/begin", body)
+            break
+        except Lost as lost:
+            if not tries_left:
+                raise LedgerUnavailable(
+                    f"{call.name} did not run: semel cannot be reached ({lost}). Safe to retry: yes.",
+                    action=call.name,
+                    code="ledger_unavailable",
+                    retry="yes",
+                ) from lost
+        except Exception:
+            raise
+        except BaseException:
+            give_back(body)
+            raise
+    if status == 200:
+        return answer
+    if answer.get("code") == "upstream_refused":
+        said = answer.get("data")
+        raise Refused(said if isinstance(said, str) else answer.get("what_happened") or "an equal call was refused")
+    raise error_from(status, answer, call.name)
+
+
+def give_back(body: dict[str, Any]) -> None:
+    """The caller went away while its begin was under way: a claim that it gets is settled as never used."""
+
+    def work() -> None:
+        try:
+            _, answer = transport().ask("POST", "/begin", body)  # the same nonce, so the same claim
+            if answer.get("claim"):
+                why = "the caller went away before the call"
+                transport().ask("POST", "/settle", {"claim": answer["claim"], "outcome": "not_applied", "why": why})
+        except Exception:
+            pass  # the claim lapses into a doubt by itself
+
+    thread = threading.Thread(target=work, name="semel-give-back", daemon=True)
+    thread.start()
+    _leaving[:] = [one for one in _leaving if one.is_alive()] + [thread]
+    before_close(_wait_for_leaving)
+
+
+_leaving: list[threading.Thread] = []
+
+
+def _wait_for_leaving() -> None:
+    for thread in _leaving:
+        thread.join(_LEAVE_SECONDS)
+
+
+def attempt(call: Call, begun: dict[str, Any]) -> Steps:
+    claim, holder = begun.get("claim"), os.getpid()
+    if isinstance(call.act, Block):
+        call.act.begun = begun
+    outer = enter(
+        Current(begun["effect_id"], begun["idempotency_key"], begun["attempt"], begun["possible_repeat"], run_name())
+    )
+    try:
+        try:
+            value = yield call.act
+            if after_act is not None:
+                after_act(call.name)
+        finally:
+            enter(outer)
+    except BaseException as error:
+        if claim is None or isinstance(error, Crash) or os.getpid() != holder:
+            raise  # a read; a test; or a fork inside the function, where the claim is the parent's
+        if isinstance(error, call.pause):
+            yield from settle_quietly(claim, "awaiting_input", error)
+            raise
+        if isinstance(error, (Refused, *call.refused)):
+            yield from settle(call, begun, {"outcome": "not_applied", "why": describe(error)}, error)
+            raise
+        if not isinstance(error, Exception):
+            yield from settle_quietly(claim, "in_doubt", error)
+            raise
+        status, answer = yield from settle(call, begun, {"outcome": "in_doubt", "why": describe(error)}, error)
+        if answer.get("ok"):  # somebody has seen meanwhile that it happened
+            return (yield from recorded(call, answer))
+        raise error_from(status, answer, call.name) from error
+    if claim is None or os.getpid() != holder:
+        return Result(value, True, begun)
+    try:
+        reply = {"reply": call.codec.dump(value)}
+        lost: Exception | None = None
+    except Exception as error:
+        reply, lost = {}, error
+    status, answer = yield from settle(call, begun, {"outcome": "applied", **reply})
+    if status == 413:
+        status, answer = yield from settle(call, begun, {"outcome": "applied"})
+    if not answer.get("ok"):
+        raise error_from(status, answer, call.name)
+    if lost is not None:
+        raise reply_lost(call, answer, f"Its reply cannot be stored: {lost}.", value) from lost
+    return Result(value, True, answer)
+
+
+def settle(call: Call, begun: dict[str, Any], what: dict[str, Any], cause: BaseException | None = None) -> Steps:
+    """Records how the attempt ended. Sends it again while the ledger does not take it."""
+    until = time.monotonic() + SETTLE_SECONDS
+    while True:
+        try:
+            status, answer = yield Ask("POST", "/settle", {"claim": begun["claim"], **what})
+            trouble = str(answer.get("detail") or status)
+            if status != 503:
+                return status, answer
+        except (Lost, LedgerUnavailable) as error:
+            answer = error.answer if isinstance(error, LedgerUnavailable) else {}
+            trouble = str(answer.get("what_happened") or error)
+        if time.monotonic() >= until:
+            next_step = "Do not call it again. Check whether it happened, or tell the user that it needs a decision."
+            raise LedgerUnavailable(
+                f"{call.name} has run, and its outcome could not be recorded: {trouble.rstrip('.')}. "
+                f"Safe to retry: no. {next_step}",
+                effect_id=begun["effect_id"],
+                action=call.name,
+                code="ledger_unavailable",
+                next_step=next_step,
+            ) from cause
+        yield Wait(0.1)
+
+
+def settle_quietly(claim: str, outcome: str, error: BaseException) -> Steps:
+    """Records it if that works. The caller has to go on as it is; what is not recorded becomes a doubt by itself."""
+    try:
+        yield Ask("POST", "/settle", {"claim": claim, "outcome": outcome, "why": describe(error)})
+    except (Lost, SemelError):
+        pass
+
+
+def recorded(call: Call, answer: dict[str, Any]) -> Steps:
+    """The reply of an earlier call."""
+    data = answer.get("data")
+    if data is None and answer.get("effect_id"):
+        # null is a reply, and also stands for a reply that nobody kept. The record does not tell a null from a reply
+        # that was never known, so there the annotation decides.
+        _, kept = yield Ask("GET", f"/effects/{answer['effect_id']}/reply")
+        if kept.get("reply") == "unknown" and _json.takes_none(call.codec):
+            return Result(None, False, answer)
+        if kept.get("reply") != "kept":
+            raise reply_lost(call, answer, f"Its reply is not known: {answer.get('reason')}.", None)
+    try:
+        return Result(call.codec.load(data), False, answer)
+    except Exception as error:
+        raise reply_lost(call, answer, f"Its recorded reply does not fit: {error}.", data) from error
+
+
+def look(call: Call, probe: Callable[[], Any], doubt: InDoubt) -> Steps:
+    """Asks the probe about a doubt. Gives the result if it happened, None if the call may begin again."""
+    asked = time.monotonic()
+    try:
+        value = yield Do(probe)
+    except Exception:
+        raise doubt from doubt.__cause__  # unknown
+    body: dict[str, Any]
+    lost: Exception | None = None
+    if value is None:
+        body = {"found": "no", "asked_ms_ago": int((time.monotonic() - asked) * 1000) + 1}
+        if call.quiet is not None:
+            body["quiet"] = call.quiet
+    else:
+        body = {"found": "yes"}
+        try:
+            body["reply"] = call.codec.dump(value)
+        except Exception as error:
+            lost = error
+    try:
+        status, answer = yield Ask("POST", f"/effects/{doubt.effect_id}/probe", body)
+    except Lost:
+        raise doubt from doubt.__cause__
+    if status == 200 and value is not None:
+        if lost is not None:
+            raise reply_lost(call, answer, f"Its reply cannot be stored: {lost}.", value) from lost
+        return Result(value, False, answer)
+    if answer.get("is_it_safe_to_retry") == "wait":
+        raise error_from(status, {**doubt.answer, **answer, "code": "in_doubt"}, call.name) from doubt.__cause__
+    return None  # it counts; or somebody else has decided meanwhile, and the next begin says what
+
+
+def reply_lost(call: Call, answer: dict[str, Any], why: str, value: Any) -> ReplyLost:
+    next_step = "Do not call it again for its reply. Read what you need from the tool."
+    lost = ReplyLost(
+        f"{call.name} happened. {why} Safe to retry: no. {next_step}",
+        effect_id=answer.get("effect_id"),
+        action=call.name,
+        code="reply_unknown",
+        next_step=next_step,
+        answer=answer,
+    )
+    lost.value = value
+    return lost
+
+
+def describe(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"[:_WHY_MAX]
+
+
+def types(given: Any, what: str) -> Types:
+    """Exception types, given as one or several."""
+    several = given if isinstance(given, (tuple, list)) else (given,)
+    for one in several:
+        if not (isinstance(one, type) and issubclass(one, BaseException)):
+            raise InvalidCall(f"{what} takes exception types, not {one!r}.")
+    return tuple(several)

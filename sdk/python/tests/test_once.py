@@ -1,0 +1,380 @@
+from __future__ import annotations
+
+import asyncio
+import inspect
+
+import pytest
+from conftest import World
+
+import semel
+from semel.testing import Ledger
+
+pytestmark = pytest.mark.usefixtures("semel_ledger")
+
+
+def test_a_repeat_gets_the_recorded_reply(world: World) -> None:
+    @semel.once(key="invoice-{invoice}")
+    def charge(invoice: str, amount: int) -> dict[str, int]:
+        world.act(invoice)
+        return {"amount": amount}
+
+    with semel.run("order-42"):
+        assert charge("1001", 4900) == {"amount": 4900}
+        assert charge("1001", amount=4900) == {"amount": 4900}
+    assert charge("1001", 4900) == {"amount": 4900}  # a key holds in every run
+    assert charge("1002", 1) == {"amount": 1}
+    assert world.acts() == ["1001", "1002"]
+
+
+def test_a_task_gets_it_too(world: World) -> None:
+    @semel.once
+    async def send(user: int) -> str:
+        await asyncio.sleep(0)
+        world.act(user)
+        return f"sent to {user}"
+
+    async def main() -> list[str]:
+        return [await send(42), await send(42)]
+
+    assert inspect.iscoroutinefunction(send)
+    assert asyncio.run(main()) == ["sent to 42"] * 2
+    assert world.acts() == ["42"]
+
+
+def test_the_same_reason_is_the_same_repeat(world: World) -> None:
+    @semel.once(key="{n}")
+    def act(n: int) -> int:
+        world.act(n)
+        return len(world.acts())
+
+    assert act(7) == 1
+    assert act.again("the customer asked")(7) == 2
+    assert act.again("the customer asked")(7) == 2
+    assert len(world.acts()) == 2
+    with pytest.raises(semel.InvalidCall):
+        act.again("")
+
+
+def test_other_arguments_under_a_key_are_drift(world: World) -> None:
+    @semel.once(key="{invoice}")
+    def charge(invoice: str, amount: int) -> None:
+        world.act(amount)
+
+    charge("1", 100)
+    with pytest.raises(semel.Drift) as caught:
+        charge("1", 200)
+    assert caught.value.code == "drift"
+    assert caught.value.effect_id
+    assert world.acts() == ["100"]
+
+
+def test_keys_of_two_functions_are_two_keys(world: World) -> None:
+    def first(n: int) -> None:
+        world.act("first")
+
+    def second(n: int) -> None:
+        world.act("second")
+
+    for fn in first, second:
+        semel.once(key="{n}")(fn)(1)
+    assert world.acts() == ["first", "second"]
+
+
+def test_by_names_what_makes_two_calls_the_same(world: World) -> None:
+    @semel.once(by=["to", "subject"])
+    def mail(to: str, subject: str, body: str) -> None:
+        world.act(to)
+
+    with semel.run("r1"):
+        mail("ann", "hello", "one")
+        mail("ann", "hello", "in other words")
+        mail("bob", "hello", "one")
+    with semel.run("r2"):
+        mail("ann", "hello", "one")
+    assert world.acts() == ["ann", "bob", "ann"]
+
+
+def test_any_exception_is_a_doubt_and_nothing_runs_again(world: World) -> None:
+    @semel.once
+    def charge(n: int) -> int:
+        world.act(n)
+        raise TimeoutError("no answer")
+
+    with pytest.raises(semel.InDoubt) as caught:
+        charge(1)
+    assert isinstance(caught.value.__cause__, TimeoutError)
+    assert caught.value.retry == "no"
+    assert "try again" not in str(caught.value)
+    with pytest.raises(semel.InDoubt) as met:
+        charge(1)
+    assert met.value.effect_id == caught.value.effect_id
+    assert world.acts() == ["1"]
+
+
+def test_a_refusal_goes_on_as_it_is_and_the_next_call_runs(world: World) -> None:
+    class CardError(Exception):
+        pass
+
+    @semel.once(refused=(CardError,))
+    def charge(n: int) -> str:
+        world.act(n)
+        if len(world.acts()) == 1:
+            raise CardError("declined")
+        if len(world.acts()) == 2:
+            raise semel.Refused("not now")
+        return "charged"
+
+    with pytest.raises(CardError, match="declined"):
+        charge(1)
+    with pytest.raises(semel.Refused, match="not now"):
+        charge(1)
+    assert charge(1) == "charged"
+    assert world.acts() == ["1"] * 3
+
+
+@pytest.mark.parametrize("exception", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_goes_on_and_leaves_a_doubt(world: World, exception: type[BaseException]) -> None:
+    @semel.once
+    def charge(n: int) -> None:
+        world.act(n)
+        raise exception
+
+    with pytest.raises(exception):
+        charge(1)
+    with pytest.raises(semel.InDoubt):
+        charge(1)
+    assert world.acts() == ["1"]
+
+
+def test_a_cancelled_task_leaves_a_doubt(world: World) -> None:
+    done = asyncio.Event()
+
+    @semel.once
+    async def charge(n: int) -> None:
+        world.act(n)
+        done.set()
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        task = asyncio.create_task(charge(1))
+        await done.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        with pytest.raises(semel.InDoubt):
+            await charge(1)
+
+    asyncio.run(main())
+    assert world.acts() == ["1"]
+
+
+def test_a_call_that_was_cancelled_while_it_waited_blocks_nobody(world: World) -> None:
+    @semel.once
+    async def charge(n: int) -> str:
+        world.act(n)
+        if len(world.acts()) == 1:
+            acting.set()
+            await go.wait()
+            raise semel.Refused("not this time")
+        return "charged"
+
+    async def main() -> str:
+        first = asyncio.create_task(charge(1))
+        await acting.wait()
+        second = asyncio.create_task(charge(1))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        go.set()
+        with pytest.raises(semel.Refused):
+            await first
+        return await charge(1)
+
+    acting, go = asyncio.Event(), asyncio.Event()
+    assert asyncio.run(main()) == "charged"
+    assert world.acts() == ["1", "1"]
+
+
+def test_a_probe_that_finds_it_gives_its_reply(world: World) -> None:
+    @semel.once
+    def charge(n: int) -> dict[str, int]:
+        world.act(n)
+        raise TimeoutError
+
+    @charge.probe(quiet=30)
+    def look(n: int) -> dict[str, int] | None:
+        return {"found": n}
+
+    assert charge(1) == {"found": 1}
+    assert charge(1) == {"found": 1}
+    assert world.acts() == ["1"]
+
+
+def test_a_probe_that_finds_nothing_too_early_does_not_count(world: World) -> None:
+    @semel.once
+    def charge(n: int) -> None:
+        world.act(n)
+        raise TimeoutError
+
+    @charge.probe(quiet=30)
+    def look(n: int) -> None:
+        return None
+
+    with pytest.raises(semel.InDoubt) as caught:
+        charge(1)
+    assert caught.value.retry == "wait"
+    assert isinstance(caught.value.__cause__, TimeoutError)
+    assert world.acts() == ["1"]
+
+
+def test_a_probe_that_raises_knows_nothing(world: World) -> None:
+    @semel.once
+    async def charge(n: int) -> None:
+        world.act(n)
+        raise TimeoutError
+
+    @charge.probe
+    async def look(n: int) -> None:
+        raise ConnectionError
+
+    for _ in range(2):
+        with pytest.raises(semel.InDoubt):
+            asyncio.run(charge(1))
+    assert world.acts() == ["1"]
+
+
+def test_a_reply_that_cannot_be_stored_is_settled_first(world: World, semel_ledger: Ledger) -> None:
+    class Opaque:
+        pass
+
+    @semel.once
+    def charge(n: int) -> Opaque:
+        world.act(n)
+        return Opaque()
+
+    with pytest.raises(semel.ReplyLost) as caught:
+        charge(1)
+    assert isinstance(caught.value.value, Opaque)
+    with pytest.raises(semel.ReplyLost):
+        charge(1)
+    assert world.acts() == ["1"]
+    assert [effect["state"] for effect in semel_ledger.effects()] == ["applied"]
+
+
+def test_a_reply_that_is_too_large_is_given_once_and_not_kept(world: World) -> None:
+    @semel.once
+    def read(n: int) -> str:
+        world.act(n)
+        return "x" * n
+
+    for size in (2 << 20, 6 << 20):
+        assert len(read(size)) == size
+        with pytest.raises(semel.ReplyLost):
+            read(size)
+    assert len(world.acts()) == 2
+
+
+def test_current_is_the_attempt_under_way(world: World) -> None:
+    @semel.once
+    def outer(n: int) -> list[str]:
+        before = semel.current()
+        inner(n)
+        assert semel.current() == before
+        return [before.effect_id, before.idempotency_key]
+
+    @semel.once
+    def inner(n: int) -> str:
+        return semel.current().effect_id
+
+    with semel.run("r"):
+        effect_id, key = outer(1)
+        assert inner(1) != effect_id
+    assert key.startswith("semel_")
+    with pytest.raises(semel.InvalidCall):
+        semel.current()
+
+
+def test_a_method_is_protected_by_its_key(world: World) -> None:
+    class Till:
+        @semel.once(key="{n}")
+        def charge(self, n: int) -> int:
+            world.act(n)
+            return n
+
+    assert [Till().charge(3), Till().charge(3)] == [3, 3]
+    assert world.acts() == ["3"]
+
+
+def test_the_function_stays_what_frameworks_read() -> None:
+    @semel.once(key="{invoice}")
+    def charge(invoice: str, amount: int = 1) -> str:
+        """Charges."""
+        return ""
+
+    assert charge.__name__ == "charge"  # type: ignore[attr-defined]
+    assert charge.__doc__ == "Charges."
+    assert str(inspect.signature(charge)) == "(invoice: 'str', amount: 'int' = 1) -> 'str'"
+    assert inspect.isfunction(charge)
+
+
+def test_a_name_of_its_own(world: World, semel_ledger: Ledger) -> None:
+    charge = semel.once(name="charge")(lambda n: world.act(n))
+    charge(1)
+    charge(1)
+    assert world.acts() == ["1"]
+    assert semel_ledger.ran("charge") == 1
+
+
+def test_a_codec_makes_and_rebuilds_the_reply(world: World) -> None:
+    class Points:
+        def dump(self, value: complex) -> list[float]:
+            return [value.real, value.imag]
+
+        def load(self, data: list[float]) -> complex:
+            return complex(*data)
+
+    @semel.once(codec=Points())
+    def measure(n: int) -> complex:
+        world.act(n)
+        return complex(n, 2)
+
+    assert [measure(1), measure(1)] == [1 + 2j, 1 + 2j]
+    assert world.acts() == ["1"]
+
+
+def test_a_tool_that_honours_the_key_is_sent_again(world: World) -> None:
+    @semel.once(keyed_for="24h")
+    def charge(n: int) -> str:
+        world.act(semel.current().idempotency_key)
+        if len(world.acts()) == 1:
+            raise TimeoutError
+        return "charged"
+
+    with pytest.raises(semel.InDoubt):
+        charge(1)
+    assert charge(1) == "charged"
+    first, second = world.acts()
+    assert first == second
+
+
+def test_a_fork_inside_the_function_settles_nothing_for_the_parent(world: World) -> None:
+    import os
+
+    @semel.once
+    def charge(n: int) -> int:
+        child = os.fork()
+        if child == 0:
+            raise RuntimeError("in the child")
+        assert os.waitpid(child, 0)[1] == 0
+        world.act(n)
+        return n
+
+    parent = os.getpid()
+    try:
+        replies = [charge(1), charge(1)]
+    except RuntimeError:
+        os._exit(0 if os.getpid() != parent else 1)
+    assert replies == [1, 1]
+    assert world.acts() == ["1"]
