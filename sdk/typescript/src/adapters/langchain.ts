@@ -1,0 +1,66 @@
+import { Command, interrupt, isGraphBubbleUp } from "@langchain/langgraph";
+import { createMiddleware, ToolMessage } from "langchain";
+import { call, replyOrWords } from "../call.js";
+import { resolve } from "../effect.js";
+import { InDoubt, SemelError } from "../errors.js";
+
+/** A person's answer to the interrupt: `new Command({ resume: … })`. */
+export interface Ruling {
+  verdict: "applied" | "not_applied";
+  reason: string;
+  reply?: unknown;
+}
+
+/** The value of the interrupt that a doubt raises. */
+export interface Question {
+  effect_id: string;
+  tool: string;
+  args: Record<string, unknown>;
+  message: string;
+}
+
+/**
+ * Guards all tools of an agent: `createAgent({ model, tools, checkpointer, middleware: [guard()] })`.
+ * The run is the thread. A doubt interrupts the graph; resumed with a `Ruling`, the tool is answered from the
+ * record, or runs if the ruling is that it never did.
+ */
+export function guard({ run }: { run?: string } = {}) {
+  return createMiddleware({
+    name: "semel",
+    wrapToolCall: async (request, handler) => {
+      const { name, args, id = "" } = request.toolCall;
+      for (;;) {
+        try {
+          return await call<ToolMessage | Command>(name, args, () => handler(request), {
+            run: run ?? request.runtime.configurable?.thread_id,
+            callId: id,
+            pause: isGraphBubbleUp,
+            // The framework found the arguments wrong, so the tool was not called.
+            refused: (error) => (error as Error)?.name === "ToolInvocationError",
+            load: (reply, answer) => revived(replyOrWords(reply, answer), name, id),
+          });
+        } catch (error) {
+          if (!(error instanceof SemelError)) throw error;
+          const { effect_id, message } = error;
+          if (!(error instanceof InDoubt) || !effect_id) {
+            return new ToolMessage({ name, content: message, tool_call_id: id, status: "error" });
+          }
+          const ruling = interrupt<Question, Ruling | undefined>({ effect_id, tool: name, args, message });
+          // Without one, the person has decided elsewhere.
+          if (ruling?.verdict) await resolve(effect_id, ruling.verdict, ruling.reason, ruling.reply);
+        }
+      }
+    },
+  });
+}
+
+/** A record as what the tool node takes, under the id of this call. */
+function revived(reply: unknown, name: string, id: string): ToolMessage | Command {
+  const back = JSON.parse(JSON.stringify(reply), (_, value) =>
+    value?.lc === 1 && value.id?.at(-1) === "ToolMessage" ? new ToolMessage({ ...value.kwargs, tool_call_id: id }) : value,
+  );
+  if (ToolMessage.isInstance(back)) return back as ToolMessage;
+  if (back?.lg_name === "Command") return new Command(back);
+  // A person brought it, or a probe.
+  return new ToolMessage({ name, content: typeof back === "string" ? back : JSON.stringify(back), tool_call_id: id });
+}

@@ -1,0 +1,60 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Agent } from "@mastra/core/agent";
+import type { MastraModelConfig } from "@mastra/core/llm";
+import { Mastra } from "@mastra/core/mastra";
+import { MASTRA_THREAD_ID_KEY, RequestContext } from "@mastra/core/request-context";
+import { InMemoryStore } from "@mastra/core/storage";
+import { agentOf as example } from "../../examples/mastra.js";
+import { resolve } from "../../src/index.js";
+import { eachInItsWorld } from "../world.js";
+import { charge, crash, CRASHING, effectIdIn, type Ending } from "./failures.js";
+import { scripted } from "./model.js";
+
+function agentOf(file: string, ending: Ending, model: ReturnType<typeof scripted>): Agent {
+  // Mastra's type has a generate() that answers like stream(), which no model of the AI SDK has.
+  const agent = example(model as unknown as MastraModelConfig, async (customer) => charge(file, customer, ending));
+  new Mastra({ agents: { billing: agent }, storage: new InMemoryStore(), logger: false });
+  return agent;
+}
+
+function inThread(): { requestContext: RequestContext } {
+  const requestContext = new RequestContext();
+  requestContext.set(MASTRA_THREAD_ID_KEY, "thread-1");
+  return { requestContext };
+}
+
+if (CRASHING) {
+  await agentOf(CRASHING, "crash", scripted(1)).generate("Charge Ann.", inThread());
+} else {
+  const world = eachInItsWorld();
+
+  test("Mastra: the answer is lost, the model calls again, a person decides, and the record answers", async () => {
+    const agent = agentOf(world().file, "lose", scripted(1, 1, "Done."));
+    const first = await agent.generate("Charge Ann.", inThread());
+    assert.equal(first.finishReason, "suspended");
+    const told = JSON.stringify(first.messages);
+    assert.match(told, /may have been carried out.*Safe to retry: no/);
+    assert.doesNotMatch(told, /try again/i);
+
+    await resolve(effectIdIn(told), "applied", "seen in the dashboard", { id: "ch_1" });
+    const { toolCallId } = first.suspendPayload as { toolCallId: string };
+    const answered = await agent.approveToolCallGenerate({ runId: first.runId!, toolCallId, ...inThread() });
+    assert.equal(answered.text, "Done.");
+    assert.match(JSON.stringify(answered.messages), /"id":"ch_1"/);
+    assert.deepEqual(world().acts(), ["ann"]);
+  });
+
+  test("Mastra: equal calls in one step run once", async () => {
+    const { toolResults } = await agentOf(world().file, "answer", scripted(3, "Done.")).generate("Charge Ann.", inThread());
+    assert.equal(toolResults.length, 3);
+    assert.deepEqual(world().acts(), ["ann"]);
+  });
+
+  test("Mastra: after a crash the same call waits for a person", async () => {
+    await crash(import.meta.url, world());
+    const { finishReason } = await agentOf(world().file, "answer", scripted(1, "Done.")).generate("Charge Ann.", inThread());
+    assert.equal(finishReason, "suspended");
+    assert.deepEqual(world().acts(), ["ann"]);
+  });
+}
