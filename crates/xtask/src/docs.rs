@@ -7,7 +7,7 @@ use std::process::ExitCode;
 const PAGES: [(&str, &str, &str); 3] = [
     ("semel-core", "core", "catalogue::the_catalogue_says_what_the_packs_say"),
     ("semel-core", "core", "policy_page::the_page_says_what_the_schema_says"),
-    ("semel", "cli", "reference::the_reference_has_the_help_of_every_command"),
+    ("semel-cli", "cli", "reference::the_reference_has_the_help_of_every_command"),
 ];
 
 pub fn run() -> Result<ExitCode> {

@@ -3,7 +3,7 @@
 
 use std::process::ExitCode;
 use xtask::project::{self, Result};
-use xtask::{docs, peers, peers_packs, test, weigh};
+use xtask::{dist, docs, peers, peers_packs, sdk, test, weigh};
 
 const USAGE: &str = "\
 usage: cargo xtask test [--long] [ARGUMENTS OF cargo test…]
@@ -11,6 +11,8 @@ usage: cargo xtask test [--long] [ARGUMENTS OF cargo test…]
        cargo xtask bench [--quick] [--large] [--gate] [--json FILE] [NAME…]
        cargo xtask bench peers
        cargo xtask weigh [--write]
+       cargo xtask dist python|npm
+       cargo xtask sdk
        cargo xtask packs [--write]
        cargo xtask docs
 
@@ -31,6 +33,8 @@ bench peers   compares with DBOS, Restate and agent-ledger, installed into targe
 weigh   counts lines, crates, bytes, instructions and allocations, and exits 1 if one is more than
         3 % above its line in weight.toml
           --write  put what was measured there
+dist    builds the packages of a release into target/dist
+sdk     the tests of the SDKs alone; `test` runs them too
 packs   asks the MCP servers that the packs are for, from npm, whether the packs' fixture still holds
           --write  make it hold
 docs    writes the generated pages: docs/catalogue.md, docs/policy.md and docs/cli.md";
@@ -47,6 +51,8 @@ fn main() -> ExitCode {
         ["peers", rest @ ..] => peers::run(rest),
         ["bench", rest @ ..] => bench(rest),
         ["weigh", rest @ ..] => weigh::run(rest),
+        ["dist", rest @ ..] => dist::run(rest),
+        ["sdk"] => sdk::test().map(|()| ExitCode::SUCCESS),
         ["packs", rest @ ..] => peers_packs::run(rest),
         ["docs"] => docs::run(),
         _ => {

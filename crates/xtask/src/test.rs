@@ -3,8 +3,9 @@
 use crate::peers;
 use crate::peers_packs;
 use crate::project::{self, Result};
+use crate::sdk;
 use crate::tools;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::num::NonZero;
 use std::ops::AddAssign;
 use std::process::{Command, ExitCode, Stdio};
@@ -49,12 +50,34 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
         tests.env("RUST_TEST_THREADS", (cores * THREADS_A_CORE).to_string());
     }
     tests.envs(if long { &LONG[..] } else { &[] }.iter().copied());
-    watch(&mut tests)
+    // Of one binary or some names, the packages are not meant.
+    watch(&mut tests, rest.is_empty())
+}
+
+/// The last large binary. Most of its tests wait, for servers and for processes that are killed: the SDKs are tried meanwhile.
+const MOSTLY_WAITS: &str = "tests/testkit/";
+
+/// Passes on what cargo says of its own, and starts the tests of the SDKs beside the binary that mostly waits.
+fn with_sdks(cargo: impl Read) -> Result<()> {
+    let mut trying = None;
+    for line in BufReader::new(cargo).lines() {
+        let line = line?;
+        eprintln!("{line}");
+        if trying.is_none() && line.contains(MOSTLY_WAITS) {
+            trying = Some(std::thread::spawn(sdk::test));
+        }
+    }
+    let trying = trying.ok_or("cargo did not say that it ran the tests of testkit")?;
+    trying.join().map_err(|_| "the tests of the SDKs panicked")?
 }
 
 /// Shows what cargo says, and adds up what the test binaries report.
-fn watch(tests: &mut Command) -> Result<ExitCode> {
+fn watch(tests: &mut Command, sdks: bool) -> Result<ExitCode> {
+    if sdks {
+        tests.stderr(Stdio::piped());
+    }
     let mut child = tests.stdout(Stdio::piped()).spawn()?;
+    let trying = child.stderr.take().map(|said| std::thread::spawn(move || with_sdks(said)));
     let output = child.stdout.take().expect("its output was asked for");
     let mut total = TestTally::default();
     let mut shown = std::io::stdout().lock();
@@ -73,6 +96,10 @@ fn watch(tests: &mut Command) -> Result<ExitCode> {
         shown,
         "test result: {word}. {passed} passed; {failed} failed; {ignored} ignored; in {binaries} test binaries"
     )?;
+    drop(shown);
+    if let Some(trying) = trying {
+        trying.join().map_err(|_| "the tests of the SDKs panicked")??;
+    }
     Ok(ExitCode::from(u8::from(!status.success())))
 }
 

@@ -29,7 +29,7 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
         "build",
         "--release",
         "--package",
-        "semel",
+        "semel-cli",
         "--package",
         "semel-weigh",
     ]))?;
@@ -69,7 +69,7 @@ fn crates_in_build() -> Result<u64> {
     tree.args([
         "tree",
         "--package",
-        "semel",
+        "semel-cli",
         "--edges",
         "normal,build",
         "--prefix",

@@ -1,0 +1,75 @@
+//! The tests of the SDKs, in fresh environments that hold the packages and not the sources.
+
+use crate::dist::{self, Build};
+use crate::peers;
+use crate::project::{self, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs them all.
+pub fn test() -> Result<()> {
+    python()?;
+    typescript()
+}
+
+fn python() -> Result<()> {
+    let wheel = dist::python(Build::Test)?;
+    let home = peers::for_python_sdk()?;
+    let python = home.join("python/bin/python");
+    let mut pip = Command::new(&python);
+    pip.args([
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--force-reinstall",
+    ]);
+    project::must(pip.arg(&wheel))?;
+    // Beside the installed package, so that nothing is imported from the sources.
+    let tests = home.join("tests");
+    if tests.exists() {
+        fs::remove_dir_all(&tests)?;
+    }
+    copy(&project::root().join("sdk/python/tests"), &tests)?;
+    fs::copy(project::root().join(VECTORS), tests.join("sdk-key.json"))?;
+    let mut pytest = Command::new(&python);
+    pytest.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "-n", THREADS, "--rootdir"]);
+    project::must(pytest.arg(&tests).arg(&tests).current_dir(&home).env_remove("PYTHONPATH"))
+}
+
+fn typescript() -> Result<()> {
+    let packages = dist::npm(Build::Test)?;
+    let home = peers::with_typescript_packages(&packages)?;
+    // The compiled tests name the sources beside them: here those are the installed package's.
+    let built = home.parent().ok_or("it lies below the frameworks")?.join("dist");
+    let here = home.join("dist");
+    fs::create_dir_all(&here)?;
+    copy(&built.join("test"), &here.join("test"))?;
+    copy(&built.join("examples"), &here.join("examples"))?;
+    std::os::unix::fs::symlink(home.join("node_modules/semel/dist/src"), here.join("src"))?;
+    fs::copy(project::root().join(VECTORS), here.join("test/sdk-key.json"))?;
+    let mut node = Command::new(home.join("node"));
+    let concurrency = format!("--test-concurrency={THREADS}");
+    node.args(["--test", &concurrency])
+        .args(tests_in(&here.join("test"))?)
+        .args(tests_in(&here.join("test/adapters"))?);
+    project::must(node.current_dir(&home))
+}
+
+fn tests_in(directory: &Path) -> Result<Vec<PathBuf>> {
+    let files = fs::read_dir(directory)?.filter_map(|entry| Some(entry.ok()?.path()));
+    let is_test = |path: &PathBuf| path.to_string_lossy().ends_with(".test.js");
+    Ok(files.filter(is_test).collect())
+}
+
+const VECTORS: &str = "spec/vectors/sdk-key.json";
+
+/// Most of these tests wait for processes.
+const THREADS: &str = "3";
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    project::must(Command::new("cp").arg("-r").arg(from).arg(to))
+}
