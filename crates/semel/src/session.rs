@@ -20,6 +20,7 @@ use semel_core::policy::rule::{Probe, Rule};
 use semel_core::policy::{ActionFacts, Policy};
 use semel_core::time::At;
 use semel_core::wording;
+use semel_gate::clock::block_on;
 use semel_gate::upstream::{CallView, NotStarted, ProbeAnswer, Sending, Sent, Upstream};
 use semel_gate::{
     BeginAnswer, ClaimHandle, ClaimHolder, Gate, GivenReply, HandedTo, Passed, SettleAnswer, Settlement,
@@ -28,6 +29,7 @@ use semel_ledger::entropy::{Entropy, OsEntropy};
 use semel_ledger::rulings::Probed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
@@ -38,8 +40,16 @@ pub const LOCAL: &str = "local";
 /// How long after the last possible sending a probe's no begins to count, where nobody says.
 const QUIET: Duration = Duration::from_secs(5);
 
-/// How often answers are tried again that the ledger could not take, and counts are written.
+/// How often answers are tried again that the ledger could not take; and after how many of these times counts are written,
+/// and retention is looked at, which the ledger itself says when it is due.
 const CARES_EVERY: Duration = Duration::from_secs(1);
+const COUNTS_AFTER: u32 = 5;
+const RETENTION_AFTER: u32 = 3600;
+
+/// How long a process that ends waits for the marks of its answers. One that is lost means undelivered, which is safe.
+const LAST_MARKS_MAX: Duration = Duration::from_secs(1);
+
+const MARK_LOOKS_EVERY: Duration = Duration::from_millis(1);
 
 /// A ledger in this process, and the policy that holds here. Clones share both.
 #[derive(Debug, Clone)]
@@ -51,6 +61,8 @@ struct Shared {
     policy: Policy,
     run_id: Option<String>,
     directory: PathBuf,
+    /// Answers whose marks are on their way.
+    unmarked: AtomicUsize,
     /// Always there, but while it is dropped.
     runtime: Option<Runtime>,
 }
@@ -112,19 +124,30 @@ impl Semel {
         };
         let gate = Gate::new(ledger, clock, policy.mode);
         let (run_id, directory) = (settings.run_id(None), address.directory());
-        let shared = Arc::new(Shared { gate, policy, run_id, directory, runtime: Some(runtime) });
+        let shared = Arc::new(Shared {
+            gate,
+            policy,
+            run_id,
+            directory,
+            unmarked: AtomicUsize::new(0),
+            runtime: Some(runtime),
+        });
         let cared_for = Arc::downgrade(&shared);
         let semel = Semel(shared);
         semel.runtime().spawn(async move {
-            loop {
+            for turn in 1_u32.. {
                 tokio::time::sleep(CARES_EVERY).await;
                 let Some(shared) = cared_for.upgrade() else { return };
-                shared.gate.settle_pending().await;
-                // Counts that could not be written now are written the next time.
-                let _later = shared.gate.write_counts().await;
-                let now = shared.gate.clock.now();
-                let uptime = shared.gate.clock.uptime();
-                let _later = shared.gate.ledger.prune_if_due(shared.policy.retention, now, uptime).await;
+                let gate = &shared.gate;
+                gate.settle_pending().await;
+                // What could not be written now is written the next time.
+                if turn % COUNTS_AFTER == 0 {
+                    let _later = gate.write_counts().await;
+                }
+                if turn % RETENTION_AFTER == 0 {
+                    let (now, uptime) = (gate.clock.now(), gate.clock.uptime());
+                    let _later = gate.ledger.prune_if_due(shared.policy.retention, now, uptime).await;
+                }
             }
         });
         Ok(semel)
@@ -250,10 +273,24 @@ impl Semel {
         };
         let semel = self.clone();
         let pending = self.0.gate.pending_deliveries.begin(delivery.key);
+        self.0.unmarked.fetch_add(1, Ordering::Relaxed);
         self.runtime().spawn(async move {
             // Losing the mark is safe: it means undelivered.
             let _unmarked = semel.0.gate.delivered(&delivery).await;
             drop(pending);
+            semel.0.unmarked.fetch_sub(1, Ordering::Relaxed);
+        });
+    }
+
+    /// Before the process ends: waits a moment for the marks of answers that were given just now. Blocks this thread.
+    pub fn flush(&self) {
+        let _within = self.runtime().enter();
+        let clock = &self.0.gate.clock;
+        let ends = clock.elapsed() + LAST_MARKS_MAX;
+        block_on(async {
+            while self.0.unmarked.load(Ordering::Relaxed) > 0 && clock.elapsed() < ends {
+                clock.sleep(MARK_LOOKS_EVERY).await;
+            }
         });
     }
 

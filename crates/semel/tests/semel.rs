@@ -164,3 +164,19 @@ fn what_cannot_be_opened_is_a_named_error() {
     assert!(matches!(error, semel::Error::Policy(_)), "{error}");
     assert!(!Path::new("/proc/nowhere").exists());
 }
+
+#[test]
+fn an_act_of_a_process_that_ends_at_once_may_be_done_again_by_the_next_one() {
+    let house = House::new();
+    // Undelivered it would be answered from the record the second time, and there would be no claim.
+    for _ in 0..2 {
+        let semel = house.open();
+        let body = br#"{"action":"fn:note_visit","arguments":{"page":1}}"#;
+        let (_, begun) = semel.ask("/begin", body, || false).expect("nobody interrupts");
+        let claim = begun.split('"').find(|part| part.starts_with("cl_")).expect("it may run");
+        let settle = format!(r#"{{"claim":"{claim}","outcome":"applied","reply":1}}"#);
+        let (status, _) = semel.ask("/settle", settle.as_bytes(), || false).expect("nobody interrupts");
+        assert_eq!(status, 200);
+        semel.flush();
+    }
+}

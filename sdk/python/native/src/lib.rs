@@ -65,6 +65,11 @@ impl Ledger {
         reply.ok_or_else(|| interrupted.expect("only an interruption ends it without a reply"))
     }
 
+    /// Before the process ends, or another ledger is opened: waits a moment for what is still to be written.
+    fn flush(&self, py: Python<'_>) {
+        py.detach(|| self.semel().flush());
+    }
+
     /// The same, answered on another thread: `then(status, body)` returns False if nobody waits for it any more.
     fn ask_then(&self, path: String, body: Vec<u8>, then: Py<PyAny>) {
         self.semel().ask_then(path, body, move |(status, body)| {

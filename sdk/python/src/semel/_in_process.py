@@ -47,6 +47,7 @@ class InProcess:
 
     def close(self) -> None:
         self._beside.close()
+        self._ledger.flush()
         del self._ledger
 
     def abandon(self) -> None:
