@@ -6,7 +6,7 @@ import weakref
 from typing import Any
 
 from ._errors import InvalidCall
-from ._tx import APPLIED, IN_DOUBT, NOT_APPLIED, SELECT, Database, no_transaction, settle_now
+from ._tx import APPLIED, IN_DOUBT, NOT_APPLIED, PG_TABLE, SELECT, SQLITE_TABLE, Database, no_transaction, settle_now
 
 
 class Alchemy(Database):
@@ -62,9 +62,11 @@ class Alchemy(Database):
 
     def commits(self, after_savepoint: bool) -> None:
         """Hears of the commit just before it is sent."""
-        if after_savepoint:  # the row may have gone with a savepoint
-            row = self._connection.execute(self._text(SELECT), self._named((self.key,))).first()
-            self.there = row is not None
+        if after_savepoint:  # the row may have gone with a savepoint, and the table with it
+            has_table = self._connection.execute(self._text(PG_TABLE if self.postgres else SQLITE_TABLE)).scalar()
+            if has_table:
+                row = self._connection.execute(self._text(SELECT), self._named((self.key,))).first()
+            self.there = bool(has_table) and row is not None
         self.committing = True
 
     @property

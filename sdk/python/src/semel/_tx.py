@@ -28,6 +28,8 @@ UPDATE = "UPDATE semel_done SET reply = ? WHERE id = ?"
 SELECT = "SELECT reply FROM semel_done WHERE id = ?"
 # CREATE TABLE IF NOT EXISTS fails in PostgreSQL when two do it at once, and would take the transaction with it.
 PG_MISSING = "SELECT to_regclass('semel_done') IS NULL, current_setting('search_path')"
+PG_TABLE = "SELECT to_regclass('semel_done') IS NOT NULL"
+SQLITE_TABLE = "SELECT count(*) FROM sqlite_master WHERE name = 'semel_done'"
 PG_LOCK = "SELECT pg_advisory_xact_lock(hashtext('semel_done'))"
 
 APPLIED, NOT_APPLIED, IN_DOUBT = "applied", "not_applied", "in_doubt"
