@@ -7,6 +7,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What they need from package registries.
+pub fn install() -> Result<()> {
+    peers::for_dist(false)?;
+    peers::for_python_sdk()?;
+    peers::for_typescript_sdk(&project::root().join("sdk/typescript")).map(drop)
+}
+
 /// Runs them all.
 pub fn test() -> Result<()> {
     python()?;
@@ -30,10 +37,12 @@ fn python() -> Result<()> {
     project::must(pip.arg(&wheel))?;
     // Beside the installed package, so that nothing is imported from the sources.
     let tests = home.join("tests");
-    if tests.exists() {
-        fs::remove_dir_all(&tests)?;
+    for (from, to) in [("sdk/python/tests", &tests), ("sdk/python/examples", &home.join("examples"))] {
+        if to.exists() {
+            fs::remove_dir_all(to)?;
+        }
+        copy(&project::root().join(from), to)?;
     }
-    copy(&project::root().join("sdk/python/tests"), &tests)?;
     fs::copy(project::root().join(VECTORS), tests.join("sdk-key.json"))?;
     let mut pytest = Command::new(&python);
     pytest.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "-n", THREADS, "--rootdir"]);

@@ -27,6 +27,11 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
     let long = arguments.contains(&"--long");
     let rest: Vec<&str> = arguments.iter().copied().filter(|argument| *argument != "--long").collect();
     tools::c_compiler()?;
+    // All targets at once: the features are then the same for the tests, and nothing is compiled twice. What the tests need
+    // besides comes over the network meanwhile.
+    let mut build = project::cargo();
+    build.args(["build", "--workspace", "--all-targets"]);
+    let building = std::thread::spawn(move || project::must(&mut build));
     tools::postgresql()?;
     tools::key_value_servers()?;
     tools::deployment_tools()?;
@@ -35,8 +40,10 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
     if long {
         peers::for_long_tests()?;
     }
-    // All targets at once: the features are then the same for the tests, and nothing is compiled twice.
-    project::must(project::cargo().args(["build", "--workspace", "--all-targets"]))?;
+    if rest.is_empty() {
+        sdk::install()?;
+    }
+    building.join().map_err(|_| "the build panicked")??;
     let chosen = rest.iter().any(|argument| *argument == "-p" || argument.starts_with("--package"));
     let mut tests = project::cargo();
     tests.args(["test", "--no-fail-fast"]).args((!chosen).then_some("--workspace")).args(&rest);
