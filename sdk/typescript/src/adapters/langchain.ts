@@ -4,8 +4,10 @@ import { call, replyOrWords } from "../call.js";
 import { resolve } from "../effect.js";
 import { InDoubt, SemelError } from "../errors.js";
 
-/** A person's answer to the interrupt: `new Command({ resume: … })`. */
+/** A person's answer to the interrupt: `new Command({ resume: { ...question, verdict, reason } })`. */
 export interface Ruling {
+  effect_id: string;
+  attempt: number;
   verdict: "applied" | "not_applied";
   reason: string;
   reply?: unknown;
@@ -14,6 +16,7 @@ export interface Ruling {
 /** The value of the interrupt that a doubt raises. */
 export interface Question {
   effect_id: string;
+  attempt: number;
   tool: string;
   args: Record<string, unknown>;
   message: string;
@@ -45,9 +48,12 @@ export function guard({ run }: { run?: string } = {}) {
           if (!(error instanceof InDoubt) || !effect_id) {
             return new ToolMessage({ name, content: message, tool_call_id: id, status: "error" });
           }
-          const ruling = interrupt<Question, Ruling | undefined>({ effect_id, tool: name, args, message });
-          // Without one, the person has decided elsewhere.
-          if (ruling?.verdict) await resolve(effect_id, ruling.verdict, ruling.reason, ruling.reply);
+          const attempt = Number(error.answer.attempt ?? 0);
+          const ruling = interrupt<Question, Ruling | undefined>({ effect_id, attempt, tool: name, args, message });
+          // The framework gives an answer again when it runs the node again: "it never happened", said of one attempt,
+          // must not decide about the next. Without an answer, the person has decided elsewhere.
+          const isOfThis = ruling?.effect_id === effect_id && ruling.attempt === attempt;
+          if (ruling?.verdict && isOfThis) await resolve(effect_id, ruling.verdict, ruling.reason, ruling.reply);
         }
       }
     },

@@ -55,10 +55,23 @@ if (CRASHING) {
     assert.match(question.message, /may have been carried out.*Safe to retry: no/);
     assert.match(question.effect_id, /^ef_/);
 
-    const resume: Ruling = { verdict: "applied", reason: "seen in the dashboard", reply: { id: "ch_1" } };
+    const resume: Ruling = { ...question, verdict: "applied", reason: "seen in the dashboard", reply: { id: "ch_1" } };
     const { messages } = await agent.invoke(new Command({ resume }), THREAD);
     assert.deepEqual(messages.map(({ text }) => text), ["Charge Ann.", "", '{"id":"ch_1"}', "Done."]);
     assert.deepEqual(world().acts(), ["ann"]);
+  });
+
+  test("LangChain: an old answer does not decide about a later attempt", async () => {
+    const agent = agentOf(world().file, "lose", [1, "Done."]);
+    const asked = async (input: typeof ASKED | Command) =>
+      ((await agent.invoke(input, THREAD)) as Paused).__interrupt__![0]!.value;
+    const first = await asked(ASKED);
+    const resume: Ruling = { ...first, verdict: "not_applied", reason: "not in the dashboard" };
+    const second = await asked(new Command({ resume }));
+    assert.deepEqual([second.attempt, world().acts().length], [2, 2]);
+    // The same answer again, and the one that the framework replays, are about the first attempt.
+    assert.equal((await asked(new Command({ resume }))).attempt, 2);
+    assert.equal(world().acts().length, 2);
   });
 
   test("LangChain: the framework's own retries run it once", async () => {
