@@ -219,6 +219,11 @@ def _collection(hint: Any, origin: Any, inner: tuple[Any, ...], data: Any) -> An
 
 
 def _object(hint: type[Any], data: Any) -> Any:
+    if hint is float and type(data) is int:
+        return float(data)
+    if hint in (bool, int, float, str, list, dict, type(None)):
+        _want(hint, data)
+        return data
     import dataclasses
     import enum
     import typing
@@ -235,10 +240,6 @@ def _object(hint: type[Any], data: Any) -> Any:
         return _scalars()[hint][1](data)
     if hint is tuple:
         return tuple(data)
-    if hint is float and type(data) is int:
-        return float(data)
-    if hint in (bool, int, float, str, list, dict, type(None)):
-        _want(hint, data)
     return data
 
 

@@ -90,6 +90,7 @@ def once(
                 codec=codec or _json.Annotated(fn),
                 refused=refused,
                 found=Probe(),
+                is_generator=_is_generator(fn),
             )
         )
 
@@ -113,13 +114,14 @@ class Protected(NamedTuple):
     codec: _json.Codec
     refused: Exceptions
     found: Probe
+    is_generator: bool
     again: str | None = None
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         from ._effect import Call, types
         from ._steps import Do
 
-        if _is_generator(self.fn):
+        if self.is_generator:
             raise InvalidCall(
                 f"{self.name} is a generator, so its effects come later. Nothing ran. Protect what consumes it.",
                 action=self.name,
