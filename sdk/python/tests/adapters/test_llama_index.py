@@ -12,7 +12,7 @@ pytest.importorskip("llama_index.core")
 
 from conftest import World
 from failures import Act, acting, crash, effect_id_in, example, remove_guard
-from llama_index.core.base.llms.types import ChatMessage, TextBlock, ToolCallBlock
+from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 
 import semel
@@ -27,11 +27,12 @@ def run(act: Act, *steps: int | str) -> str:
     def say(messages: Any, **_: Any) -> ChatMessage:
         nonlocal heard
         heard = "\n".join(str(message.content) for message in messages)
-        step = left.pop(0)
-        blocks: list[Any] = [TextBlock(text=step)] if isinstance(step, str) else []
-        for _ in range(0 if blocks else step):
-            call = ToolCallBlock(tool_call_id=f"call_{next(calls)}", tool_name="charge", tool_kwargs={"customer": "ann"})
-            blocks.append(call)
+        step, blocks = left.pop(0), []
+        if isinstance(step, str):
+            return ChatMessage(role="assistant", content=step)
+        for _ in range(step):
+            name = f"call_{next(calls)}"
+            blocks.append(ToolCallBlock(tool_call_id=name, tool_name="charge", tool_kwargs={"customer": "ann"}))
         return ChatMessage(role="assistant", blocks=blocks)
 
     async def go() -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from mcp.shared.exceptions import UrlElicitationRequiredError
 from mcp_types import CallToolResult, ElicitRequest, ElicitRequestFormParams, InputRequiredResult, TextContent, Tool
@@ -14,7 +14,7 @@ from .._adapt import acall, aresolve
 from .._errors import InDoubt, Refused, ReplyLost, SemelError
 from ._ruling import unless_decided
 
-Result = CallToolResult | InputRequiredResult
+Result: TypeAlias = CallToolResult | InputRequiredResult
 _ANSWER = {
     "type": "object",
     "properties": {
