@@ -151,14 +151,19 @@ pub fn for_typescript_sdk(sources: &Path) -> Result<PathBuf> {
 pub fn with_typescript_packages(packages: &[PathBuf]) -> Result<PathBuf> {
     let below = project::target().join("peers/typescript-sdk");
     let directory = below.join("fresh");
-    remove(&directory)?;
-    fs::create_dir_all(&directory)?;
+    install_with_node(packages, &directory)?;
+    Ok(directory)
+}
+
+/// Makes a directory with Node, these files of packages and nothing else.
+pub fn install_with_node(packages: &[PathBuf], directory: &Path) -> Result<()> {
+    remove(directory)?;
+    fs::create_dir_all(directory)?;
     fs::write(directory.join("package.json"), "{\"private\": true, \"type\": \"module\"}\n")?;
-    fs::copy(below.join(".npmrc"), directory.join(".npmrc"))?;
+    fs::copy(project::root().join("sdk/typescript/.npmrc"), directory.join(".npmrc"))?;
     let home = wheel(&DIST_TESTS.install()?.join("python"))?;
     std::os::unix::fs::symlink(home.join("bin/node"), directory.join("node"))?;
-    fetch(npm_install(&home).arg("--no-save").args(packages).current_dir(&directory))?;
-    Ok(directory)
+    fetch(npm_install(&home).arg("--no-save").args(packages).current_dir(directory))
 }
 
 /// npm with these words, in that directory.
