@@ -8,7 +8,7 @@ use semel_core::effect::{Evidence, NotAppliedWhy, Reply};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
 use semel_gate::upstream::Sent;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// Of the outcome, as the ledger keeps it: a sentence or two.
@@ -22,7 +22,8 @@ pub struct SettleForm {
     #[schemars(regex(pattern = r"^cl_[0-9A-HJKMNP-TV-Z]{26}_[0-9]{1,10}_[0-9a-f]{32}$"))]
     pub claim: String,
     pub outcome: SettledWord,
-    /// What it answered, for whoever asks next.
+    /// What it answered, for whoever asks next. Null is an answer too.
+    #[serde(default, deserialize_with = "even_null")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub reply: Option<Box<RawValue>>,
     /// What it did: created, updated, deleted, sent, noop or none.
@@ -57,6 +58,11 @@ pub enum DoneWord {
     Sent,
     Noop,
     None,
+}
+
+/// Serde would read null as no member at all.
+fn even_null<'de, D: Deserializer<'de>>(reply: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(reply).map(Some)
 }
 
 impl From<DoneWord> for EffectWord {

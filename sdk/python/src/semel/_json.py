@@ -133,16 +133,9 @@ class Annotated:
 _UNREAD, _UNKNOWN = object(), object()
 
 
-def takes_none(codec: Codec) -> bool:
-    """Whether None is a reply that the function may give."""
-    if not isinstance(codec, (Plain, Annotated)):
-        return False
-    if isinstance(codec, Annotated) and codec.hint() is _UNKNOWN:
-        return False
-    try:
-        return codec.load(None) is None
-    except Exception:
-        return False
+def gives_only_none(codec: Codec) -> bool:
+    """Whether the annotation leaves no other reply to know."""
+    return isinstance(codec, Annotated) and codec.hint() is type(None)
 
 
 def checked(value: Any, data: Any, load: Callable[[Any], Any]) -> Any:
