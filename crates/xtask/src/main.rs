@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench(rest),
         ["weigh", rest @ ..] => weigh::run(rest),
         ["dist", rest @ ..] => dist::run(rest),
-        ["sdk"] => sdk::test().map(|()| ExitCode::SUCCESS),
+        ["sdk"] => sdk::test(&[]).map(|()| ExitCode::SUCCESS),
         ["packs", rest @ ..] => peers_packs::run(rest),
         ["docs"] => docs::run(),
         _ => {

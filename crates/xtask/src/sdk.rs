@@ -14,21 +14,21 @@ pub fn install() -> Result<()> {
     peers::for_typescript_sdk(&project::root().join("sdk/typescript")).map(drop)
 }
 
-/// Runs them all.
-pub fn test() -> Result<()> {
-    python()?;
-    typescript()
+/// Runs them all, with these variables.
+pub fn test(asked: &[(&str, &str)]) -> Result<()> {
+    python(asked)?;
+    typescript(asked)
 }
 
-fn python() -> Result<()> {
+fn python(asked: &[(&str, &str)]) -> Result<()> {
     let wheel = dist::python(Build::Test)?;
     let [most, pinned] = peers::for_python_sdk()?;
-    python_in(&most, &wheel, "tests")?;
+    python_in(&most, &wheel, "tests", asked)?;
     // Tests of what is not installed there are skipped.
-    python_in(&pinned, &wheel, "tests/adapters")
+    python_in(&pinned, &wheel, "tests/adapters", asked)
 }
 
-fn python_in(home: &Path, wheel: &Path, which: &str) -> Result<()> {
+fn python_in(home: &Path, wheel: &Path, which: &str, asked: &[(&str, &str)]) -> Result<()> {
     let python = home.join("python/bin/python");
     let mut pip = Command::new(&python);
     pip.args([
@@ -52,10 +52,11 @@ fn python_in(home: &Path, wheel: &Path, which: &str) -> Result<()> {
     fs::copy(project::root().join(VECTORS), tests.join("sdk-key.json"))?;
     let mut pytest = Command::new(&python);
     pytest.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "-n", THREADS, "--rootdir"]);
-    project::must(pytest.arg(&tests).arg(which).current_dir(home).env_remove("PYTHONPATH"))
+    pytest.env_remove("PYTHONPATH").envs(asked.iter().copied());
+    project::must(pytest.arg(&tests).arg(which).current_dir(home))
 }
 
-fn typescript() -> Result<()> {
+fn typescript(asked: &[(&str, &str)]) -> Result<()> {
     let packages = dist::npm(Build::Test)?;
     let home = peers::with_typescript_packages(&packages)?;
     // The compiled tests name the sources beside them: here those are the installed package's.
@@ -71,7 +72,7 @@ fn typescript() -> Result<()> {
     node.args(["--test", &concurrency])
         .args(tests_in(&here.join("test"))?)
         .args(tests_in(&here.join("test/adapters"))?);
-    project::must(node.current_dir(&home))
+    project::must(node.current_dir(&home).envs(asked.iter().copied()))
 }
 
 fn tests_in(directory: &Path) -> Result<Vec<PathBuf>> {
