@@ -215,7 +215,9 @@ def test_a_command_is_given_again_for_the_new_call(invoke: str, world: World) ->
     assert world.acts() == ["ann"]
 
 
-def test_without_semel_a_graph_that_goes_on_repeats_a_lost_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_semel_a_graph_that_goes_on_repeats_a_lost_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     remove_guard(monkeypatch.setattr)
     agent = agent_of(acting(world.path, "lose"), 1)
     for given in ASKED, None:

@@ -178,7 +178,9 @@ def test_a_hook_that_rejects_a_result_does_not_run_it_again(world: World) -> Non
     assert world.acts() == ["ann"]
 
 
-def test_without_semel_a_run_that_is_tried_again_repeats_a_lost_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_semel_a_run_that_is_tried_again_repeats_a_lost_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     remove_guard(monkeypatch.setattr)
     for _ in range(2):
         with pytest.raises(TimeoutError):

@@ -5,18 +5,20 @@ import type { MastraModelConfig } from "@mastra/core/llm";
 import { Mastra } from "@mastra/core/mastra";
 import { MASTRA_THREAD_ID_KEY, RequestContext } from "@mastra/core/request-context";
 import { InMemoryStore } from "@mastra/core/storage";
-import { agentOf as example } from "../../examples/mastra.js";
+import * as guarded from "../../examples/mastra.js";
 import { resolve } from "../../src/index.js";
 import { eachInItsWorld } from "../world.js";
-import { charge, crash, CRASHING, effectIdIn, type Ending } from "./failures.js";
+import { charge, crash, CRASHING, effectIdIn, type Ending, withoutSemel } from "./failures.js";
 import { scripted } from "./model.js";
 
-function agentOf(file: string, ending: Ending, model: ReturnType<typeof scripted>): Agent {
+function agentOf(file: string, ending: Ending, model: ReturnType<typeof scripted>, example = guarded): Agent {
   // Mastra's type has a generate() that answers like stream(), which no model of the AI SDK has.
-  const agent = example(model as unknown as MastraModelConfig, async (customer) => charge(file, customer, ending));
+  const agent = example.agentOf(model as unknown as MastraModelConfig, async (customer) => charge(file, customer, ending));
   new Mastra({ agents: { billing: agent }, storage: new InMemoryStore(), logger: false });
   return agent;
 }
+
+const unguarded = () => withoutSemel<typeof guarded>("mastra", "(tools) => tools");
 
 function inThread(): { requestContext: RequestContext } {
   const requestContext = new RequestContext();
@@ -25,7 +27,8 @@ function inThread(): { requestContext: RequestContext } {
 }
 
 if (CRASHING) {
-  await agentOf(CRASHING, "crash", scripted(1)).generate("Charge Ann.", inThread());
+  const example = process.env.UNGUARDED ? await unguarded() : guarded;
+  await agentOf(CRASHING, "crash", scripted(1), example).generate("Charge Ann.", inThread());
 } else {
   const world = eachInItsWorld();
 
@@ -56,5 +59,16 @@ if (CRASHING) {
     const { finishReason } = await agentOf(world().file, "answer", scripted(1, "Done.")).generate("Charge Ann.", inThread());
     assert.equal(finishReason, "suspended");
     assert.deepEqual(world().acts(), ["ann"]);
+  });
+
+  test("Mastra without semel: the model repeats a lost answer, equal calls all run, a crashed call runs again", async () => {
+    const example = await unguarded();
+    await agentOf(world().file, "lose", scripted(1, 1, "Done."), example).generate("Charge Ann.", inThread());
+    assert.equal(world().acts().length, 2);
+    await agentOf(world().file, "answer", scripted(3, "Done."), example).generate("Charge Ann.", inThread());
+    assert.equal(world().acts().length, 2 + 3);
+    await crash(import.meta.url, world(), { UNGUARDED: "yes" });
+    await agentOf(world().file, "answer", scripted(1, "Done."), example).generate("Charge Ann.", inThread());
+    assert.equal(world().acts().length, 2 + 3 + 2);
   });
 }
