@@ -23,6 +23,6 @@ class Order:
         return await workflow.execute_activity(
             "charge",
             customer,
-            start_to_close_timeout=timedelta(seconds=5),
+            start_to_close_timeout=timedelta(seconds=10),
             retry_policy=RetryPolicy(non_retryable_error_types=["InDoubt"]),
         )

@@ -49,7 +49,7 @@ def crash(test: str, env: dict[str, str], guarded: bool = True) -> None:
     """Runs `crashing()` of a test's module in a process that its tool ends after it has acted."""
     without = "" if guarded else "import failures; failures.remove_guard(setattr); "
     program = f"import sys; sys.path[:0] = {[str(HERE), str(HERE.parent)]}; {without}import {test}; {test}.crashing()"
-    done = subprocess.run([sys.executable, "-c", program], env=env, text=True, capture_output=True, timeout=120)
+    done = subprocess.run([sys.executable, "-c", program], env=env, text=True, capture_output=True, timeout=300)
     assert done.returncode == DIED, done.stderr
 
 
