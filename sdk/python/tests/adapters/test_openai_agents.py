@@ -151,7 +151,7 @@ def test_the_own_approval_and_the_own_words_of_a_tool_stay(world: World) -> None
 
 
 def test_a_timeout_is_a_doubt(world: World) -> None:
-    @function_tool(timeout=0.01)
+    @function_tool(timeout=2)  # long enough for the claim, which comes before the tool
     async def charge(customer: str) -> str:
         world.act(customer)
         await asyncio.Event().wait()
