@@ -2,12 +2,12 @@
 //! repeat gets the answer, and what happens after an exception, after a crash and with four processes at once. Effects
 //! are counted in a file.
 
-use super::{installed, lines_that_protect, scripts};
+use super::{lines_that_protect, scripts};
 use crate::Effort;
 use crate::child::number;
 use crate::command::leave_environment;
 use crate::peers::driver::PeerDriver;
-use crate::peers::{installed as installed_peer, settle_disk};
+use crate::peers::{installed, settle_disk};
 use crate::report::{ReportLine, figure};
 use semel_testkit::redis_server::RedisServer;
 use serde_json::Value;
@@ -67,8 +67,8 @@ pub fn compare(effort: Effort) -> Result<Vec<ReportLine>> {
     tools::key_value_servers()?;
     let redis = RedisServer::start(&[]);
     let install = |home: &Path| peers::install_with_pip(&PACKAGES, &home.join("python"));
-    let theirs = installed_peer("sdk", &PACKAGES, install)?.join("python/bin/python");
-    let ours = installed()?.python;
+    let theirs = installed("sdk", &PACKAGES, install)?.join("python/bin/python");
+    let ours = super::python()?;
     let trials = LIBRARIES.iter().map(|library| {
         let python = if library.name == "semel" { &ours } else { &theirs };
         Trial { library, python: python.clone(), redis: redis.port() }
@@ -99,7 +99,8 @@ impl Trial<'_> {
         python.arg(scripts().join("drive.py")).args([self.library.module, self.library.name]);
         leave_environment(&mut python, directory);
         python.env("SEMEL_LEDGER", directory.join("ledger.db")).env("REDIS_PORT", self.redis.to_string());
-        PeerDriver::start(python.env("PYTHONDONTWRITEBYTECODE", "1"))
+        // Powertools warns at each call outside of a Lambda function.
+        PeerDriver::start(python.env("PYTHONDONTWRITEBYTECODE", "1").env("PYTHONWARNINGS", "ignore"))
     }
 
     fn behaviour(&self) -> Result<Findings> {

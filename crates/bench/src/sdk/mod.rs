@@ -6,7 +6,7 @@ mod libraries;
 use super::Effort;
 use super::child::number;
 use super::command::leave_environment;
-use super::measure::{Times, time};
+use super::measure::{Times, own_seconds, time};
 use super::report::{ReportLine, figure};
 use serde_json::Value;
 use std::fs;
@@ -26,18 +26,17 @@ const CALLS: usize = 2_000;
 const STARTS: usize = 20;
 
 pub fn run(effort: Effort) -> Result<Vec<ReportLine>> {
-    let installed = installed()?;
-    let scripts = scripts();
+    let (python, node, scripts) = (python()?, node()?, scripts());
+    let mut in_python = Command::new(&python);
+    in_python.arg(scripts.join("measure.py"));
+    let mut lines = in_language(&mut in_python, ("Python", "sqlite3", 3.0), effort)?;
     // Node looks for packages from where the script lies.
-    let node_script = installed.node.join("measure.mjs");
-    fs::copy(scripts.join("measure.mjs"), &node_script)?;
-    let mut node = Command::new(installed.node.join("node"));
-    node.args(["--disable-warning=ExperimentalWarning".as_ref(), node_script.as_os_str()]);
-    let mut python = Command::new(&installed.python);
-    python.arg(scripts.join("measure.py"));
-    let mut lines = in_language(&mut python, ("Python", "sqlite3", 3.0), effort)?;
-    lines.extend(in_language(&mut node, ("Node", "node:sqlite", 10.0), effort)?);
-    lines.push(import(&installed.python)?);
+    let script = node.join("measure.mjs");
+    fs::copy(scripts.join("measure.mjs"), &script)?;
+    let mut in_node = Command::new(node.join("node"));
+    in_node.arg("--disable-warning=ExperimentalWarning").arg(script);
+    lines.extend(in_language(&mut in_node, ("Node", "node:sqlite", 10.0), effort)?);
+    lines.push(import(&python)?);
     lines.push(lines_of_protection()?);
     Ok(lines)
 }
@@ -69,19 +68,28 @@ fn in_language(
 
 fn import(python: &Path) -> Result<ReportLine> {
     let start = |code: &str| -> Result<_> {
-        let mut python = Command::new(python);
+        let (mut python, before) = (Command::new(python), own_seconds());
         let (status, took) = time(|| python.args(["-c", code]).status());
-        if status?.success() { Ok(took) } else { Err(format!("{python:?} failed").into()) }
+        let processor_ms = (own_seconds() - before) * 1e3;
+        if status?.success() { Ok((took, processor_ms)) } else { Err(format!("{python:?} failed").into()) }
     };
     // The first one compiles.
     start("import semel")?;
-    let (mut with, mut without) = (Times::default(), Times::default());
+    let (mut with, mut without, mut processor_ms) = (Times::default(), Times::default(), 0.0);
     for _ in 0..STARTS {
-        with.add(start("import semel")?);
-        without.add(start("pass")?);
+        let (took, with_it) = start("import semel")?;
+        with.add(took);
+        let (took, without_it) = start("pass")?;
+        without.add(took);
+        processor_ms += (with_it - without_it) / STARTS as f64;
     }
     let [with, without] = [with.median(), without.median()].map(|micros| micros / 1e3);
-    let made_of = format!("p50 {} ms; {} ms without it; {STARTS} starts each", figure(with), figure(without));
+    let made_of = format!(
+        "p50 {} ms; {} ms without it; {} ms of processor time more; {STARTS} starts each",
+        figure(with),
+        figure(without),
+        figure(processor_ms)
+    );
     Ok(ReportLine::plain("Python: `import semel` adds", with - without, " ms", made_of).at_most(30.0, None))
 }
 
@@ -101,26 +109,33 @@ fn scripts() -> PathBuf {
     project::root().join("crates/bench/sdk")
 }
 
-#[derive(Debug, Clone)]
-struct Installed {
-    /// The interpreter that has semel and nothing else.
-    python: PathBuf,
-    /// The directory that has Node and both packages.
-    node: PathBuf,
+/// The interpreter that has semel and nothing else.
+fn python() -> Result<PathBuf> {
+    static PYTHON: OnceLock<PathBuf> = OnceLock::new();
+    once_a_run(&PYTHON, || {
+        let home = project::scratch()?.join("sdk/python");
+        let wheel = dist::python(Build::Bench)?;
+        peers::install_with_pip(&[&wheel.display().to_string()], &home)?;
+        Ok(home.join("bin/python"))
+    })
 }
 
-/// Built and installed once a run.
-fn installed() -> Result<Installed> {
-    static INSTALLED: OnceLock<Installed> = OnceLock::new();
-    if let Some(installed) = INSTALLED.get() {
-        return Ok(installed.clone());
+/// The directory that has Node and both packages.
+fn node() -> Result<PathBuf> {
+    static NODE: OnceLock<PathBuf> = OnceLock::new();
+    once_a_run(&NODE, || {
+        let home = project::scratch()?.join("sdk/node");
+        peers::install_with_node(&dist::npm(Build::Bench)?, &home)?;
+        Ok(home)
+    })
+}
+
+fn once_a_run(place: &OnceLock<PathBuf>, install: impl FnOnce() -> Result<PathBuf>) -> Result<PathBuf> {
+    match place.get() {
+        Some(installed) => Ok(installed.clone()),
+        None => {
+            let installed = install()?;
+            Ok(place.get_or_init(|| installed).clone())
+        }
     }
-    let home = project::scratch()?.join("sdk");
-    let python = home.join("python");
-    let wheel = dist::python(Build::Bench)?;
-    peers::install_with_pip(&[&wheel.display().to_string()], &python)?;
-    let node = home.join("node");
-    peers::install_with_node(&dist::npm(Build::Bench)?, &node)?;
-    let installed = Installed { python: python.join("bin/python"), node };
-    Ok(INSTALLED.get_or_init(|| installed).clone())
 }
