@@ -23,12 +23,12 @@ pub fn test(asked: &[(&str, &str)]) -> Result<()> {
 fn python(asked: &[(&str, &str)]) -> Result<()> {
     let wheel = dist::python(Build::Test)?;
     let [most, pinned] = peers::for_python_sdk()?;
-    python_in(&most, &wheel, "tests", asked)?;
+    python_in(&most, &wheel, &["tests"], asked)?;
     // Tests of what is not installed there are skipped.
-    python_in(&pinned, &wheel, "tests/adapters", asked)
+    python_in(&pinned, &wheel, &["tests/adapters", "tests/test_reference.py"], asked)
 }
 
-fn python_in(home: &Path, wheel: &Path, which: &str, asked: &[(&str, &str)]) -> Result<()> {
+fn python_in(home: &Path, wheel: &Path, which: &[&str], asked: &[(&str, &str)]) -> Result<()> {
     let python = home.join("python/bin/python");
     let mut pip = Command::new(&python);
     pip.args([
@@ -49,11 +49,11 @@ fn python_in(home: &Path, wheel: &Path, which: &str, asked: &[(&str, &str)]) -> 
         }
         copy(&project::root().join(from), to)?;
     }
-    fs::copy(project::root().join(VECTORS), tests.join("sdk-key.json"))?;
+    put_beside(&[VECTORS, "docs/reference-python.md"], &tests)?;
     let mut pytest = Command::new(&python);
     pytest.args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "-n", THREADS, "--rootdir"]);
     pytest.env_remove("PYTHONPATH").envs(asked.iter().copied());
-    project::must(pytest.arg(&tests).arg(which).current_dir(home))
+    project::must(pytest.arg(&tests).args(which).current_dir(home))
 }
 
 fn typescript(asked: &[(&str, &str)]) -> Result<()> {
@@ -66,7 +66,7 @@ fn typescript(asked: &[(&str, &str)]) -> Result<()> {
     copy(&built.join("test"), &here.join("test"))?;
     copy(&built.join("examples"), &here.join("examples"))?;
     std::os::unix::fs::symlink(home.join("node_modules/semel/dist/src"), here.join("src"))?;
-    fs::copy(project::root().join(VECTORS), here.join("test/sdk-key.json"))?;
+    put_beside(&[VECTORS, "docs/reference-typescript.md"], &here.join("test"))?;
     let mut node = Command::new(home.join("node"));
     let concurrency = format!("--test-concurrency={THREADS}");
     node.args(["--test", &concurrency])
@@ -79,6 +79,14 @@ fn tests_in(directory: &Path) -> Result<Vec<PathBuf>> {
     let files = fs::read_dir(directory)?.filter_map(|entry| Some(entry.ok()?.path()));
     let is_test = |path: &PathBuf| path.to_string_lossy().ends_with(".test.js");
     Ok(files.filter(is_test).collect())
+}
+
+/// Files of the project that the tests read.
+fn put_beside(files: &[&str], tests: &Path) -> Result<()> {
+    for file in files {
+        fs::copy(project::root().join(file), tests.join(Path::new(file).file_name().ok_or("a file")?))?;
+    }
+    Ok(())
 }
 
 const VECTORS: &str = "spec/vectors/sdk-key.json";
