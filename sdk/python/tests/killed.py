@@ -131,5 +131,5 @@ took = math.inf
 for line in () if sys.argv[1:] else sys.stdin:
     number, _, point = line.strip().partition(" ")
     lasted, signalled = kill(int(number), point, took)
-    took = min(took, lasted) if point == "none" else took
+    took = took if signalled else min(took, lasted)
     print("killed" if signalled == signal.SIGKILL else "ended", number, flush=True)
