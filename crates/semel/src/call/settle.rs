@@ -17,10 +17,12 @@ pub const WHY_CHARS_MAX: usize = 500;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 #[schemars(rename = "Settle")]
+#[allow(missing_docs, reason = "a comment would be part of the schema")]
 pub struct SettleForm {
     /// What `begin` gave.
     #[schemars(regex(pattern = r"^cl_[0-9A-HJKMNP-TV-Z]{26}_[0-9]{1,10}_[0-9a-f]{32}$"))]
     pub claim: String,
+    #[allow(missing_docs, reason = "a comment would be part of the schema")]
     pub outcome: SettledWord,
     /// What it answered, for whoever asks next. Null is an answer too.
     #[serde(default, deserialize_with = "even_null")]
@@ -38,6 +40,7 @@ pub struct SettleForm {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "a comment would be part of the schema")]
 pub enum SettledWord {
     /// It happened.
     Applied,
@@ -51,6 +54,7 @@ pub enum SettledWord {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "a comment would be part of the schema")]
 pub enum DoneWord {
     Created,
     Updated,
@@ -79,6 +83,7 @@ impl From<DoneWord> for EffectWord {
 }
 
 impl SettleForm {
+    /// What became of the attempt, as the gate takes it.
     pub fn sent(self, rule: &Rule) -> Result<Sent, BadCall> {
         let why = self.why.unwrap_or_default();
         if why.chars().count() > WHY_CHARS_MAX {

@@ -1,5 +1,8 @@
 //! The facade, on ledgers of their own. Effects are counted in the world.
 
+#[cfg(feature = "command")]
+mod command;
+
 use semel::settings::Settings;
 use semel::{Failure, Semel};
 use semel_core::answer::Code;
