@@ -100,6 +100,8 @@ fn binary(build: Build, tools: &Path) -> Result<PathBuf> {
         }
         Build::Release if has_zig(tools) => {
             cargo.args(["zigbuild", "--profile", "dist", "--package", "semel-cli", "--target", ZIG_TARGET]);
+            // Else it would be linked for the loader of this system.
+            cargo.env("SEMEL_BUILT_FOR_OLD_SYSTEMS", "1");
             project::must(cargo.env("PATH", path))?;
             Ok(target.join("x86_64-unknown-linux-gnu/dist/semel"))
         }
