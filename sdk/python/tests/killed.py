@@ -31,7 +31,7 @@ def here(name: str) -> None:
     global at
     if at == name:
         os.kill(os.getpid(), signal.SIGKILL)
-    if at == f"sidecar {name}":  # the helper dies, and the program goes on
+    if at == f"sidecar {name}":  # the sidecar dies, and the program goes on
         at = ""
         _transport.transport()._running()._child.kill()  # type: ignore[attr-defined]
 
@@ -90,7 +90,7 @@ def end_of(n: int) -> str:
 
 def child(n: int, point: str, begins: int) -> None:
     global at
-    state("warm", {})  # the ledger is open, or its helper runs, before the moment is measured
+    state("warm", {})  # the ledger is open, or the sidecar runs, before the moment is measured
     Ask.run, Ask.arun = asking, aasking  # type: ignore[method-assign]
     _sidecar.Process.send = sending(_sidecar.Process.send)  # type: ignore[method-assign]
     http.client.HTTPConnection.request = sending(http.client.HTTPConnection.request)  # type: ignore[method-assign]
