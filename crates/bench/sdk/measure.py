@@ -1,4 +1,4 @@
-"""What a protected call costs in Python, beside SQLite's own module and the bare disk.
+"""Measures a protected call in Python, beside SQLite's own module and the bare disk.
 
 usage: measure.py CALLS, in a directory of its own. Prints one line of JSON; times are medians in microseconds.
 """

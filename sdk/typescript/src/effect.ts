@@ -206,7 +206,7 @@ async function succeeded<T>(link: Transport, claim: Claim, value: T, means: Mean
   if (unstorable) throw new UnstorableReply(action, { action, value, cause: unstorable, answer: body });
 }
 
-/** What to make of an error: only a refusal and a pause say that nothing happened. */
+/** Settles an attempt that threw: only a refusal and a pause say that nothing happened. */
 async function failed<T>(link: Transport, claim: Claim, error: unknown, means: Means<T>): Promise<Ended<T>> {
   const { action } = claim;
   const why = whyOf(error);

@@ -1,4 +1,4 @@
-"""What semel raises."""
+"""The exceptions that semel raises."""
 
 from __future__ import annotations
 

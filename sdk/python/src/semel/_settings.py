@@ -11,7 +11,7 @@ _ENGINES = ("postgres", "postgresql", "redis", "rediss", "etcd", "etcds")
 
 
 class Settings(NamedTuple):
-    """What `configure` was given; the environment fills the gaps."""
+    """The arguments of `configure`; the environment fills the gaps."""
 
     ledger: str | None = None
     policy: str | None = None

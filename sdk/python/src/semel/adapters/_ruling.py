@@ -1,4 +1,4 @@
-"""What a person is asked about a doubt, and what they answer."""
+"""The question about a doubt, and a person's answer to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def question(doubt: InDoubt, tool: str, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def ruling(answer: Any, doubt: InDoubt) -> dict[str, Any] | None:
-    """What `resolve` takes, if the answer is about this doubt."""
+    """The arguments of `resolve`, if the answer is about this doubt."""
     # Frameworks give an answer again after a crash. "It never happened", said of the first attempt, must not decide
     # about the second.
     if not isinstance(answer, dict) or answer.get("verdict") not in ("applied", "not_applied"):
