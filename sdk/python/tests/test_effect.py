@@ -81,3 +81,15 @@ def test_a_block_is_entered_once() -> None:
         pass
     with pytest.raises(semel.InvalidCall), block:
         pass
+
+
+def test_a_doubt_about_one_key_holds_no_other(world: World) -> None:
+    with pytest.raises(semel.InDoubt), semel.effect("credit", key="inv-1"):
+        world.act("inv-1")
+        raise TimeoutError
+    with semel.effect("credit", key="inv-2") as e:
+        assert e.fresh
+        world.act("inv-2")
+    with pytest.raises(semel.InDoubt), semel.effect("credit", key="inv-1"):
+        world.act("inv-1 again")
+    assert world.acts() == ["inv-1", "inv-2"]

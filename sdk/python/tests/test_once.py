@@ -225,6 +225,7 @@ def test_a_probe_that_finds_nothing_too_early_does_not_count(world: World) -> No
     with pytest.raises(semel.InDoubt) as caught:
         charge(1)
     assert caught.value.retry == "wait"
+    assert "Make the same call again later" in str(caught.value) and "Do not" not in str(caught.value)
     assert isinstance(caught.value.__cause__, TimeoutError)
     assert world.acts() == ["1"]
 
@@ -240,7 +241,7 @@ def test_a_probe_that_raises_knows_nothing(world: World) -> None:
         raise ConnectionError
 
     for _ in range(2):
-        with pytest.raises(semel.InDoubt):
+        with pytest.raises(semel.InDoubt), pytest.warns(UserWarning, match="the probe of charge failed"):
             asyncio.run(charge(1))
     assert world.acts() == ["1"]
 
@@ -430,3 +431,23 @@ def test_a_reply_that_nobody_knows_is_no_none(world: World, semel_ledger: Ledger
         assert not effect.fresh
         assert effect.reply is None
     assert world.acts() == ["1"] * 4
+
+
+def test_functions_of_one_name_in_two_modules_are_refused(world: World) -> None:
+    def notify(user: str) -> str:
+        world.act(user)
+        return "sent"
+
+    mail = semel.once(notify)
+    assert mail("ann") == "sent"
+    notify.__module__ = "sms"
+    with pytest.raises(semel.InvalidCall, match="name="):
+        semel.once(notify)("ann")
+    sms = semel.once(name="sms")(notify)
+    assert sms("ann") == "sent"
+    assert world.acts() == ["ann", "ann"]
+
+
+def test_a_template_without_its_name_is_refused() -> None:
+    with pytest.raises(semel.InvalidCall, match="key="):
+        semel.once("invoice-{invoice}")  # type: ignore[call-overload]

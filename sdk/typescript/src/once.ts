@@ -38,6 +38,7 @@ export function once<F extends (...args: any[]) => unknown>(fn: F, options: Once
   const name = options.name ?? fn.name;
   if (!name) throw new TypeError("once() needs a name for a function that has none: once(fn, { name: … })");
   wireAction(name);
+  if (options.name === undefined) warnOfNamesake(name, fn);
   if (options.keyedFor !== undefined) span("keyedFor", options.keyedFor);
   refuseGenerator(name, fn);
   let look: ((...args: A) => unknown) | undefined;
@@ -76,6 +77,18 @@ export function once<F extends (...args: any[]) => unknown>(fn: F, options: Once
   });
   Object.defineProperty(made, "name", { value: name });
   return made;
+}
+
+const sources = new Map<string, string>();
+
+/** Two functions of one name are one action. A module that is loaded again while it is edited looks like that too. */
+function warnOfNamesake(name: string, fn: Function): void {
+  const source = String(fn);
+  const known = sources.get(name);
+  sources.set(name, source);
+  if (known !== undefined && known !== source) {
+    console.warn(`semel: two functions are named ${name}, and an equal call of the second gets the reply of the first. Give one of them { name }.`);
+  }
 }
 
 export function refuseGenerator(name: string, fn: Function): void {

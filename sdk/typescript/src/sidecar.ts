@@ -225,7 +225,7 @@ function platformPackage(): string {
   return `@semel/${process.platform}-${process.arch}`;
 }
 
-function noProgram(program: string): LedgerUnavailable {
+export function noProgram(program: string): LedgerUnavailable {
   if (program !== "semel") return unavailable(`${program} is not there.`, "Correct SEMEL_BIN.");
   return unavailable(
     `The program semel is not there: neither ${platformPackage()} nor PATH has it.`,

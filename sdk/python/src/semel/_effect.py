@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,6 +19,7 @@ from ._transport import Lost, before_close, transport
 
 BEGIN_TRIES = 3  # one, and two more with the same nonce
 SETTLE_SECONDS = 5  # how long a settlement is sent again
+_LATER = "The probe did not find it, and it may still be carried out. Make the same call again later: it looks again."
 _WHY_MAX = 500  # characters; the API's limit
 _LEAVE_SECONDS = 1  # at exit, for begins whose caller went away
 
@@ -231,8 +233,10 @@ def look(call: Call, probe: Callable[[], Any], doubt: InDoubt) -> Steps:
     asked = time.monotonic()
     try:
         value = yield Do(probe)
-    except Exception:
-        raise doubt from doubt.__cause__  # unknown
+    except Exception as error:
+        # Unknown. A probe that never works must not look like none.
+        warnings.warn(f"the probe of {call.name} failed, so the doubt stays: {describe(error)}", stacklevel=2)
+        raise doubt from doubt.__cause__
     body: dict[str, Any]
     lost: Exception | None = None
     if value is None:
@@ -254,7 +258,8 @@ def look(call: Call, probe: Callable[[], Any], doubt: InDoubt) -> Steps:
             raise reply_lost(call, answer, f"Its reply cannot be stored: {lost}.", value) from lost
         return Result(value, False, answer)
     if answer.get("is_it_safe_to_retry") == "wait":
-        raise error_from(status, {**doubt.answer, **answer, "code": "in_doubt"}, call.name) from doubt.__cause__
+        early = {**doubt.answer, **answer, "code": "in_doubt", "next_step": _LATER}
+        raise error_from(status, early, call.name) from doubt.__cause__
     return None  # it counts; or somebody else has decided meanwhile, and the next begin says what
 
 

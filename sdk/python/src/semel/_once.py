@@ -78,6 +78,8 @@ def once(
     """
 
     def decorate(fn: Callable[..., Any]) -> Any:
+        if not callable(fn) or isinstance(fn, type):
+            raise InvalidCall(f"once protects a function, and {fn!r} is none. A template is given as key=.")
         own = name or getattr(fn, "__name__", None)
         if not own or own == "<lambda>":
             raise InvalidCall("A function without a name of its own needs name=.")
@@ -85,6 +87,7 @@ def once(
             Protected(
                 fn=fn,
                 name=own,
+                module=fn.__module__ if name is None else None,
                 parameters=_key.Parameters(own, fn, key, by),
                 keyed_for=None if keyed_for is None else _key.duration(keyed_for),
                 codec=codec or _json.Annotated(fn),
@@ -109,6 +112,7 @@ class Protected(NamedTuple):
 
     fn: Callable[..., Any]
     name: str
+    module: str | None  # where its name comes from; None if the name was given
     parameters: _key.Parameters
     keyed_for: str | None
     codec: _json.Codec
@@ -126,6 +130,7 @@ class Protected(NamedTuple):
                 f"{self.name} is a generator, so its effects come later. Nothing ran. Protect what consumes it.",
                 action=self.name,
             )
+        self.refuse_namesake()
         arguments, key = self.parameters.read(args, kwargs)
         look = self.found.look
         return Call(
@@ -144,6 +149,19 @@ class Protected(NamedTuple):
             look=None if look is None else (lambda: look(*args, **kwargs)),
             quiet=self.found.quiet,
         )
+
+
+    def refuse_namesake(self) -> None:
+        """Two functions of one name are one action: an equal call of the second would get the reply of the first."""
+        from ._transport import modules
+
+        known = self.module and modules.setdefault(self.name, self.module)
+        if known != self.module:
+            raise InvalidCall(
+                f"{self.name} of {self.module} did not run: {known} has a function of that name, and the two would be one "
+                "effect. Give one of them name=.",
+                action=self.name,
+            )
 
 
 def _is_generator(fn: Any) -> bool:

@@ -41,6 +41,7 @@ _watching = False
 _inherits = False  # a parent of this process had a ledger open in process
 _opening = threading.RLock()  # also held while pipes are made, so that no fork sees half of them
 _at_close: list[Callable[[], None]] = []
+modules: dict[str, str] = {}  # of the functions that were called on this ledger, by name
 
 
 def transport() -> Transport:
@@ -98,6 +99,7 @@ def before_close(work: Callable[[], None]) -> None:
 
 def close() -> None:
     global _open
+    modules.clear()
     if _open is not None and _pid == os.getpid():
         for work in _at_close:
             work()

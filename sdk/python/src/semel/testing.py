@@ -25,10 +25,25 @@ _OURS = ("SEMEL_SERVER", "SEMEL_LEDGER", "SEMEL_POLICY", "SEMEL_RUN_ID", "SEMEL_
 
 
 class Ledger:
-    """A ledger in a directory of its own."""
+    """A ledger in a directory of its own; `use()` makes it the one of this process."""
 
     def __init__(self, directory: str | os.PathLike[str]) -> None:
         self.path = os.path.join(os.fspath(directory), "ledger.db")
+
+    @contextlib.contextmanager
+    def use(self) -> Iterator[Ledger]:
+        """All calls inside go to this ledger, under an empty policy."""
+        from . import _transport
+        from ._settings import settings
+
+        policy = os.path.join(os.path.dirname(self.path), "semel.toml")
+        open(policy, "a").close()
+        before = _transport.chosen()
+        _transport.use(settings(self.path, policy))
+        try:
+            yield self
+        finally:
+            _transport.use(before)
 
     def effects(self) -> list[dict[str, Any]]:
         """All effects, oldest first."""
@@ -88,17 +103,9 @@ if pytest is not None:
     @pytest.fixture
     def semel_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
         """A ledger in tmp_path, for this test alone."""
-        from . import _transport
-        from ._settings import settings
-
         for name in _OURS:
             monkeypatch.delenv(name, raising=False)
         # Away from the user's own policy and state.
         monkeypatch.setenv("SEMEL_STATE_DIR", str(tmp_path / "semel"))
-        policy = tmp_path / "semel.toml"
-        policy.touch()
-        before = _transport.chosen()
-        ledger = Ledger(tmp_path)
-        _transport.use(settings(ledger.path, policy))
-        yield ledger
-        _transport.use(before)
+        with Ledger(tmp_path).use() as ledger:
+            yield ledger
