@@ -293,6 +293,19 @@ pub fn superseded(effect: &Effect, by: EffectId, action: &str, until: Again, use
     )
 }
 
+/// The call was made, so nothing may be said that sounds as if it was not. The same settlement again is one settlement.
+pub fn unrecorded(why: &str) -> Trouble {
+    Trouble {
+        is_it_safe_to_retry: Retry::No,
+        ..trouble(
+            Code::LedgerUnavailable,
+            format!("It has run, and its outcome could not be recorded: {why}."),
+            "Do not call it again. Check whether it happened, or tell the user that it needs a decision.",
+            "Settle again with the same claim, or run `semel doctor`.",
+        )
+    }
+}
+
 /// So many waits of a caller are no longer a matter of seconds.
 const WAITS_TOLD: u32 = 3;
 

@@ -82,9 +82,9 @@ impl Semel {
         let claim =
             serde_json::from_str::<Value>(body).unwrap_or_default()["claim"].as_str().and_then(claim::read);
         let Some((effect, attempt, nonce)) = claim else { return };
-        if let Ok(action) = self.action_of(effect).await {
+        if let Ok((action, rule)) = self.kept_rule(effect).await {
             // What cannot be written now is a doubt at the claim's deadline, or at the end of this process.
-            let _lapses = self.give_back(Claimed { effect, attempt, nonce }, &action).await;
+            let _lapses = self.give_back(Claimed { effect, attempt, nonce }, &action, &rule).await;
         }
     }
 
@@ -124,9 +124,22 @@ impl Semel {
         let Some((effect, attempt, nonce)) = claim::read(&settled.claim) else {
             return Ok(problem(404, "there is no such claim"));
         };
-        let action = self.action_of(effect).await?;
-        let answer = self.settle_here(Claimed { effect, attempt, nonce }, &action, settled).await?;
-        Ok((200, text(&answer)))
+        let recorded = async {
+            let (action, rule) = self.kept_rule(effect).await?;
+            self.settle_here(Claimed { effect, attempt, nonce }, &action, &rule, settled).await
+        };
+        match recorded.await {
+            // It has run, so nothing may be said that sounds as if it had not.
+            Ok(answer) if answer.effect_id.is_none() => Ok(problem(404, "there is no such claim")),
+            Ok(answer) => Ok((200, text(&answer))),
+            Err(Error::Ledger(semel_ledger::Error::NoSuchEffect(_))) => {
+                Ok(problem(404, "there is no such claim"))
+            }
+            Err(Error::Ledger(error)) => {
+                Ok(problem(503, &format!("the settlement could not be recorded: {error}")))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     async fn ask_probe(&self, id: &str, body: &[u8]) -> Result<Reply, Error> {
@@ -135,7 +148,7 @@ impl Semel {
         let bad = |why: String| Error::from(crate::call::BadCall::new(why));
         let look = match found {
             FoundWord::Yes => {
-                let rule = self.rule_of(&self.action_of(effect).await?);
+                let (_, rule) = self.kept_rule(effect).await?;
                 let reply = reply.map(|reply| encode_json(reply.get().as_bytes(), &rule)).transpose();
                 Look::Found { reply: reply.map_err(bad)? }
             }

@@ -189,7 +189,7 @@ pub fn answer<E: Display>(change: Result<Change, Failure<E>>, json: bool) -> Exi
         Err(failure) => failure,
     };
     let document = match &failure {
-        Failure::InDoubt { answer, .. } | Failure::Held(answer) => json!(answer),
+        Failure::InDoubt { answer, .. } | Failure::Held(answer) | Failure::Unrecorded(answer) => json!(answer),
         Failure::Refused(error) => json!({"ok": false, "effect": "none", "error": error.to_string()}),
         other => json!({"ok": false, "effect": "unknown", "error": other.to_string()}),
     };
@@ -197,7 +197,7 @@ pub fn answer<E: Display>(change: Result<Change, Failure<E>>, json: bool) -> Exi
     let _unheard = writeln!(std::io::stderr(), "error: {failure}");
     let _unheard = json.then(|| writeln!(std::io::stdout(), "{document}"));
     ExitCode::from(match &failure {
-        Failure::InDoubt { answer, .. } | Failure::Held(answer) => {
+        Failure::InDoubt { answer, .. } | Failure::Held(answer) | Failure::Unrecorded(answer) => {
             answer.trouble.as_ref().and_then(|trouble| trouble.code.exit()).unwrap_or(EXIT_NOTHING_DONE)
         }
         Failure::Refused(_) => EXIT_NOTHING_DONE,

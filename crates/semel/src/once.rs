@@ -6,9 +6,10 @@ use crate::call::settle::{DoneWord, SettleForm, SettledWord, WHY_CHARS_MAX};
 use crate::error::told;
 use crate::session::{Begun, Done, Right, Semel};
 use crate::{BadSetting, Error};
-use semel_core::answer::Answer;
+use semel_core::answer::{Answer, OutcomeWord};
 use semel_core::class::Class;
 use semel_core::policy::duration;
+use semel_core::wording;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
@@ -73,6 +74,8 @@ pub enum Failure<E> {
     },
     /// The tool was not called: it is in flight, in doubt, cancelled, … as the answer says.
     Held(Box<Answer>),
+    /// The tool was called, and its outcome could not be recorded. Do not call it again blindly.
+    Unrecorded(Box<Answer>),
     /// It happened, and its reply is not known here, or is not of this type.
     ReplyUnknown {
         /// The answer on record.
@@ -234,6 +237,7 @@ where
         idempotency_key: handle.idempotency_key.clone(),
         refused: Arc::clone(&refused),
     };
+    let tier = handle.tier;
     right.act();
     let done = tool(effect).await;
     let form = match &done {
@@ -250,8 +254,11 @@ where
             SettleForm::of(word, None, Some(why))
         }
     };
-    let answer = right.settle(form).await.map_err(Failure::Semel)?;
+    let answer = right.settle(form).await.unwrap_or_else(|error| {
+        Answer::of_trouble(tier, OutcomeWord::Ran, wording::unrecorded(&error.to_string()))
+    });
     match done {
+        Ok(_) if !answer.ok => Err(Failure::Unrecorded(Box::new(answer))),
         Ok(reply) => Ok(reply),
         Err(error) if refused.load(Ordering::Relaxed) => Err(Failure::Refused(error)),
         Err(error) => Err(Failure::InDoubt { error, answer: Box::new(answer) }),
@@ -281,7 +288,7 @@ impl<E: fmt::Display> fmt::Display for Failure<E> {
         match self {
             Failure::Refused(error) => write!(f, "refused: {error}"),
             Failure::InDoubt { error, answer } => write!(f, "{} ({error})", told(answer)),
-            Failure::Held(answer) => f.write_str(&told(answer)),
+            Failure::Held(answer) | Failure::Unrecorded(answer) => f.write_str(&told(answer)),
             Failure::ReplyUnknown { why, .. } => write!(f, "it was done before, but {why}"),
             Failure::Read(error) => error.fmt(f),
             Failure::Semel(error) => error.fmt(f),

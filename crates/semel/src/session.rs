@@ -17,7 +17,7 @@ use semel_core::intent::Intent;
 use semel_core::json::Json;
 use semel_core::outcome::Outcome;
 use semel_core::policy::rule::{Probe, Rule};
-use semel_core::policy::{ActionFacts, Policy};
+use semel_core::policy::Policy;
 use semel_core::time::At;
 use semel_core::wording;
 use semel_gate::clock::block_on;
@@ -97,6 +97,7 @@ pub struct Right {
     semel: Semel,
     handle: ClaimHandle,
     action: String,
+    rule: Arc<Rule>,
     acts: bool,
     is_settled: bool,
 }
@@ -206,6 +207,7 @@ impl Semel {
                 semel: self.clone(),
                 handle: *handle,
                 action: request.action.clone(),
+                rule: Arc::new(rule),
                 acts: false,
                 is_settled: false,
             }),
@@ -261,8 +263,11 @@ impl Semel {
         &self.0.directory
     }
 
-    pub(crate) async fn action_of(&self, effect: EffectId) -> Result<String, Error> {
-        Ok(self.0.gate.ledger.by_id(effect).await?.1.effect.facts.action.clone())
+    /// The action of an effect, and the rule that it was begun under.
+    pub(crate) async fn kept_rule(&self, effect: EffectId) -> Result<(String, Arc<Rule>), Error> {
+        let facts = self.0.gate.ledger.by_id(effect).await?.1.effect.facts;
+        let rule = self.0.policy.rule_kept(&facts.action, &facts.rule);
+        Ok((facts.action.clone(), rule))
     }
 
     /// The answer of an effect has reached its caller.
@@ -300,30 +305,32 @@ impl Semel {
         &self,
         claimed: Claimed,
         action: String,
+        rule: Arc<Rule>,
         form: SettleForm,
     ) -> Result<Answer, Error> {
         let semel = self.clone();
-        self.spawn(async move { semel.settle_here(claimed, &action, form).await }).await
+        self.spawn(async move { semel.settle_here(claimed, &action, &rule, form).await }).await
     }
 
     pub(crate) async fn settle_here(
         &self,
         claimed: Claimed,
         action: &str,
+        rule: &Rule,
         form: SettleForm,
     ) -> Result<Answer, Error> {
-        let rule = self.rule_of(action);
-        let sent = form.sent(&rule)?;
-        self.settle(claimed, sent, &rule, action).await
+        let sent = form.sent(rule)?;
+        self.settle(claimed, sent, rule, action).await
     }
 
     /// Settles a claim whose caller went away before it could act.
-    pub(crate) async fn give_back(&self, claimed: Claimed, action: &str) -> Result<Answer, Error> {
-        self.settle(claimed, never_sent(), &self.rule_of(action), action).await
-    }
-
-    pub(crate) fn rule_of(&self, action: &str) -> Arc<Rule> {
-        self.0.policy.rule_for(&ActionFacts::new(action, &Json::Null))
+    pub(crate) async fn give_back(
+        &self,
+        claimed: Claimed,
+        action: &str,
+        rule: &Rule,
+    ) -> Result<Answer, Error> {
+        self.settle(claimed, never_sent(), rule, action).await
     }
 
     async fn settle(&self, claimed: Claimed, sent: Sent, rule: &Rule, action: &str) -> Result<Answer, Error> {
@@ -341,7 +348,7 @@ impl Semel {
             }
             SettleAnswer::Otherwise(effect) => on_record(&effect),
             SettleAnswer::NoSuchClaim => {
-                let trouble = wording::ledger_unavailable("it does not know this attempt any more");
+                let trouble = wording::unrecorded("the ledger does not know this attempt any more");
                 Answer::of_trouble(rule.tier(), OutcomeWord::Ran, trouble)
             }
         })
@@ -431,7 +438,8 @@ impl Right {
     /// Spends the right. The answer of a refusal or a doubt is not ok.
     pub async fn settle(mut self, form: SettleForm) -> Result<Answer, Error> {
         self.is_settled = true;
-        self.semel.settle_claim(Claimed::of(&self.handle), self.action.clone(), form).await
+        let (action, rule) = (self.action.clone(), Arc::clone(&self.rule));
+        self.semel.settle_claim(Claimed::of(&self.handle), action, rule, form).await
     }
 
     /// The right as a text, for code that settles later: see [`Semel::ask`].
@@ -455,9 +463,9 @@ impl Drop for Right {
             false => never_sent().outcome,
         };
         let (semel, claimed, action) = (self.semel.clone(), Claimed::of(&self.handle), self.action.clone());
+        let rule = Arc::clone(&self.rule);
         self.semel.runtime().spawn(async move {
             // What cannot be written now is a doubt at the claim's deadline, or at the end of this process.
-            let rule = semel.rule_of(&action);
             let _lapses = semel.settle(claimed, Sent::of(outcome), &rule, &action).await;
         });
     }

@@ -1,5 +1,5 @@
 import { type Errors, foresee, type Foreseen, perform } from "./effect.js";
-import type { Answer } from "./errors.js";
+import { type Answer, SemelError } from "./errors.js";
 import { recorded } from "./key.js";
 
 export interface StateOptions {
@@ -32,6 +32,13 @@ export async function state(action: string, args: unknown, options: StateOptions
 /** For a model: null would tell it nothing, so a reply that is not known is semel's word on why. */
 export function replyOrWords(reply: unknown, answer: Answer): any {
   return reply ?? `[semel] ${answer.effect_id}: ${answer.reason ?? "done before; it was not run again"}.`;
+}
+
+/** Somebody may have decided meanwhile, or another of several equal calls has. The next call says what. */
+export async function unlessDecided(ruling: Promise<unknown>): Promise<void> {
+  await ruling.catch((error: unknown) => {
+    if (!(error instanceof SemelError && error.answer["status"] === 409)) throw error;
+  });
 }
 
 function named(action: string, args: unknown) {

@@ -1,5 +1,5 @@
 import { type Answer, errorOf, InDoubt, isAbort, LedgerUnavailable, Refused, UnstorableReply } from "./errors.js";
-import { type JsonObject, jsonObject, span, wireAction, wireKey, wireName } from "./key.js";
+import { type JsonObject, jsonObject, span, wireAction, wireKey } from "./key.js";
 import { type Effect, identities, runOf, within } from "./run.js";
 import { connection, type Response, type Transport, Unreachable } from "./transport.js";
 
@@ -120,7 +120,7 @@ async function beginOf(intent: Intent): Promise<Begin> {
     action,
     arguments: intent.arguments,
     key: key === undefined ? undefined : await wireKey(name, key),
-    run: run === undefined ? undefined : await wireName("a run", run),
+    run: run === undefined ? undefined : namedRun(run),
     by,
     again,
     class: intent.consequential ? "consequential" : undefined,
@@ -280,7 +280,8 @@ async function settle(link: Transport, claim: Claim, outcome: object, about: { v
     let trouble: string | undefined;
     try {
       const response = await link.request("POST", "/settle", { claim: claim.claim, ...outcome });
-      if (response.status < 500 || response.body.code) return response;
+      const { code } = response.body;
+      if (response.status < 500 || (code && code !== "ledger_unavailable")) return response;
       trouble = response.body.detail;
     } catch (error) {
       trouble = (error as Error).message;

@@ -22,10 +22,10 @@ export function wireAction(name: string): string {
   return `fn:${shown}`;
 }
 
-/** Names of runs: the wire takes visible ASCII only. */
-export async function wireName(what: string, text: string): Promise<string> {
-  if (text.trim() === "") throw new TypeError(`${what} must not be empty`);
-  return shortened(visible(text), KEY_CHARS_MAX);
+/** One name is one run in every language, so it goes as it is. */
+export function namedRun(name: string): string {
+  if (name.trim() === "") throw new TypeError("a run must not be empty");
+  return name;
 }
 
 /** Percent-encodes what is no visible ASCII, and "%" itself, so that no two texts become one. */

@@ -2,8 +2,8 @@ import { type Answer } from "./errors.js";
 import { builtin, environment } from "./runtime.js";
 import { type Response, type Transport, Unreachable } from "./transport.js";
 
-/** A begin waits 25 s for an equal call; the rest is time on the way. */
-const ANSWER_MS_MAX = 40_000;
+/** A begin waits at most 60 s for an equal call; the rest is time on the way. */
+const ANSWER_MS_MAX = 90_000;
 
 /** A `semel serve`, over fetch: the way on an edge runtime. */
 export class Server implements Transport {

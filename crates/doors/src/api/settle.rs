@@ -69,7 +69,7 @@ pub async fn known_claim(
     let (effect, attempt, nonce) = claim::read(text).ok_or_else(unknown)?;
     let known = match api.gate()?.ledger.by_id(effect).await {
         Err(Error::NoSuchEffect(_)) => return Err(unknown()),
-        found => found?.1,
+        found => found.map_err(|error| unrecorded(&semel_gate::Error::Ledger(error)))?.1,
     };
     // Possession of a claim is not authentication.
     if !who.made(&known.effect) {

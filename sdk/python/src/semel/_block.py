@@ -21,7 +21,7 @@ class effect:
     """`with effect("send", user=42) as e: if e.fresh: e.reply = send()`; or `async with`.
 
     The further keywords are the arguments. `tx` is an open transaction: the block's effect and its record then commit
-    together, and no doubt is possible.
+    together: exactly once.
     """
 
     fresh: bool  # the block has to act

@@ -20,6 +20,7 @@ from ._transport import Lost, before_close, transport
 BEGIN_TRIES = 3  # one, and two more with the same nonce
 SETTLE_SECONDS = 5  # how long a settlement is sent again
 _LATER = "The probe did not find it, and it may still be carried out. Make the same call again later: it looks again."
+_REPLY_REFUSED = (400, 413)  # what the ledger says of a reply that it cannot keep
 _WHY_MAX = 500  # characters; the API's limit
 _LEAVE_SECONDS = 1  # at exit, for begins whose caller went away
 
@@ -170,7 +171,8 @@ def attempt(call: Call, begun: dict[str, Any]) -> Steps:
     except Exception as error:
         reply, lost = {}, error
     status, answer = yield from settle(call, begun, {"outcome": "applied", **reply})
-    if status == 413:
+    if status in _REPLY_REFUSED and reply:
+        lost = lost or _json.NotJson(str(answer.get("detail") or "it is too large"))
         status, answer = yield from settle(call, begun, {"outcome": "applied"})
     if not answer.get("ok"):
         raise error_from(status, answer, call.name)
@@ -186,8 +188,11 @@ def settle(call: Call, begun: dict[str, Any], what: dict[str, Any], cause: BaseE
         try:
             status, answer = yield Ask("POST", "/settle", {"claim": begun["claim"], **what})
             trouble = str(answer.get("detail") or status)
-            if status != 503:
+            code = answer.get("code")
+            if status < 400 or code not in (None, "ledger_unavailable") or status in _REPLY_REFUSED and "reply" in what:
                 return status, answer
+            if status < 500:
+                until = 0.0  # the same again would be refused again
         except (Lost, LedgerUnavailable) as error:
             answer = error.answer if isinstance(error, LedgerUnavailable) else {}
             trouble = str(answer.get("what_happened") or error)
@@ -278,7 +283,11 @@ def reply_lost(call: Call, answer: dict[str, Any], why: str, value: Any) -> Repl
 
 
 def describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"[:_WHY_MAX]
+    try:
+        said = f"{type(error).__name__}: {error}"
+    except Exception:
+        said = type(error).__name__
+    return said[:_WHY_MAX].encode("utf-8", "replace").decode()  # half a character is no JSON
 
 
 def types(given: Any, what: str) -> Types:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ._errors import LedgerUnavailable, SemelError
 
-_ENGINES = ("postgres", "postgresql", "redis", "rediss", "etcd", "etcds")
+_ENGINES = ("postgres", "postgresql", "redis", "rediss", "redis+cluster", "rediss+cluster", "redis+unix", "etcd", "etcds")
 
 
 class Settings(NamedTuple):

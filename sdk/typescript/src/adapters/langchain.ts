@@ -1,6 +1,6 @@
 import { Command, interrupt, isGraphBubbleUp } from "@langchain/langgraph";
 import { createMiddleware, ToolMessage } from "langchain";
-import { call, replyOrWords } from "../call.js";
+import { call, replyOrWords, unlessDecided } from "../call.js";
 import { resolve } from "../effect.js";
 import { InDoubt, SemelError } from "../errors.js";
 
@@ -53,7 +53,7 @@ export function guard({ run }: { run?: string } = {}) {
           // The framework gives an answer again when it runs the node again: "it never happened", said of one attempt,
           // must not decide about the next. Without an answer, the person has decided elsewhere.
           const isOfThis = ruling?.effect_id === effect_id && ruling.attempt === attempt;
-          if (ruling?.verdict && isOfThis) await resolve(effect_id, ruling.verdict, ruling.reason, ruling.reply);
+          if (ruling?.verdict && isOfThis) await unlessDecided(resolve(effect_id, ruling.verdict, ruling.reason, ruling.reply));
         }
       }
     },

@@ -1,4 +1,4 @@
-import { call, replyOrWords } from "../call.js";
+import { call, replyOrWords, unlessDecided } from "../call.js";
 import { resolve } from "../effect.js";
 import { InDoubt } from "../errors.js";
 
@@ -73,7 +73,7 @@ async function ruled({ server }: AnyServer, { effect_id, message }: InDoubt): Pr
     },
   });
   if (action !== "accept" || typeof content?.happened !== "boolean") return false;
-  await resolve(effect_id, content.happened ? "applied" : "not_applied", String(content.reason));
+  await unlessDecided(resolve(effect_id, content.happened ? "applied" : "not_applied", String(content.reason)));
   return true;
 }
 
