@@ -4,6 +4,7 @@
 use super::client::Client;
 use semel_core::digest::Digest;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use std::fs;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
@@ -24,18 +25,23 @@ pub struct Plan {
     /// The run that its effects belong to, and whether somebody named it.
     pub run: String,
     pub run_is_named: bool,
-    pub argv: Vec<String>,
-    /// Every word of it is known, so that the same words mean the same call.
-    pub is_literal: bool,
-    /// A document within the line, or the commands that are piped into it.
-    pub input: Option<String>,
+    /// The guarded command, as the agent wrote it.
+    pub line: String,
+    pub action: String,
+    pub arguments: Box<RawValue>,
     /// The effect that it repeats on purpose.
     pub again: Option<String>,
     pub timeout_seconds: Option<u64>,
-    /// Where the hook found them: the command may run in another directory.
+    pub found: FoundFrom,
+    pub stage: Stage,
+}
+
+/// What led the hook to its ledger and its policy. The command may run in another directory, with another environment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FoundFrom {
+    pub cwd: PathBuf,
     pub ledger: Option<String>,
     pub policy: Option<PathBuf>,
-    pub stage: Stage,
 }
 
 /// How far it has come.
@@ -46,9 +52,9 @@ pub enum Stage {
     /// Nothing is to run: the client shows this record instead.
     Recorded { stdout: String, stderr: String },
     /// `semel began` holds this claim.
-    Began { claim: String, action: String },
+    Began { claim: String },
     /// `semel ended` has settled it.
-    Ended { claim: String, action: String },
+    Ended { claim: String },
 }
 
 /// The directory of all plans of this user.
