@@ -47,6 +47,7 @@ pub fn says_never_sent(output: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use semel_core::json::Json;
 
     fn names(line: &str) -> Vec<String> {
         actions(line).into_iter().map(|call| call.action).collect()
@@ -75,7 +76,9 @@ mod tests {
         }
         assert_eq!(actions("sudo bash -c \"gh issue create --title 'a > b'\""), plain);
         assert_eq!(actions("OUT=$(gh issue create --title 'a > b')"), plain);
-        assert_eq!(names("gh pr view || (gh pr create; ls)"), ["cli:gh", "cli:ls"]);
+        assert_eq!(names("gh pr view || (gh pr create; ls)"), ["cli:gh"]);
+        assert_eq!(names("if gh pr view; then ls; else gh pr create; fi; wc"), ["cli:wc"]);
+        assert_eq!(names("echo \"$(gh issue create)\""), ["cli:echo", "cli:gh"]);
         for line in ["2>&1", "2>/dev/null", "> 'my file' 2>& 1", "&>> log", ">|log"] {
             let line = format!("gh issue create --title 'a > b' {line}");
             assert_eq!(actions(&line), plain, "{line}");

@@ -39,7 +39,9 @@ fn collect(commands: Vec<Command>, depth: usize, found: &mut Vec<ShellCall>) {
             }
             Behind::Script { .. } | Behind::Nothing { .. } => {}
             Behind::Call(call) => found.push(match request(&call.words, &call.input) {
-                Some(request) => ShellCall { action: request.action, arguments: request.arguments },
+                Some(request) => {
+                    ShellCall { action: request.action, arguments: Json::Object(request.arguments) }
+                }
                 None => ShellCall { action: call.action(), arguments: Json::object([("argv", call.argv())]) },
             }),
         }
@@ -158,6 +160,11 @@ impl Call {
 
     pub fn action(&self) -> String {
         format!("cli:{}", self.program())
+    }
+
+    /// Whether its words are all known.
+    pub fn is_known(&self) -> bool {
+        self.words.iter().all(|word| word.is_known)
     }
 
     pub fn argv(&self) -> Json {

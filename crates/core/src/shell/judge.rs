@@ -2,7 +2,7 @@
 
 use super::call::{Behind, Call, SCRIPTS_MAX};
 use super::reader::{Line, read};
-use super::request::{CLIENTS, request};
+use super::request::{CLIENTS, Request, request};
 use super::{Input, Place, Word};
 use crate::class::Class;
 use crate::digest::Digest;
@@ -69,12 +69,16 @@ impl Guarded {
     }
 }
 
-/// So many are named to an agent. It meets the others once it has run these.
-const NAMES_MAX: usize = 5;
+/// So many are looked at and named to an agent. It meets the others once it has run these.
+const FOUND_MAX: usize = 5;
+
+/// More variables than a person sets in a line, and longer paths than a system takes, are not followed.
+const VARIABLES_MAX: usize = 64;
+const PATH_BYTES_MAX: usize = 4096;
 
 /// Judges a line that a shell runs in `cwd`. The policy is one for shells: [`Policy::for_shell`].
 pub fn judge(line: &str, cwd: &str, policy: &Policy) -> Judgement {
-    let surroundings = Surroundings { cwd: cwd.to_owned(), is_cwd_known: true, variables: Vec::new() };
+    let surroundings = Surroundings { cwd: cwd.to_owned(), variables: Vec::new(), is_known: true };
     judge_script(line, surroundings, policy, 0)
 }
 
@@ -83,42 +87,39 @@ fn judge_script(line: &str, mut surroundings: Surroundings, policy: &Policy, dep
     if !is_read || depth > SCRIPTS_MAX {
         return unreadable(line, policy);
     }
-    let mut judgement = Judgement::Pass;
+    let mut found = Vec::new();
     for command in commands {
         let Place { pipeline, is_last, is_nested, .. } = command.place.clone();
-        let replaces_shell = command.words[0].text == "exec";
-        let found = match Behind::of(command) {
+        let has_end = is_and_list && is_last && !is_nested && command.words[0].text != "exec";
+        let judgement = match Behind::of(command) {
             Behind::Nothing { variables } => {
-                surroundings.variables.extend(variables);
+                surroundings.set(variables);
                 continue;
             }
+            Behind::Call(call) if !is_nested && surroundings.change_by(&call) => continue,
+            Behind::Call(call) => guard(call, &surroundings, policy)
+                .map_or(Judgement::Pass, |guarded| Judgement::Bracket(Box::new(guarded))),
             Behind::Script { script, variables } => {
                 let mut inner = surroundings.clone();
-                inner.variables.extend(variables);
-                match judge_script(&script.text, inner, policy, depth + 1) {
-                    Judgement::Bracket(mut guarded) => {
-                        guarded.is_known &= script.is_known;
-                        *guarded
-                    }
-                    other => {
-                        judgement = judgement.and(other);
-                        continue;
-                    }
-                }
+                inner.set(variables);
+                inner.is_known &= script.is_known;
+                judge_script(&script.text, inner, policy, depth + 1)
             }
-            Behind::Call(call) if !is_nested && surroundings.change_by(&call) => continue,
-            Behind::Call(call) => match guard(call, &surroundings, policy) {
-                Some(guarded) => guarded,
-                None => continue,
-            },
         };
-        let has_end = is_and_list && is_last && !is_nested && !replaces_shell;
-        judgement = judgement.and(match has_end {
-            true => Judgement::Bracket(Box::new(Guarded { range: pipeline, ..found })),
-            false => Judgement::Deny(Denial { names: vec![found.name], reason: DenialReason::Place }),
+        found.extend(match judgement {
+            Judgement::Pass => None,
+            Judgement::Bracket(mut guarded) if has_end => {
+                guarded.range = pipeline;
+                Some(Judgement::Bracket(guarded))
+            }
+            Judgement::Bracket(guarded) => Some(Judgement::Deny(Denial::place(guarded.name))),
+            denied @ Judgement::Deny(_) => Some(denied),
         });
+        if found.len() == FOUND_MAX {
+            break;
+        }
     }
-    judgement
+    found.into_iter().fold(Judgement::Pass, Judgement::and)
 }
 
 impl Judgement {
@@ -147,8 +148,12 @@ impl Judgement {
 }
 
 impl Denial {
+    fn place(name: String) -> Denial {
+        Denial { names: vec![name], reason: DenialReason::Place }
+    }
+
     fn name(&mut self, name: &str) {
-        if self.names.len() < NAMES_MAX && !self.names.iter().any(|known| known == name) {
+        if self.names.len() < FOUND_MAX && !self.names.iter().any(|known| known == name) {
             self.names.push(name.to_owned());
         }
     }
@@ -171,24 +176,35 @@ fn unreadable(line: &str, policy: &Policy) -> Judgement {
 #[derive(Debug, Clone)]
 struct Surroundings {
     cwd: String,
-    is_cwd_known: bool,
     /// `NAME=value`
     variables: Vec<Word>,
+    /// Whether the directory is the one, and these are all variables.
+    is_known: bool,
 }
 
 impl Surroundings {
+    fn set(&mut self, variables: impl IntoIterator<Item = Word>) {
+        self.variables.extend(variables);
+        self.is_known &= self.variables.len() <= VARIABLES_MAX;
+        self.variables.truncate(VARIABLES_MAX);
+    }
+
     /// Whether the command changes them, and nothing else.
     fn change_by(&mut self, call: &Call) -> bool {
         match call.program() {
             "cd" | "pushd" | "popd" => {
                 match call.words[1..].iter().rfind(|word| !word.text.starts_with("--")) {
-                    Some(Word { text, is_known: true }) if text != "-" => self.cwd = joined(&self.cwd, text),
-                    _ => self.is_cwd_known = false,
+                    Some(Word { text, is_known: true })
+                        if text != "-" && self.cwd.len() + text.len() < PATH_BYTES_MAX =>
+                    {
+                        self.cwd = joined(&self.cwd, text);
+                    }
+                    _ => self.is_known = false,
                 }
             }
             "export" => {
                 let set = call.words[1..].iter().filter(|word| word.variable().is_some());
-                self.variables.extend(set.cloned());
+                self.set(set.cloned());
             }
             _ => return false,
         }
@@ -210,28 +226,41 @@ fn joined(cwd: &str, path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// The call with its rule, if that guards it. A request is guarded without a rule too: its method says enough.
+/// The call with its rule, if that guards it.
 fn guard(call: Call, surroundings: &Surroundings, policy: &Policy) -> Option<Guarded> {
-    let is_known = call.words.iter().all(|word| word.is_known);
-    if let Some(request) = request(&call.words, &call.input) {
-        let Json::Object(mut arguments) = request.arguments.clone() else { return None };
-        arguments.insert("headers", request.headers.clone());
-        let arguments = Json::Object(arguments);
-        let rule = policy.rule_for(&ActionFacts::new(&request.action, &arguments));
-        if rule.class == Class::Read || rule.origin == RuleOrigin::Default && request.is_local() {
-            return None;
-        }
-        let is_known = is_known && request.is_known;
-        let name = call.program().to_owned();
-        return Some(Guarded {
-            range: 0..0,
-            name,
-            action: request.action,
-            arguments,
-            is_known,
-            rule: bare(rule),
-        });
+    match request(&call.words, &call.input) {
+        Some(request) => guard_request(&call, request, surroundings, policy),
+        None => guard_command(&call, surroundings, policy),
     }
+}
+
+/// A request is guarded without a rule too: its method says enough.
+fn guard_request(
+    call: &Call,
+    request: Request,
+    surroundings: &Surroundings,
+    policy: &Policy,
+) -> Option<Guarded> {
+    let is_local = request.is_local();
+    let Request { action, mut arguments, headers, is_known } = request;
+    arguments.insert("headers", Json::Object(headers));
+    let arguments = Json::Object(arguments);
+    let rule = policy.rule_for(&ActionFacts::new(&action, &arguments));
+    if rule.class == Class::Read || rule.origin == RuleOrigin::Default && is_local {
+        return None;
+    }
+    let is_known = is_known && surroundings.is_known && call.is_known();
+    Some(Guarded {
+        range: 0..0,
+        name: call.program().to_owned(),
+        action,
+        arguments,
+        is_known,
+        rule: bare(rule),
+    })
+}
+
+fn guard_command(call: &Call, surroundings: &Surroundings, policy: &Policy) -> Option<Guarded> {
     let action = call.action();
     // Rules see a document as the last word, and identity its digest, as of any input.
     let mut seen = call.argv();
@@ -250,20 +279,17 @@ fn guard(call: Call, surroundings: &Surroundings, policy: &Policy) -> Option<Gua
     }
     let variables = || surroundings.variables.iter().chain(&call.variables);
     let mut env = Object::new();
-    for variable in variables() {
-        if let Some((name, value)) = variable.text.split_once('=') {
-            env.insert(name, Json::str(value));
-        }
+    for (name, value) in variables().filter_map(|variable| variable.text.split_once('=')) {
+        env.insert(name, Json::str(value));
     }
     if !env.is_empty() {
         arguments.insert("env", Json::Object(env));
     }
-    let is_known = is_known
-        && call.input != Input::Unknown
-        && surroundings.is_cwd_known
-        && variables().all(|variable| variable.is_known);
+    let is_fed = call.input == Input::Unknown;
+    let is_known =
+        surroundings.is_known && call.is_known() && !is_fed && variables().all(|variable| variable.is_known);
     let arguments = Json::Object(arguments);
-    Some(Guarded { range: 0..0, name: name(&call), action, arguments, is_known, rule: bare(rule) })
+    Some(Guarded { range: 0..0, name: name(call), action, arguments, is_known, rule: bare(rule) })
 }
 
 /// The rule without a key for the upstream.

@@ -134,7 +134,11 @@ impl<'l> Reader<'l> {
 
     /// The next place of one of these bytes.
     fn find(&self, bytes: &[u8]) -> Option<usize> {
-        let rest = &self.text.as_bytes()[self.at..];
+        self.find_before(self.text.len(), bytes)
+    }
+
+    fn find_before(&self, end: usize, bytes: &[u8]) -> Option<usize> {
+        let rest = self.text.as_bytes().get(self.at..end)?;
         rest.iter().position(|byte| bytes.contains(byte)).map(|offset| self.at + offset)
     }
 
@@ -483,7 +487,7 @@ impl<'l> Reader<'l> {
     }
 
     fn expansions_before(&mut self, end: usize) -> Read<()> {
-        while let Some(at) = self.find(b"$`\\").filter(|at| *at < end) {
+        while let Some(at) = self.find_before(end, b"$`\\") {
             self.at = at;
             match self.byte(0) {
                 Some(b'\\') => self.at = (self.at + 2).min(end),
@@ -515,14 +519,7 @@ impl<'l> Reader<'l> {
                 // `NAME=(a b)`
                 b'(' if word.text.ends_with('=') => {
                     self.at += 1;
-                    while !self.skip(")") {
-                        self.skip_space();
-                        let start = self.at;
-                        self.word()?;
-                        if self.at == start && !self.is_before(")") {
-                            return Err(Unreadable);
-                        }
-                    }
+                    self.deeper(Reader::array)?;
                     word.is_known = false;
                 }
                 b' ' | b'\t' | b'\n' | b';' | b'&' | b'|' | b'(' | b')' | b'<' | b'>' => break,
@@ -556,6 +553,18 @@ impl<'l> Reader<'l> {
                     self.at = self.find(SPECIAL).unwrap_or(self.text.len());
                     word.text.push_str(&self.text[from..self.at]);
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn array(&mut self) -> Read<()> {
+        while !self.skip(")") {
+            self.skip_space();
+            let start = self.at;
+            self.word()?;
+            if self.at == start && !self.is_before(")") {
+                return Err(Unreadable);
             }
         }
         Ok(())

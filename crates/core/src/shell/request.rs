@@ -1,7 +1,7 @@
 //! The request that a command line client makes, as the HTTP door names it.
 
 use super::{Input, Word};
-use crate::json::{Json, parse_bounded};
+use crate::json::{Json, Object, parse_bounded};
 
 /// A request of `curl`, `wget` or HTTPie.
 #[derive(Debug)]
@@ -9,9 +9,9 @@ pub(super) struct Request {
     /// `http:METHOD HOST/PATH`
     pub action: String,
     /// `path`, `query` and `body`.
-    pub arguments: Json,
+    pub arguments: Object,
     /// By their names in lower case; `authorization` also of `--user`.
-    pub headers: Json,
+    pub headers: Object,
     /// Whether it sends nothing from a file or a pipe.
     pub is_known: bool,
 }
@@ -249,8 +249,11 @@ impl Parts {
         let headers = headers.into_iter().map(|(name, value)| (name, Json::String(value)));
         Request {
             action: format!("http:{method} {place}"),
-            arguments: Json::object([("path", Json::str(path)), ("query", fields(query)), ("body", body)]),
-            headers: Json::Object(headers.collect()),
+            arguments: [("path", Json::str(path)), ("query", fields(query)), ("body", body)]
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+            headers: headers.collect(),
             is_known: !sends_file,
         }
     }
