@@ -94,34 +94,20 @@ const RUNNERS: [(&str, &str, usize); 12] = [
 const SHELLS: [&str; 5] = ["sh", "bash", "zsh", "dash", "ksh"];
 
 /// Options with a value that stand between a program and its verb. Rules know the verb as the first word.
-const BEFORE_VERB: [(&str, &[&str]); 13] = [
-    ("git", &["-C", "-c", "--git-dir", "--work-tree", "--namespace"]),
-    ("gh", &["-R", "--repo"]),
-    (
-        "kubectl",
-        &[
-            "-n",
-            "--namespace",
-            "--context",
-            "--cluster",
-            "--kubeconfig",
-            "--user",
-            "-s",
-            "--server",
-            "--as",
-            "--token",
-        ],
-    ),
-    ("helm", &["-n", "--namespace", "--kube-context", "--kubeconfig"]),
-    ("aws", &["--profile", "--region", "--output", "--endpoint-url", "--query"]),
-    ("gcloud", &["--project", "--account", "--configuration", "--format"]),
-    ("docker", &["-H", "--host", "-c", "--context", "--config", "-l"]),
-    ("npm", &["--prefix", "-C", "-w", "--workspace", "--registry"]),
-    ("pnpm", &["-C", "--dir", "-F", "--filter"]),
-    ("yarn", &["--cwd"]),
-    ("cargo", &["--config", "-C", "-Z", "--color"]),
-    ("terraform", &[]),
-    ("tofu", &[]),
+const BEFORE_VERB: [(&str, &str); 13] = [
+    ("git", "-C -c --git-dir --work-tree --namespace"),
+    ("gh", "-R --repo"),
+    ("kubectl", "-n --namespace --context --cluster --kubeconfig --user -s --server --as --token"),
+    ("helm", "-n --namespace --kube-context --kubeconfig"),
+    ("aws", "--profile --region --output --endpoint-url --query"),
+    ("gcloud", "--project --account --configuration --format"),
+    ("docker", "-H --host -c --context --config -l"),
+    ("npm", "--prefix -C -w --workspace --registry"),
+    ("pnpm", "-C --dir -F --filter"),
+    ("yarn", "--cwd"),
+    ("cargo", "--config -C -Z --color"),
+    ("terraform", ""),
+    ("tofu", ""),
 ];
 
 impl Behind {
@@ -216,7 +202,7 @@ fn set_verb_first(words: &mut Vec<Word>) {
     };
     let mut verb = 1;
     while let Some(word) = words.get(verb).filter(|word| word.text.starts_with(['-', '+'])) {
-        verb += if with_value.contains(&word.text.as_str()) { 2 } else { 1 };
+        verb += if with_value.split(' ').any(|option| option == word.text) { 2 } else { 1 };
     }
     if verb < words.len() {
         let options: Vec<Word> = words.drain(1..verb).collect();
