@@ -58,6 +58,7 @@ pub const PACKS: &[Pack] = packs![
     "razorpay",
     "resend",
     "sendgrid",
+    "shell",
     "shopify",
     "slack",
     "square",
