@@ -178,7 +178,7 @@ fn sent(call: &ShellCall<'_>, said: &ClientReport) -> Sent {
     Sent { reply, ..Sent::of(outcome) }
 }
 
-pub(super) fn word(call: &ShellCall<'_>) -> EffectWord {
+pub fn word(call: &ShellCall<'_>) -> EffectWord {
     call.rule.effect_word().unwrap_or_else(|| word_by_verb(&call.argv()))
 }
 

@@ -3,6 +3,7 @@
 
 use super::client::Client;
 use semel_core::digest::Digest;
+use semel_core::time::At;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::fs;
@@ -102,7 +103,8 @@ impl Plans {
     }
 
     /// Drops old ones.
-    pub fn sweep(&self, now: SystemTime) {
+    pub fn sweep(&self, now: At) {
+        let now = SystemTime::UNIX_EPOCH + Duration::from_micros(now.0);
         for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
             let changed = entry.metadata().and_then(|metadata| metadata.modified());
             let is_old = changed.is_ok_and(|at| now.duration_since(at).is_ok_and(|age| age > KEPT));

@@ -1,6 +1,5 @@
 //! Answers an event of a client.
 
-use super::client::Client;
 use super::ending;
 use super::event::{EventKind, HookEvent, SessionSource, ToolCall};
 use super::plan::{FoundFrom, Plan, Plans, Stage};
@@ -10,6 +9,7 @@ use crate::reply::CommandOutput;
 use crate::run_summary::{self, CharactersMax, RunName};
 use semel_core::class::Class;
 use semel_core::policy::{Mode, Policy};
+use semel_core::time::At;
 use semel_core::shell::{Guarded, Judgement, judge};
 use semel_gate::Gate;
 use semel_gate::clock::block_on;
@@ -17,12 +17,12 @@ use semel_ledger::memory_boundary::ForgottenBy;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::path::Path;
-use std::time::SystemTime;
 
 /// The words before a deliberate repeat.
 const AGAIN: &str = "semel again ";
 
 /// Where the hook of a client finds what it needs.
+#[allow(missing_debug_implementations, reason = "it holds a function")]
 pub struct HookDoor<'a> {
     /// With the pack for shells.
     pub policy: &'a Policy,
@@ -33,7 +33,7 @@ pub struct HookDoor<'a> {
     pub named_run: Option<String>,
     /// Where the ledger and the policy were found, for `semel began`: it may run in another directory.
     pub found: FoundFrom,
-    pub now: SystemTime,
+    pub now: At,
 }
 
 impl HookDoor<'_> {

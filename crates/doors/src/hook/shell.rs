@@ -60,8 +60,6 @@ impl<'a> ShellCall<'a> {
         let rule = policy.rule_for(&ActionFacts::new(&plan.action, &arguments));
         let mut rule = Arc::unwrap_or_clone(rule);
         rule.sorting.set_surroundings_aside(&arguments, false);
-        // Nothing can be put into the command.
-        rule.inject = None;
         let asked = plan.timeout_seconds.map_or(DEADLINE, Duration::from_secs).max(DEADLINE);
         rule.timeout = rule.timeout.or(Some(asked));
         Ok(ShellCall { plan, arguments, rule })

@@ -5,7 +5,7 @@ use crate::context::Context;
 use semel_doors::hook::event::{EVENT_BYTES_MAX, HookEvent};
 use semel_doors::hook::plan::FoundFrom;
 use semel_doors::hook::serve::HookDoor;
-use semel_gate::clock::SystemClock;
+use semel_gate::clock::{Clock, SystemClock};
 use std::io::Read as _;
 use std::process::ExitCode;
 
@@ -54,7 +54,7 @@ fn answer(context: &Context) -> Result<Option<serde_json::Value>, String> {
         open: &open,
         named_run,
         found,
-        now: SystemClock::start().system_time(),
+        now: SystemClock::start().now(),
     };
     Ok(door.answer(event))
 }

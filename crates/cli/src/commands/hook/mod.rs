@@ -8,7 +8,7 @@ pub use event::event;
 
 use crate::context::Context;
 use semel::ledger_address::{LedgerAddress, Purpose};
-use semel::policy_files::{self, Unusable};
+use semel::policy_files;
 use semel::settings::Settings;
 use semel_core::policy::{Mode, Policy};
 use semel_doors::hook::plan::Plans;
@@ -24,9 +24,8 @@ struct Place {
 impl Place {
     fn of(context: &Context, settings: Settings) -> Result<Place, String> {
         let flag = context.global.policy.as_deref();
-        let files = policy_files::read(&settings, flag).map_err(|error| error.to_string())?;
-        let policy = Policy::for_shell(files).map_err(|found| Unusable::Content(found).to_string())?;
-        Ok(Place { settings, policy })
+        let policy = policy_files::load(&settings, flag).map_err(|unusable| unusable.to_string())?;
+        Ok(Place { settings, policy: policy.for_shell() })
     }
 
     fn gate(&self, context: &Context) -> Result<Gate, String> {

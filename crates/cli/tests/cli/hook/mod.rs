@@ -51,7 +51,7 @@ fn semel_again_repeats_on_purpose_and_the_same_again_does_not() {
 #[test]
 fn what_stands_around_the_command_is_unchanged() {
     let session = Session::start();
-    let (_, ran, _) = session.shell(&format!("export A=1; cd /tmp && {ISSUE} && echo \"$A $PWD\"")).ran();
+    let (_, ran, _) = session.shell(&format!("export A=1 && cd /tmp && {ISSUE} && echo \"$A $PWD\"")).ran();
     assert_eq!(ran.stdout, "https://example.com/issue/1\n1 /tmp\n");
     session.ends("exit 7");
     let (_, ran, _) = session.shell("echo hi && gh issue create --title other && echo never").ran();
@@ -143,7 +143,7 @@ fn a_command_of_ten_megabytes_is_judged() {
     let body = "x".repeat(10 * 1024 * 1024);
     assert!(session.ask("toolu_1", &format!("echo '{body}'")).is_ok());
     let told = session.ask("toolu_2", &format!("gh issue create --body '{body}'"));
-    assert!(told.is_err(), "more than an action is named by");
+    assert!(told.is_ok_and(|line| line.starts_with("semel began ")));
 }
 
 #[test]
