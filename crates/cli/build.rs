@@ -11,12 +11,17 @@ use std::process::Command;
 /// Of the GNU C library. Older loaders refuse such a binary; one that is built runs where the library is as new.
 const LOADER_NEEDED: (u32, u32) = (2, 36);
 
+/// Set for a binary that runs on systems older than this one, for which the target has the same name.
+const FOR_OLD_SYSTEMS: &str = "SEMEL_BUILT_FOR_OLD_SYSTEMS";
+
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed={FOR_OLD_SYSTEMS}");
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let is_gnu = variable("CARGO_CFG_TARGET_OS") == "linux" && variable("CARGO_CFG_TARGET_ENV") == "gnu";
     let runs_here = variable("HOST") == variable("TARGET");
-    if is_gnu && runs_here && loader().is_some_and(|version| version >= LOADER_NEEDED) {
+    let is_for_old_systems = !variable(FOR_OLD_SYSTEMS).is_empty();
+    if is_gnu && runs_here && !is_for_old_systems && loader().is_some_and(|version| version >= LOADER_NEEDED) {
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
 }

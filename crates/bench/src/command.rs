@@ -61,12 +61,28 @@ fn guarded(semel: &Path, directory: &Path, key: &str) -> Command {
         .args(["run", "--quiet", "--key", key, "--ledger"])
         .arg(directory.join("ledger.db"))
         .args(["--", "true"]);
-    // Nothing of whoever runs the bench may change what is measured.
-    command.current_dir(directory).env("HOME", directory).env_remove("XDG_CONFIG_HOME");
-    for name in ["SEMEL_POLICY", "SEMEL_CONFIG", "SEMEL_RUN_ID", "SEMEL_FAILPOINTS", "BAGGAGE"] {
+    leave_environment(&mut command, directory);
+    command
+}
+
+/// Nothing of whoever runs the bench may change what is measured.
+pub fn leave_environment(command: &mut Command, directory: &Path) {
+    command.current_dir(directory).env("HOME", directory);
+    for name in [
+        "SEMEL_POLICY",
+        "SEMEL_CONFIG",
+        "SEMEL_RUN_ID",
+        "SEMEL_FAILPOINTS",
+        "SEMEL_LEDGER",
+        "SEMEL_SERVER",
+        "SEMEL_BIN",
+        "SEMEL_SDK",
+        "XDG_CONFIG_HOME",
+        "BAGGAGE",
+        "PYTHONPATH",
+    ] {
         command.env_remove(name);
     }
-    command
 }
 
 fn run_once(command: &mut Command) -> Result<std::time::Duration> {

@@ -28,6 +28,7 @@ mod mcp;
 mod memory;
 mod processes;
 mod replay;
+mod sdk;
 mod size;
 mod slow_disk;
 mod turns;
@@ -67,11 +68,11 @@ impl Effort {
 
 struct Bench {
     name: &'static str,
-    run: fn(Effort) -> Result<Vec<ReportLine>>,
+    run: BenchFn,
     repetitions: usize,
 }
 
-const BENCHES: [Bench; 24] = [
+const BENCHES: [Bench; 25] = [
     Bench { name: "alone", run: alone::run, repetitions: REPETITIONS },
     Bench { name: "busy", run: busy::run, repetitions: REPETITIONS },
     Bench { name: "slow-disk", run: slow_disk::run, repetitions: REPETITIONS },
@@ -81,6 +82,7 @@ const BENCHES: [Bench; 24] = [
     Bench { name: "mcp", run: mcp::run, repetitions: REPETITIONS },
     Bench { name: "http", run: http::run, repetitions: REPETITIONS },
     Bench { name: "llm", run: llm::run, repetitions: REPETITIONS },
+    Bench { name: "sdk", run: sdk::run, repetitions: REPETITIONS },
     Bench { name: "sqlite", run: |effort| engines::run(&Sqlite::start()?, effort), repetitions: REPETITIONS },
     Bench {
         name: "postgres",
@@ -136,6 +138,11 @@ const ENGINES: [&str; 14] = [
     "size-etcd",
 ];
 
+type BenchFn = fn(Effort) -> Result<Vec<ReportLine>>;
+
+/// With what others made; only when asked for, because it is installed first.
+const COMPARISONS: [(&str, BenchFn); 2] = [("peers", peers::run), ("sdk-peers", sdk::compare)];
+
 struct BenchOptions {
     effort: Effort,
     gate: bool,
@@ -158,8 +165,10 @@ fn main() -> ExitCode {
 
 fn run(words: &[&str]) -> Result<ExitCode> {
     let options = parse(words)?;
-    let lines = if options.names.iter().any(|name| name == "peers") {
-        let lines = once("peers", peers::run, options.effort)?;
+    let comparison =
+        COMPARISONS.into_iter().find(|(name, _)| options.names.iter().any(|wanted| wanted == name));
+    let lines = if let Some((name, compare)) = comparison {
+        let lines = once(name, compare, options.effort)?;
         report::print(&lines);
         lines
     } else {
@@ -187,7 +196,9 @@ fn parse(words: &[&str]) -> Result<BenchOptions> {
             "--gate" => options.gate = true,
             "--json" => options.json = Some(words.next().ok_or("--json needs a file")?.to_string()),
             "engines" => options.names.extend(ENGINES.map(str::to_owned)),
-            name if name == "peers" || BENCHES.iter().any(|bench| bench.name == name) => {
+            name if COMPARISONS.iter().any(|(comparison, _)| *comparison == name)
+                || BENCHES.iter().any(|bench| bench.name == name) =>
+            {
                 options.names.push(name.to_owned());
             }
             other => return Err(format!("there is no bench `{other}`").into()),
@@ -216,11 +227,7 @@ fn measure(options: &BenchOptions) -> Result<Vec<Reported>> {
     Ok(lines)
 }
 
-fn once(
-    name: &'static str,
-    bench: fn(Effort) -> Result<Vec<ReportLine>>,
-    effort: Effort,
-) -> Result<Vec<Reported>> {
+fn once(name: &'static str, bench: BenchFn, effort: Effort) -> Result<Vec<Reported>> {
     let before = Machine::look();
     let lines = bench(effort)?;
     let others = before.zip(Machine::look()).map(|(before, after)| after.others_since(&before));

@@ -1,8 +1,8 @@
 //! The command line of semel: what a person or an agent may say.
 
-use crate::change::ChangeArgs;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use semel::command::{ChangeArgs, SAFE};
 use semel_core::answer::EffectWord;
 use semel_core::class::Class;
 use semel_core::policy::duration;
@@ -126,6 +126,7 @@ pub enum Command {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SAFE)]
 pub struct HookArgs {}
 
 #[derive(Debug, Args)]
@@ -141,7 +142,7 @@ pub struct AgainArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = "Safe to repeat.\n\nExamples:\n  \
     semel mcp --name github -- npx -y @modelcontextprotocol/server-github\n  \
     semel mcp -- python3 billing_server.py             its name is billing\n\n\
     Standard output carries the protocol alone. In .mcp.json:\n  \
@@ -181,7 +182,7 @@ pub struct McpArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "In semel.toml:\n  \
+#[command(after_help = "Safe to repeat.\n\nIn semel.toml:\n  \
     [mcp.github]\n  \
     url = \"https://api.githubcopilot.com/mcp/\"\n  \
     headers_env = { Authorization = \"GITHUB_AUTHORIZATION\" }\n\n\
@@ -341,8 +342,10 @@ pub enum LedgerCommand {
     /// List runs, the one that changed last first.
     Runs(RunsArgs),
     /// Show one effect with its attempts and history.
+    #[command(after_help = SAFE)]
     Show(EffectName),
     /// Show the recorded reply of an effect.
+    #[command(after_help = SAFE)]
     Reply(EffectName),
     /// Show the journal, and follow it.
     Tail(TailArgs),
@@ -355,6 +358,7 @@ pub enum LedgerCommand {
     /// Take an effect back, as an effect of its own, where its rule says how.
     Undo(UndoArgs),
     /// List every effect, one JSON document a line.
+    #[command(after_help = SAFE)]
     Export {
         /// Leave recorded replies out.
         #[arg(long)]
@@ -372,6 +376,7 @@ pub enum LedgerCommand {
     /// Say that a server on stdio is still the same one, although it is started otherwise than before.
     SameServer(SameServerArgs),
     /// Show whether calls are held because the ledger may have lost some.
+    #[command(after_help = SAFE)]
     Quarantine,
     /// Tell semel that the ledger was restored or may have lost claims: calls that may be older are held.
     MarkRestored(MarkRestoredArgs),
@@ -481,6 +486,7 @@ pub struct EffectName {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SAFE)]
 pub struct RunsArgs {
     /// At most this many.
     #[arg(long, default_value = "50", value_name = "N")]
@@ -488,6 +494,7 @@ pub struct RunsArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SAFE)]
 pub struct ListArgs {
     /// Only this run.
     #[arg(long, value_name = "RUN")]
@@ -513,7 +520,7 @@ pub struct ListArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = "Safe to repeat.\n\nExamples:\n  \
     semel ledger find 1001\n  \
     semel ledger find invoice-1001 --since 30d\n\n\
     It looks at every open effect and at the newest 10,000, and says how far it came.")]
@@ -550,6 +557,7 @@ pub enum StateChoice {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SAFE)]
 pub struct TailArgs {
     /// Begin with the last N lines.
     #[arg(long, short = 'n', default_value_t = 10, value_name = "N")]
@@ -688,6 +696,7 @@ pub struct CancelArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SAFE)]
 pub struct KeyArgs {
     /// The action, such as mcp:billing/charge or fn:charge.
     pub action: String,
@@ -697,6 +706,7 @@ pub struct KeyArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SAFE)]
 pub struct StatsArgs {
     /// How far back, in whole days.
     #[arg(long, value_name = "TIME", value_parser = span, default_value = "7d")]
@@ -707,7 +717,7 @@ pub struct StatsArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = "Safe to repeat.\n\nExamples:\n  \
     semel audit                                         the agents of this machine, the last 30 days\n  \
     semel audit traces.json --fail-on likely            in CI\n  \
     semel audit --as html --output audit.html logs/\n  \
@@ -784,6 +794,7 @@ pub struct CheckTool {
 #[derive(Debug, Subcommand)]
 pub enum CheckCommand {
     /// The tools of an MCP server.
+    #[command(after_help = SAFE)]
     Mcp {
         /// The server's name in the policy.
         #[arg(long, value_name = "NAME", default_value = "server")]
@@ -793,12 +804,14 @@ pub enum CheckCommand {
         words: Vec<String>,
     },
     /// The operations of an HTTP API.
+    #[command(after_help = SAFE)]
     Http {
         /// Its OpenAPI document, as JSON or YAML.
         #[arg(long, value_name = "FILE")]
         openapi: PathBuf,
     },
     /// Two callers at once on one resource, in the sandbox.
+    #[command(after_help = SAFE)]
     Concurrent {
         /// A command that sets up a place to try things in, and counts.
         #[arg(long, value_name = "CMD")]
@@ -905,7 +918,7 @@ pub struct OutsideArgs {
 pub const EVAL_WORLD: &str = "eval-world";
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = "Safe to repeat.\n\nExamples:\n  \
     semel eval                                          semel itself, at three doors\n  \
     semel eval --unguarded                              what happens without a guard\n  \
     semel eval --mcp \"other-guard --\"                  another guard before an MCP server\n  \
@@ -977,6 +990,7 @@ pub enum TokenCommand {
     /// Make a token. It is printed once; only its hash is kept.
     Create(TokenCreate),
     /// List the tokens that there are.
+    #[command(after_help = SAFE)]
     List,
     /// Make a token worthless, within seconds and for good.
     Revoke(TokenRevoke),
@@ -1026,6 +1040,7 @@ pub struct PolicyArgs {
 #[derive(Debug, Subcommand)]
 pub enum PolicyCommand {
     /// Find errors in policy files, and what is probably not meant.
+    #[command(after_help = SAFE)]
     Lint {
         /// Each is looked at alone; none means the files that hold here, together.
         files: Vec<PathBuf>,
@@ -1037,16 +1052,18 @@ pub enum PolicyCommand {
     /// Say which rule, class and key an action has, and why.
     Explain(PolicyExplain),
     /// List the HTTP APIs that are known, and what each does against duplicates by itself.
+    #[command(after_help = SAFE)]
     Presets {
         /// One of them, with all that is known of it.
         name: Option<String>,
     },
     /// Show the JSON Schema of semel.toml.
+    #[command(after_help = SAFE)]
     Schema,
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
+#[command(after_help = "Safe to repeat.\n\nExamples:\n  \
     semel policy test\n  \
     semel policy test ~/.claude/projects\n  \
     semel policy test --against before.toml transcript.jsonl")]
@@ -1100,6 +1117,7 @@ pub enum PolicyInitOf {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SAFE)]
 pub struct PolicyExplain {
     /// The action, such as mcp:github/create_issue. Not needed after `--`.
     #[arg(required_unless_present = "command")]
@@ -1113,12 +1131,14 @@ pub struct PolicyExplain {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SAFE)]
 pub struct ExplainArgs {
     /// The code, or an exit status of `semel run`; none lists them all.
     pub code: Option<String>,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SAFE)]
 pub struct DoctorArgs {
     /// Read every page of the ledger too.
     #[arg(long)]
@@ -1126,6 +1146,7 @@ pub struct DoctorArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SAFE)]
 pub struct DemoArgs {
     /// Without pauses, for tests.
     #[arg(long)]
@@ -1161,6 +1182,7 @@ pub enum PayRequest {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SAFE)]
 pub struct CompletionsArgs {
     /// bash, elvish, fish, powershell or zsh.
     pub shell: clap_complete::Shell,

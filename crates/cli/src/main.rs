@@ -76,16 +76,16 @@ fn main() -> ExitCode {
         Command::Serve(serve) => commands::serve::run(&context, &serve),
         Command::Sdk(_) => commands::sdk::run(&context),
         Command::Ledger(ledger) => commands::ledger::run(&context, &ledger),
-        Command::Init(init) => commands::init::run(&context, &init).map(|change| change.answer(&context)),
+        Command::Init(init) => commands::init::run(&context, &init).map(|change| context.answer(change)),
         Command::Cancel(cancel) => {
-            commands::cancel::run(&context, &cancel).map(|change| change.answer(&context))
+            commands::cancel::run(&context, &cancel).map(|change| context.answer(change))
         }
         Command::Key(key) => commands::key::run(&context, &key),
         Command::Stats(stats) => commands::stats::run(&context, &stats),
         Command::Token(token) => commands::token::run(&context, &token),
         Command::Audit(audit) => commands::audit::run(&context, &audit),
         Command::Reconcile(reconcile) => {
-            commands::reconcile::run(&context, &reconcile).map(|change| change.answer(&context))
+            commands::reconcile::run(&context, &reconcile).map(|change| context.answer(change))
         }
         Command::Eval(eval) => commands::eval::run(&context, &eval),
         Command::Check(check) => commands::check::run(&context, &check),
@@ -94,7 +94,7 @@ fn main() -> ExitCode {
         Command::Explain(explain) => commands::explain::run(&context, &explain),
         Command::Doctor(doctor) => commands::doctor::run(&context, &doctor),
         Command::Completions(completions) => commands::completions::run(&context, &completions),
-        Command::Man(man) => commands::man::run(&man).map(|change| change.answer(&context)),
+        Command::Man(man) => commands::man::run(&man).map(|change| context.answer(change)),
         Command::Demo(demo) => commands::demo::demo(&context, &demo),
     };
     // An export that a full disk cut off must not look like a whole one.

@@ -1,10 +1,10 @@
 //! The right to rule: a person who confirms it at a terminal, or somebody with an operator token. Nobody inside a run.
 
 use crate::args::OperatorArgs;
-use crate::change::ChangeArgs;
 use crate::context::Context;
 use crate::open::TENANT;
 use crate::output::{Hinted, stderr_is_terminal};
+use semel::command::ChangeArgs;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::Ledger;
 use semel_ledger::tokens::AccessScope;

@@ -27,7 +27,7 @@ impl EngineFacts {
 }
 
 /// How many milliseconds the first is ahead of the second.
-pub(crate) fn ahead_ms(there: At, here: At) -> i64 {
+pub fn ahead_ms(there: At, here: At) -> i64 {
     let ms = |at: At| i64::try_from(at.0 / 1_000).unwrap_or(i64::MAX);
     ms(there) - ms(here)
 }

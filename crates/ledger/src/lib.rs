@@ -32,6 +32,7 @@ pub mod outbox;
 pub mod owner;
 pub mod place;
 pub mod position;
+#[cfg(feature = "postgres")]
 pub mod postgres;
 pub mod probe_notes;
 pub mod prune;

@@ -1,42 +1,47 @@
 //! The address of a ledger on a server that many hosts share.
 
 use crate::Error;
-use crate::kv::etcd::{EtcdAddress, EtcdKv};
-use crate::kv::redis::{RedisAddress, RedisKv};
-use crate::kv::{Clock, KvStore};
-use crate::postgres::{PostgresAddress, PostgresStore};
 use crate::store::Store;
+use async_trait::async_trait;
 use semel_core::digest::Secret;
+use semel_core::time::At;
 use std::fmt;
 use std::sync::Arc;
 
-#[derive(Debug, Clone)]
-pub enum ServerAddress {
-    Postgres(Box<PostgresAddress>),
-    Redis(RedisAddress),
-    Etcd(EtcdAddress),
+/// Tells the time at which an epoch begins.
+pub type Clock = Arc<dyn Fn() -> At + Send + Sync>;
+
+/// The address that an engine has understood. Which engines there are is a choice of the build.
+#[async_trait]
+pub trait ServerEngine: fmt::Debug + fmt::Display + Send + Sync {
+    fn has_password(&self) -> bool;
+
+    async fn open(&self, fresh_secret: [u8; 32], clock: Clock) -> Result<(Arc<dyn Store>, Secret), Error>;
 }
 
+#[derive(Debug, Clone)]
+pub struct ServerAddress(Arc<dyn ServerEngine>);
+
 impl ServerAddress {
-    /// `None`: no engine has this scheme.
+    /// `None`: no engine of this build has this scheme.
     pub fn parse(url: &str) -> Result<Option<ServerAddress>, Error> {
         let scheme = url.split_once("://").map_or("", |(scheme, _)| scheme);
-        Ok(Some(match scheme {
-            "postgres" | "postgresql" => ServerAddress::Postgres(Box::new(PostgresAddress::parse(url)?)),
+        let known: Option<Arc<dyn ServerEngine>> = match scheme {
+            #[cfg(feature = "postgres")]
+            "postgres" | "postgresql" => Some(Arc::new(crate::postgres::PostgresAddress::parse(url)?)),
+            #[cfg(feature = "redis")]
             "redis" | "rediss" | "redis+cluster" | "rediss+cluster" | "redis+unix" => {
-                ServerAddress::Redis(RedisAddress::parse(url)?)
+                Some(Arc::new(crate::kv::redis::RedisAddress::parse(url)?))
             }
-            "etcd" | "etcds" => ServerAddress::Etcd(EtcdAddress::parse(url)?),
-            _ => return Ok(None),
-        }))
+            #[cfg(feature = "etcd")]
+            "etcd" | "etcds" => Some(Arc::new(crate::kv::etcd::EtcdAddress::parse(url)?)),
+            _ => None,
+        };
+        Ok(known.map(ServerAddress))
     }
 
     pub fn has_password(&self) -> bool {
-        match self {
-            ServerAddress::Postgres(address) => address.has_password(),
-            ServerAddress::Redis(address) => address.has_password(),
-            ServerAddress::Etcd(address) => address.has_password(),
-        }
+        self.0.has_password()
     }
 
     /// Connects, and founds the ledger if there is none; `fresh_secret` is then its secret. Returns the secret that it has.
@@ -45,28 +50,12 @@ impl ServerAddress {
         fresh_secret: [u8; 32],
         clock: Clock,
     ) -> Result<(Arc<dyn Store>, Secret), Error> {
-        Ok(match self.clone() {
-            ServerAddress::Postgres(address) => shared(PostgresStore::open(*address, fresh_secret).await?),
-            ServerAddress::Redis(address) => {
-                shared(KvStore::open(RedisKv::connect(address), fresh_secret, clock).await?)
-            }
-            ServerAddress::Etcd(address) => {
-                shared(KvStore::open(EtcdKv::connect(address), fresh_secret, clock).await?)
-            }
-        })
+        self.0.open(fresh_secret, clock).await
     }
-}
-
-fn shared((store, secret): (impl Store, Secret)) -> (Arc<dyn Store>, Secret) {
-    (Arc::new(store), secret)
 }
 
 impl fmt::Display for ServerAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ServerAddress::Postgres(address) => address.fmt(f),
-            ServerAddress::Redis(address) => address.fmt(f),
-            ServerAddress::Etcd(address) => address.fmt(f),
-        }
+        self.0.fmt(f)
     }
 }

@@ -11,10 +11,12 @@ pub struct BadSetting {
 }
 
 impl BadSetting {
+    /// What is wrong, for people.
     pub fn new(what: impl Into<String>) -> BadSetting {
         BadSetting { what: what.into(), hint: None }
     }
 
+    /// What is wrong, and what to do.
     pub fn hinted(what: impl Into<String>, hint: impl Into<String>) -> BadSetting {
         BadSetting { what: what.into(), hint: Some(hint.into()) }
     }

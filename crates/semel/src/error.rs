@@ -5,20 +5,25 @@ use crate::call::BadCall;
 use semel_core::answer::Answer;
 
 #[derive(Debug, thiserror::Error)]
+/// Why semel could not do its job.
 pub enum Error {
     #[error(transparent)]
+    /// The environment or a file is wrong.
     Setting(#[from] BadSetting),
     /// The rules of the policy do not hold together.
     #[error("the policy does not hold together: {0}")]
     Policy(String),
     #[error("the ledger is not available: {0}")]
+    /// The ledger did not answer, or cannot be used.
     Ledger(#[from] semel_ledger::Error),
     #[error(transparent)]
+    /// The call was not understood; nothing was sent.
     Call(#[from] BadCall),
     /// It was not done, and the answer says why and what to do.
     #[error("{}", told(.0))]
     Held(Box<Answer>),
     #[error("the ledger of this process was closed")]
+    /// The ledger was closed while a call was on its way.
     Closed,
 }
 

@@ -18,9 +18,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 #[derive(Debug, Clone)]
+/// The place of a ledger.
 pub enum LedgerAddress {
+    /// On SQLite.
     File(PathBuf),
+    /// On an engine that many hosts share.
     Server {
+        /// The engine and its address.
         server: ServerAddress,
         /// Where this host keeps its own part: the locks of its processes, the token of its server.
         here: PathBuf,
@@ -100,6 +104,7 @@ impl LedgerAddress {
         })
     }
 
+    /// Opens the ledger, or founds it.
     pub fn open(&self, settings: &Settings, clock: &dyn Clock, purpose: Purpose) -> Result<Ledger, Error> {
         let open = |purpose| {
             let ledger = self.open_for_copy(settings, clock, purpose, None)?;
@@ -245,6 +250,12 @@ fn parse_from(
     }
     let path = match text.split_once("://").or_else(|| text.split_once(':')) {
         Some(("sqlite" | "file", path)) if !path.is_empty() => Path::new(path),
+        Some((engine, _)) if SERVERS.contains(&engine) && text.contains("://") => {
+            return Err(BadSetting::hinted(
+                format!("{from} is a ledger on a server, and this program was built without that engine"),
+                "build it with the feature postgres, redis or etcd of the crate semel",
+            ));
+        }
         // A mistyped address is no path: it would begin a ledger that nobody means, and its name would hold a password.
         Some((engine, _)) if names_engine(engine) => {
             let right = engine.to_ascii_lowercase();
@@ -286,11 +297,13 @@ fn parse_from(
     Ok(LedgerAddress::File(base.join(path)))
 }
 
+const SERVERS: [&str; 6] = ["postgres", "postgresql", "redis", "rediss", "etcd", "etcds"];
+
 fn names_engine(text: &str) -> bool {
-    let servers = ["postgres", "postgresql", "redis", "rediss", "etcd", "etcds"];
-    servers.contains(&text.to_ascii_lowercase().as_str())
+    SERVERS.contains(&text.to_ascii_lowercase().as_str())
 }
 
+/// How a file is opened.
 pub fn sqlite_options(file: &Path, settings: &Settings, clock: &dyn Clock, purpose: Purpose) -> OpenOptions {
     OpenOptions {
         allow_network_fs: settings.allow_network_fs,

@@ -26,9 +26,16 @@
 //!
 //! It holds the ledger in process, beside the command line's, and follows the same `semel.toml`. It refuses to know
 //! protocols: those are for `semel run`, `semel mcp` and `semel serve`.
+//!
+//! Without features the ledger is a file, on SQLite. `postgres`, `redis` and `etcd` add ledgers on a server, and `command`
+//! adds the options and answers of command-line tools that agents call.
+#![warn(missing_docs)]
+
 mod ask;
 pub mod bad_setting;
 pub mod call;
+#[cfg(feature = "command")]
+pub mod command;
 mod error;
 pub mod ledger_address;
 mod once;
@@ -36,6 +43,10 @@ pub mod policy_files;
 pub mod runtime;
 mod session;
 pub mod settings;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 pub use ask::Reply;
 pub use bad_setting::BadSetting;

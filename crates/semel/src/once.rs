@@ -2,7 +2,7 @@
 
 use crate::call::begin::{BeginForm, BeginRequest};
 use crate::call::key::wire_key;
-use crate::call::settle::{SettleForm, SettledWord, WHY_CHARS_MAX};
+use crate::call::settle::{DoneWord, SettleForm, SettledWord, WHY_CHARS_MAX};
 use crate::error::told;
 use crate::session::{Begun, Done, Right, Semel};
 use crate::{BadSetting, Error};
@@ -66,18 +66,23 @@ pub enum Failure<E> {
     Refused(E),
     /// The tool failed, and nobody knows whether it happened. Do not call it again blindly: a repeat is held too.
     InDoubt {
+        /// The tool's own error.
         error: E,
+        /// The answer on record, with what to do.
         answer: Box<Answer>,
     },
     /// The tool was not called: it is in flight, in doubt, cancelled, … as the answer says.
     Held(Box<Answer>),
     /// It happened, and its reply is not known here, or is not of this type.
     ReplyUnknown {
+        /// The answer on record.
         answer: Box<Answer>,
+        /// Why there is no reply.
         why: String,
     },
     /// Reads alone: the tool's own error.
     Read(E),
+    /// semel itself failed.
     Semel(Error),
 }
 
@@ -100,6 +105,15 @@ impl Once {
         match serde_json::to_value(value) {
             Ok(value) => drop(self.arguments.insert(name, value)),
             Err(error) => self.unfit = Some(format!("the argument {name} is no JSON: {error}")),
+        }
+        self
+    }
+
+    /// All arguments at once: an object.
+    pub fn arguments(mut self, of: impl Serialize) -> Once {
+        match serde_json::to_value(of) {
+            Ok(Value::Object(all)) => self.arguments.extend(all),
+            _ => self.unfit = Some("the arguments are no JSON object".to_owned()),
         }
         self
     }
@@ -141,16 +155,36 @@ impl Once {
         E: fmt::Display,
         F: Future<Output = Result<T, E>>,
     {
+        self.run_or_repeat(tool, |_| None).await.map(|(reply, _)| reply)
+    }
+
+    /// The same, and whether it was done before. `word` finds in a reply what the tool did.
+    pub(crate) async fn run_or_repeat<T, E, F>(
+        self,
+        tool: impl FnOnce(Effect) -> F,
+        word: fn(&T) -> Option<DoneWord>,
+    ) -> Result<(T, bool), Failure<E>>
+    where
+        T: Serialize + DeserializeOwned,
+        E: fmt::Display,
+        F: Future<Output = Result<T, E>>,
+    {
         let (semel, request) = self.request().map_err(Failure::Semel)?;
         match semel.begin(request).await.map_err(Failure::Semel)? {
-            Begun::Done(done) => reply(done),
+            Begun::Done(done) => reply(done).map(|reply| (reply, true)),
             Begun::Held(answer) => Err(Failure::Held(answer)),
             Begun::Unrecorded(_) => {
                 let effect = Effect { id: None, idempotency_key: String::new(), refused: Arc::default() };
-                tool(effect).await.map_err(Failure::Read)
+                tool(effect).await.map(|reply| (reply, false)).map_err(Failure::Read)
             }
-            Begun::Run(right) => act(right, tool).await,
+            Begun::Run(right) => act(right, tool, word).await.map(|reply| (reply, false)),
         }
+    }
+
+    /// Says what a run would do, and does nothing.
+    pub async fn dry_run(self) -> Result<Answer, Error> {
+        let (semel, request) = self.request()?;
+        semel.dry_run(request).await
     }
 
     fn request(self) -> Result<(Semel, BeginRequest), Error> {
@@ -183,7 +217,11 @@ fn shared() -> Result<&'static Semel, Error> {
     Ok(SHARED.get_or_init(|| opened))
 }
 
-async fn act<T, E, F>(mut right: Right, tool: impl FnOnce(Effect) -> F) -> Result<T, Failure<E>>
+async fn act<T, E, F>(
+    mut right: Right,
+    tool: impl FnOnce(Effect) -> F,
+    word: fn(&T) -> Option<DoneWord>,
+) -> Result<T, Failure<E>>
 where
     T: Serialize,
     E: fmt::Display,
@@ -199,7 +237,10 @@ where
     right.act();
     let done = tool(effect).await;
     let form = match &done {
-        Ok(reply) => SettleForm::of(SettledWord::Applied, to_raw_value(reply).ok(), None),
+        Ok(reply) => SettleForm {
+            effect: word(reply),
+            ..SettleForm::of(SettledWord::Applied, to_raw_value(reply).ok(), None)
+        },
         Err(error) => {
             let why: String = error.to_string().chars().take(WHY_CHARS_MAX).collect();
             let word = match refused.load(Ordering::Relaxed) {
@@ -221,8 +262,9 @@ fn reply<T: DeserializeOwned, E>(done: Done) -> Result<T, Failure<E>> {
     let Done { answer, reply } = done;
     let read = match &reply {
         Some(bytes) => serde_json::from_slice(bytes).map_err(|error| error.to_string()),
-        None => serde_json::from_str("null")
-            .map_err(|_| answer.reason.clone().unwrap_or_else(|| "its reply is not known".to_owned())),
+        // A type without a size has one value, so nothing is missing.
+        None if size_of::<T>() == 0 => serde_json::from_str("null").map_err(|error| error.to_string()),
+        None => Err(answer.reason.clone().unwrap_or_else(|| "its reply is not known".to_owned())),
     };
     read.map_err(|why| Failure::ReplyUnknown { answer, why })
 }

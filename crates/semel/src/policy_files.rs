@@ -48,6 +48,7 @@ pub fn ledger(settings: &Settings, flag: Option<&Path>) -> Result<Option<(PathBu
     Ok(None)
 }
 
+/// The files of the policy that holds here.
 pub fn read(settings: &Settings, flag: Option<&Path>) -> Result<Vec<PolicyFile>, BadSetting> {
     found(settings, flag).iter().map(read_one).collect()
 }
@@ -84,6 +85,7 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
+/// One file of a policy.
 pub fn read_one(path: &PathBuf) -> Result<PolicyFile, BadSetting> {
     let name = path.display();
     let unreadable = |error| BadSetting::new(format!("cannot read the policy {name}: {error}"));

@@ -15,6 +15,7 @@ pub struct RuntimeClock(SystemClock, Ahead);
 type Ahead = Arc<AtomicU64>;
 
 impl RuntimeClock {
+    /// A clock that begins now.
     pub fn start() -> Self {
         RuntimeClock(SystemClock::start(), Ahead::default())
     }

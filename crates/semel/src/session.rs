@@ -83,6 +83,7 @@ pub enum Begun {
 /// An effect that is on record as applied.
 #[derive(Debug)]
 pub struct Done {
+    /// The answer, which says by whom and when.
     pub answer: Box<Answer>,
     /// As it was recorded. `None`: it is not known, and the answer's reason says why.
     pub reply: Option<Vec<u8>>,
@@ -392,14 +393,23 @@ impl Claimed {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
     /// It is there. This always counts.
-    Found { reply: Option<Vec<u8>> },
+    Found {
+        /// What it would have answered, where that is known.
+        reply: Option<Vec<u8>>,
+    },
     /// It is not there. This counts once nothing can be sent for it any more, and `quiet` after.
-    NotThere { quiet: Option<Duration>, asked_ago: Duration },
+    NotThere {
+        /// How long what was sent may stay unseen.
+        quiet: Option<Duration>,
+        /// How long ago the outside was asked.
+        asked_ago: Duration,
+    },
 }
 
 /// The result of such a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Looked {
+    /// The doubt is settled.
     Cleared,
     /// A no that does not count yet: it may still be carried out.
     TooEarly,

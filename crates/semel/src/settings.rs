@@ -6,18 +6,29 @@ use std::path::PathBuf;
 /// What the environment says of the ledger, the policy and the run.
 #[derive(Debug, Clone)]
 pub struct Settings {
+    /// `HOME`.
     pub home: Option<PathBuf>,
+    /// `SEMEL_STATE_DIR`.
     pub state_dir: Option<PathBuf>,
+    /// `XDG_STATE_HOME`.
     pub xdg_state: Option<PathBuf>,
+    /// `XDG_CONFIG_HOME`.
     pub xdg_config: Option<PathBuf>,
+    /// `SEMEL_LEDGER`.
     pub ledger: Option<String>,
     /// The ledger must be one that other hosts share: a file would be another ledger on each of them.
     pub shared_ledger: bool,
+    /// `SEMEL_POLICY`.
     pub policy: Option<PathBuf>,
+    /// `SEMEL_CONFIG`.
     pub config: Option<PathBuf>,
+    /// `SEMEL_RUN_ID`.
     pub run_id: Option<String>,
+    /// `BAGGAGE`, in which W3C puts what callers pass on.
     pub baggage: Option<String>,
+    /// `SEMEL_ALLOW_NETWORK_FS`.
     pub allow_network_fs: bool,
+    /// The working directory.
     pub cwd: PathBuf,
     /// Hears that a ledger was begun on a server: a mistyped name means a new one, which knows nothing.
     pub on_new_ledger: fn(&str),
@@ -25,6 +36,7 @@ pub struct Settings {
 
 #[allow(clippy::disallowed_methods, reason = "the one home of these variables")]
 impl Settings {
+    /// Reads the environment.
     pub fn read() -> Result<Settings, BadSetting> {
         Ok(Settings {
             home: path("HOME"),
@@ -64,6 +76,7 @@ impl Settings {
         })
     }
 
+    /// Where a user's configuration of semel lies.
     pub fn user_config_dir(&self) -> Option<PathBuf> {
         self.xdg_config
             .clone()

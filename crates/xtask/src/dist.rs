@@ -14,6 +14,8 @@ const ZIG_TARGET: &str = "x86_64-unknown-linux-gnu.2.17";
 pub enum Build {
     /// As the tests have it: quick to build, for this system alone.
     Test,
+    /// As the other benches have it: the release profile, for this system alone.
+    Bench,
     /// With zig, for old systems too, where its wheel can be installed; else for this system.
     Release,
 }
@@ -38,12 +40,13 @@ pub fn python(build: Build) -> Result<PathBuf> {
     let scripts = package.join("semel.data/scripts");
     fs::create_dir_all(&scripts)?;
     put(&binary(build, &tools)?, &scripts.join("semel"))?;
-    let out = fresh("python")?;
+    let out = fresh(build, "python")?;
     let mut maturin = Command::new(tools.join("python/bin/maturin"));
     maturin.args(["build", "--strip", "--out"]).arg(&out).current_dir(&package);
     maturin.env("CARGO_TARGET_DIR", project::target());
     match build {
         Build::Test => maturin.args(["--profile", "dev", "--compatibility", "linux"]),
+        Build::Bench => maturin.args(["--profile", "release", "--compatibility", "linux"]),
         Build::Release if has_zig(&tools) => {
             maturin.args(["--profile", "dist", "--zig", "--compatibility", "manylinux2014"])
         }
@@ -59,7 +62,7 @@ pub fn npm(build: Build) -> Result<Vec<PathBuf>> {
     let tools = peers::for_dist(build == Build::Release)?;
     let sources = project::root().join("sdk/typescript");
     let package = peers::for_typescript_sdk(&sources)?;
-    let out = fresh("npm")?;
+    let out = fresh(build, "npm")?;
     peers::npm(&["run", "build"], &package)?;
     peers::npm(&["pack", "--ignore-scripts", "--pack-destination", &out.display().to_string()], &package)?;
     let platform = out.join("platform");
@@ -91,8 +94,14 @@ fn binary(build: Build, tools: &Path) -> Result<PathBuf> {
             project::must(cargo.args(["build", "--quiet", "--package", "semel-cli"]))?;
             Ok(target.join("debug/semel"))
         }
+        Build::Bench => {
+            project::must(cargo.args(["build", "--quiet", "--release", "--package", "semel-cli"]))?;
+            Ok(target.join("release/semel"))
+        }
         Build::Release if has_zig(tools) => {
             cargo.args(["zigbuild", "--profile", "dist", "--package", "semel-cli", "--target", ZIG_TARGET]);
+            // Else it would be linked for the loader of this system.
+            cargo.env("SEMEL_BUILT_FOR_OLD_SYSTEMS", "1");
             project::must(cargo.env("PATH", path))?;
             Ok(target.join("x86_64-unknown-linux-gnu/dist/semel"))
         }
@@ -113,8 +122,10 @@ fn has_zig(tools: &Path) -> bool {
     zig.is_ok_and(|output| output.status.success())
 }
 
-fn fresh(name: &str) -> Result<PathBuf> {
-    let out = project::target().join("dist").join(name);
+/// The packages of a bench lie apart: a test must not take them away while they are installed.
+fn fresh(build: Build, name: &str) -> Result<PathBuf> {
+    let above = if build == Build::Bench { project::scratch()? } else { project::target() };
+    let out = above.join("dist").join(name);
     if out.exists() {
         fs::remove_dir_all(&out)?;
     }

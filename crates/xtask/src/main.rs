@@ -9,7 +9,7 @@ const USAGE: &str = "\
 usage: cargo xtask test [--long] [ARGUMENTS OF cargo test…]
        cargo xtask peers [--agents]
        cargo xtask bench [--quick] [--large] [--gate] [--json FILE] [NAME…]
-       cargo xtask bench peers
+       cargo xtask bench peers|sdk-peers
        cargo xtask weigh [--write]
        cargo xtask dist python|npm
        cargo xtask sdk
@@ -26,10 +26,11 @@ bench   prints a table of ratios for each bench, with its goals and aims
           --large  an audit of ten gigabytes instead of one
           --gate   exit 1 if a goal is missed
           --json   write the lines there too
-          NAME…    only these: alone busy slow-disk replay processes command mcp http llm sqlite
-                   postgres redis etcd postgres-peers size size-postgres size-redis size-etcd
+          NAME…    only these: alone busy slow-disk replay processes command mcp http llm sdk
+                   sqlite postgres redis etcd postgres-peers size size-postgres size-redis size-etcd
                    memory audit; `engines` stands for all that tell how fast the engines are
 bench peers   compares with DBOS, Restate and agent-ledger, installed into target/bench/peers
+bench sdk-peers   compares with libraries that protect a function of Python, and prints a table
 weigh   counts lines, crates, bytes, instructions and allocations, and exits 1 if one is more than
         3 % above its line in weight.toml
           --write  put what was measured there
@@ -52,7 +53,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench(rest),
         ["weigh", rest @ ..] => weigh::run(rest),
         ["dist", rest @ ..] => dist::run(rest),
-        ["sdk"] => sdk::test().map(|()| ExitCode::SUCCESS),
+        ["sdk"] => sdk::test(&[]).map(|()| ExitCode::SUCCESS),
         ["packs", rest @ ..] => peers_packs::run(rest),
         ["docs"] => docs::run(),
         _ => {

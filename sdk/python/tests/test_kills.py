@@ -1,144 +1,98 @@
-"""A process kills itself around begin, act and settle; then the same calls come again.
+"""Processes kill themselves around begin, act and settle, or are killed at any moment; then the same calls come again.
 
-SEMEL_KILLS says how many kills (30). Each takes its own point by its number, so a failure names how to repeat it.
+SEMEL_KILLS says how many kills each way of reaching a ledger gets (30). A kill takes its point by its number, so a failure
+names how to repeat it.
 """
 
 from __future__ import annotations
 
 import os
-import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from conftest import Python, World
+from conftest import World
+from servers import TOKEN, Served
 
 from semel.testing import Ledger
 
 KILLS = int(os.environ.get("SEMEL_KILLS", "30"))
-POINTS = [
-    "before begin", "begin is sent", "begin is answered", "before act", "after act", "before settle", "settle is sent",
-    "settle is answered", "sidecar before begin", "sidecar begin is sent", "sidecar after act",
-    "sidecar settle is sent",
-]  # fmt: skip
-
-PROGRAM = """
-import signal
-from semel import _sidecar, _transport
-
-point = os.environ["POINT"]
-killed = False
-def here(name):
-    if point == name:
-        os.kill(os.getpid(), signal.SIGKILL)
-    global killed
-    if point == "sidecar " + name and not killed:   # the helper dies, and the program goes on
-        killed = True
-        os.kill(_transport.transport()._running()._child.pid, signal.SIGKILL)
-
-send, read = _sidecar.Process.send, _sidecar._read
-stage = ["begin"]
-def sending(process, slot, text):
-    stage[0] = "settle" if "/settle" in text else "begin" if "/begin" in text else "other"
-    here(f"before {stage[0]}")
-    send(process, slot, text)
-    here(f"{stage[0]} is sent")
-def reading(answer):
-    answer = read(answer)
-    here(f"{stage[0]} is answered")
-    return answer
-_sidecar.Process.send, _sidecar._read = sending, reading
-
-@semel.once(key="{n}")
-def charge(n: int) -> str:
-    here("before act")
-    act(n)
-    here("after act")
-    return f"ch_{n}"
-n = int(os.environ["N"])
-try:
-    print("reply", charge(n))
-except semel.InDoubt as doubt:
-    print("doubt", doubt.effect_id)
-"""
+KILLER = Path(__file__).with_name("killed.py")
+OWN = ["before begin", "begin is answered", "before act", "after act", "before settle", "settle is answered"]
+SENT = ["begin is sent", "settle is sent"]
+SIDECARS = ["sidecar before begin", "sidecar begin is sent", "sidecar after act", "sidecar settle is sent"]
+CERTAIN = {
+    "before begin": ("reply", 1),
+    "begin is answered": ("doubt", 0),
+    "before act": ("doubt", 0),
+    "after act": ("doubt", 1),
+    "before settle": ("doubt", 1),
+    "settle is answered": ("reply", 1),
+}
 
 
-@pytest.mark.parametrize("number", range(KILLS))
-def test_no_kill_beside_a_sidecar_makes_a_duplicate_or_hides_a_doubt(
-    number: int, python: Python, world: World, semel_ledger: Ledger
-) -> None:
-    point = POINTS[number % len(POINTS)]
-    first = python(PROGRAM, POINT=point, N=str(number), SEMEL_SDK="sidecar")
-    if not point.startswith("sidecar"):
-        assert first.returncode == -signal.SIGKILL, first.stderr
-    else:
-        assert first.returncode == 0, first.stderr
-    acted = len(world.acts())
-    again = python(PROGRAM, POINT="", N=str(number), SEMEL_SDK="sidecar")
+def kill_and_ask_again(points: list[str], env: dict[str, str], world: World, ledger: Ledger) -> None:
+    # Half of the kills come at any moment.
+    chosen = {n: "any" if n % 2 else points[n // 2 % len(points)] for n in range(1, KILLS + 1)}
+    killer = [sys.executable, str(KILLER)]
+    whole = [-2, -1, 0]  # nobody kills these: they show how long a call takes
+    lines = [*(f"{n} none" for n in whole), *(f"{n} {point}" for n, point in chosen.items())]
+    first = subprocess.run(killer, input="\n".join(lines), env=env, text=True, capture_output=True)
+    assert first.returncode == 0, first.stderr
+    killed = {int(line.split()[1]) for line in first.stdout.splitlines() if line.startswith("killed")}
+    assert killed >= {n for n, point in chosen.items() if point in CERTAIN}
+    sidecars = sum(point in SIDECARS for point in chosen.values())
+    acted = Counter(map(int, world.acts()))
+
+    again = subprocess.run([*killer, *map(str, chosen)], env=env, text=True, capture_output=True)
     assert again.returncode == 0, again.stderr
-    kind, what = again.stdout.split()
-    states = [effect["state"] for effect in semel_ledger.effects()]
-    if kind == "reply":  # it happened, exactly once, and the record says so
-        assert what == f"ch_{number}"
-        assert len(world.acts()) == 1
-        assert states == ["applied"]
-    else:  # nobody ran it a second time, and the doubt is there to see
-        assert len(world.acts()) == acted <= 1
-        assert states == ["in_doubt"]
-    if point in ("before begin", "settle is answered"):
-        assert kind == "reply"
-    if point in ("before act", "after act", "before settle"):
-        assert kind == "doubt"
+    answers = {n: line.split() for n, line in zip(chosen, again.stdout.splitlines(), strict=True)}
+    acts = Counter(map(int, world.acts()))
+    for n, point in chosen.items():
+        kind, what = answers[n]
+        told = f"kill {n}: {point}, {kind} {what}, {acted[n]} acts before and {acts[n]} after"
+        if kind == "reply":  # it happened, exactly once
+            assert (what, acts[n]) == (f"ch_{n}", 1), told
+        else:  # nobody ran it a second time
+            assert acts[n] == acted[n] <= 1, told
+        assert (kind, acts[n]) == CERTAIN.get(point, (kind, acts[n])), told
+
+    # The ledger shows the same: each effect once, and each doubt.
+    effects = ledger.effects()
+    doubts = {effect["effect_id"] for effect in effects if effect["state"] == "in_doubt"}
+    assert doubts == {what for kind, what in answers.values() if kind == "doubt"}
+    assert Counter(effect["state"] for effect in effects) == {
+        "in_doubt": len(doubts), "applied": len(whole) + KILLS - len(doubts)
+    }  # fmt: skip
+    happened = sum(acts[n] for n, (kind, _) in answers.items() if kind == "doubt")
+    print(f"{len(killed)} processes and {sidecars} sidecars killed, {len(acts)} keys acted, {len(doubts)} doubts, ", end="")
+    print(f"of which {happened} had happened")
 
 
-IN_PROCESS_POINTS = ["before begin", "begin is answered", "before act", "after act", "before settle", "settle is answered"]
-
-IN_PROCESS = """
-from semel import _in_process
-
-point = os.environ["POINT"]
-def here(name):
-    if point == name:
-        os.kill(os.getpid(), 9)
-
-ask = _in_process.InProcess.ask
-def asking(way, method, path, body=None):
-    what = path.strip("/")
-    here(f"before {what}")
-    answer = ask(way, method, path, body)
-    here(f"{what} is answered")
-    return answer
-_in_process.InProcess.ask = asking
-
-@semel.once(key="{n}")
-def charge(n: int) -> str:
-    here("before act")
-    act(n)
-    here("after act")
-    return f"ch_{n}"
-n = int(os.environ["N"])
-try:
-    print("reply", charge(n))
-except semel.InDoubt as doubt:
-    print("doubt", doubt.effect_id)
-"""
+def test_of_the_process_that_holds_the_ledger(world: World, env: dict[str, str], semel_ledger: Ledger) -> None:
+    kill_and_ask_again(OWN, env, world, semel_ledger)
 
 
-@pytest.mark.parametrize("number", range(KILLS))
-def test_no_kill_of_the_process_that_holds_the_ledger_does_either(
-    number: int, python: Python, world: World, semel_ledger: Ledger
+def test_of_a_process_or_the_sidecar_beside_it(world: World, env: dict[str, str], semel_ledger: Ledger) -> None:
+    kill_and_ask_again([*OWN, *SENT, *SIDECARS], {**env, "SEMEL_SDK": "sidecar"}, world, semel_ledger)
+
+
+@pytest.fixture
+def server(semel_ledger: Ledger, env: dict[str, str], tmp_path: Path) -> Iterator[Served]:
+    # A server does not see that a client on another host has died: its claims are doubts at their deadline.
+    policy = tmp_path / "serve.toml"
+    policy.write_text('[[rule]]\nmatch = "fn:charge"\ntimeout = "1s"\n')
+    served = Served({**env, "SEMEL_POLICY": str(policy)}, tmp_path / "log")
+    served.start()
+    yield served
+    served.kill()
+
+
+def test_of_a_process_through_a_server(
+    world: World, env: dict[str, str], semel_ledger: Ledger, server: Served
 ) -> None:
-    point = IN_PROCESS_POINTS[number % len(IN_PROCESS_POINTS)]
-    first = python(IN_PROCESS, POINT=point, N=str(number))
-    assert first.returncode == -signal.SIGKILL, first.stderr
-    acted = len(world.acts())
-    again = python(IN_PROCESS, POINT="", N=str(number))
-    assert again.returncode == 0, again.stderr
-    kind, what = again.stdout.split()
-    states = [effect["state"] for effect in semel_ledger.effects()]
-    if point in ("before begin", "settle is answered"):
-        assert (kind, what) == ("reply", f"ch_{number}")
-        assert len(world.acts()) == 1
-        assert states == ["applied"]
-    else:
-        assert kind == "doubt"
-        assert len(world.acts()) == acted <= 1
-        assert states == ["in_doubt"]
+    through = {**env, "SEMEL_LEDGER": server.address, "SEMEL_TOKEN": TOKEN}
+    kill_and_ask_again([*OWN, *SENT], through, world, semel_ledger)

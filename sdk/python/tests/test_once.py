@@ -378,3 +378,55 @@ def test_a_fork_inside_the_function_settles_nothing_for_the_parent(world: World)
         os._exit(0 if os.getpid() != parent else 1)
     assert replies == [1, 1]
     assert world.acts() == ["1"]
+
+
+def test_a_recorded_none_is_a_reply(world: World, semel_ledger: Ledger) -> None:
+    @semel.once
+    def find(n: int) -> dict[str, int] | None:
+        world.act(n)
+        return None
+
+    @semel.once
+    def plain(n):  # type: ignore[no-untyped-def]
+        world.act(n)
+
+    for fn in (find, find, plain, plain):
+        assert fn(1) is None
+    assert world.acts() == ["1", "1"]
+
+
+def test_a_reply_that_nobody_knows_is_no_none(world: World, semel_ledger: Ledger) -> None:
+    @semel.once
+    def find(n: int) -> dict[str, int] | None:
+        world.act(n)
+        raise TimeoutError
+
+    @semel.once
+    def plain(n):  # type: ignore[no-untyped-def]
+        world.act(n)
+        raise TimeoutError
+
+    @semel.once
+    def nothing(n: int) -> None:
+        world.act(n)
+        raise TimeoutError
+
+    def block(n: int) -> None:
+        with semel.effect("block", n=n) as effect:
+            assert effect.fresh
+            world.act(n)
+            raise TimeoutError
+
+    for fn in (find, plain, nothing, block):
+        with pytest.raises(semel.InDoubt) as caught:
+            fn(1)
+        assert caught.value.effect_id
+        semel.resolve(caught.value.effect_id, "applied", "seen in the dashboard")
+    for fn in (find, plain):
+        with pytest.raises(semel.ReplyLost, match="not known"):
+            fn(1)
+    assert nothing(1) is None
+    with semel.effect("block", n=1) as effect:
+        assert not effect.fresh
+        assert effect.reply is None
+    assert world.acts() == ["1"] * 4

@@ -3,64 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import socket
-import subprocess
-import threading
-import time
-import urllib.request
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from conftest import Python, World
+from servers import TOKEN, Served
 
 import semel
-from semel import _binary
-from semel.testing import Ledger
-
-MANY = 12
-TOKEN = "semel_test_" + "t" * 40
-
-
-class Served:
-    def __init__(self, env: dict[str, str], log: Path) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
-        self.address = f"http://127.0.0.1:{self.port}"
-        self._env, self._log = env, log
-
-    def start(self) -> None:
-        with open(self._log, "a") as log:
-            self._process = subprocess.Popen(
-                [_binary.find(), "serve", "--listen", f"127.0.0.1:{self.port}"], env=self._env, stdout=log, stderr=log
-            )
-        while True:
-            try:
-                urllib.request.urlopen(self.address + "/livez")
-                return
-            except OSError:
-                assert self._process.poll() is None, self._log.read_text()
-                time.sleep(0.01)
-
-    def kill(self) -> None:
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait()
-
-
-@pytest.fixture
-def served(
-    semel_ledger: Ledger, env: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[Served]:
-    server = Served({**env, "SEMEL_SERVE_TOKEN": TOKEN}, tmp_path / "log")
-    server.start()
-    monkeypatch.setenv("SEMEL_TOKEN", TOKEN)
-    semel.configure(ledger=server.address)
-    yield server
-    semel.configure()
-    server.kill()
 
 
 def test_the_same_functions_work(served: Served, world: World) -> None:
@@ -81,45 +30,6 @@ def test_the_same_functions_work(served: Served, world: World) -> None:
     with pytest.raises(semel.InvalidCall):
         charge("x" * (5 << 20))  # type: ignore[arg-type]
     assert world.acts() == ["1", "2"]
-
-
-def test_twelve_tasks_at_once(served: Served, world: World) -> None:
-    waiting = 0
-
-    @semel.once(key="{n}")
-    async def charge(n: int) -> int:
-        world.act(n)
-        while waiting < MANY:
-            await asyncio.sleep(0)
-        return n
-
-    async def call() -> int:
-        nonlocal waiting
-        waiting += 1
-        return await charge(1)
-
-    async def main() -> list[int]:
-        return await asyncio.gather(*(call() for _ in range(MANY)))
-
-    assert asyncio.run(main()) == [1] * MANY
-    assert world.acts() == ["1"]
-
-
-def test_twelve_threads_at_once(served: Served, world: World) -> None:
-    start = threading.Barrier(MANY)
-
-    @semel.once(key="{n}")
-    def charge(n: int) -> int:
-        world.act(n)
-        return n
-
-    def call(_: int) -> int:
-        start.wait()
-        return charge(1)
-
-    with ThreadPoolExecutor(MANY) as pool:
-        assert list(pool.map(call, range(MANY))) == [1] * MANY
-    assert world.acts() == ["1"]
 
 
 def test_a_forked_child_has_its_own_connections(served: Served, python: Python, world: World) -> None:

@@ -12,11 +12,24 @@ from pathlib import Path
 
 import pytest
 from conftest import PRELUDE, World
+from servers import TOKEN, Served
 
 import semel
+from semel import _transport
+from semel.testing import Ledger
 
 MANY = 12
-pytestmark = pytest.mark.usefixtures("semel_ledger")
+pytestmark = pytest.mark.usefixtures("way")
+
+
+@pytest.fixture(params=["in process", "sidecar", "server"])
+def way(request: pytest.FixtureRequest, semel_ledger: Ledger, env: dict[str, str]) -> None:
+    if request.param == "sidecar":
+        env["SEMEL_SDK"] = "sidecar"
+        _transport.use(_transport.chosen()._replace(in_process=False))
+    if request.param == "server":
+        served: Served = request.getfixturevalue("served")
+        env.update(SEMEL_LEDGER=served.address, SEMEL_TOKEN=TOKEN)
 
 
 def test_threads(world: World) -> None:

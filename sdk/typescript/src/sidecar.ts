@@ -148,7 +148,7 @@ class Program {
       // It ends now, and stderr has the particulars: the lines of a policy that are wrong.
       await this.close();
       const is_it_safe_to_retry = hello.code === "ledger_unavailable" ? "yes" : "no";
-      throw errorOf(503, { is_it_safe_to_retry, ...hello, what_happened: `Nothing was run: ${hello.detail}.${this.#heard()}` }, {});
+      throw errorOf(503, { is_it_safe_to_retry, ...hello, what_happened: `Nothing was run: ${hello.detail?.replace(/\.$/, "")}.${this.#heard()}` }, {});
     }
     if (hello?.protocol !== PROTOCOL) {
       this.#child.stdin.end();

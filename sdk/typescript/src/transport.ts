@@ -56,18 +56,18 @@ export async function close(): Promise<void> {
 
 /** Deployed code names its place with variables, and tests with `configure`, which comes first. */
 function choose(wanted: Configuration): Transport {
-  const { ledger, policy, token } = wanted;
-  const remote = ledger && /^https?:/i.test(ledger) ? ledger : undefined;
-  if (wanted.server && ledger) throw new TypeError("`server` and `ledger` are two places; name one of them");
-  const server = wanted.server ?? remote ?? (ledger ? undefined : environment("SEMEL_SERVER") || undefined);
-  if (server) {
-    if (!remote && !wanted.server && environment("SEMEL_LEDGER")) {
-      throw new TypeError("SEMEL_SERVER and SEMEL_LEDGER are two places; set one of them");
-    }
-    return new Server(server, token);
+  const { policy, token } = wanted;
+  const given = wanted.server !== undefined || wanted.ledger !== undefined;
+  const server = given ? wanted.server : environment("SEMEL_SERVER") || undefined;
+  const ledger = given ? wanted.ledger : environment("SEMEL_LEDGER") || undefined;
+  if (server && ledger) {
+    const [one, other] = given ? ["`server`", "`ledger`"] : ["SEMEL_SERVER", "SEMEL_LEDGER"];
+    throw new TypeError(`${one} and ${other} are two places; name one of them`);
   }
-  if (ledger !== undefined) checkLedger(ledger);
-  return new Sidecar({ ledger, policy });
+  const remote = server ?? (ledger && /^https?:/i.test(ledger) ? ledger : undefined);
+  if (remote !== undefined) return new Server(remote, token);
+  if (wanted.ledger !== undefined) checkLedger(wanted.ledger);
+  return new Sidecar({ ledger: wanted.ledger, policy });
 }
 
 function checkLedger(ledger: string): void {

@@ -1,36 +1,20 @@
 import assert from "node:assert/strict";
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import http from "node:http";
-import https from "node:https";
 import type { AddressInfo } from "node:net";
-import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 import { close, configure, current, InDoubt, LedgerUnavailable, once, SemelError } from "../src/index.js";
-import { findProgram } from "../src/sidecar.js";
 import { child } from "./children.js";
+import { freePort, type Running, serve, TOKEN } from "./servers.js";
 import { ending, World } from "./world.js";
 
-const TOKEN = "a-token-for-the-tests-of-the-sdk-0123";
 const world = new World();
-let semel: ChildProcess;
+let semel: Running;
 let server: string;
 
 before(async () => {
-  const policy = join(world.directory, "semel.toml");
-  const port = await freePort();
-  server = `http://127.0.0.1:${port}`;
-  writeFileSync(policy, `[serve]\nlisten = "127.0.0.1:${port}"\n`);
-  const env = { ...process.env, SEMEL_SERVE_TOKEN: TOKEN, SEMEL_LEDGER: world.ledger, SEMEL_POLICY: policy };
-  semel = spawn(await findProgram(), ["serve"], { env, stdio: ["ignore", "ignore", "pipe"] });
-  let heard = "";
-  await new Promise<void>((resolve, reject) => {
-    semel.stderr!.setEncoding("utf8").on("data", (text: string) => {
-      if ((heard += text).includes("listening")) resolve();
-    });
-    semel.once("exit", () => reject(new Error(`semel serve ended: ${heard}`)));
-    semel.once("error", reject);
-  });
+  semel = await serve(world);
+  server = semel.address;
 });
 
 after(async () => {
@@ -126,36 +110,6 @@ test("a doubt is a doubt over a server too", async () => {
   assert.equal(acts("doubt"), 1);
 });
 
-const openssl = spawnSync("openssl", ["version"]).status === 0;
-test("a server with a certificate of its own needs SEMEL_SERVER_CA", { skip: !openssl }, async () => {
-  const [key, cert] = [join(world.directory, "key.pem"), join(world.directory, "cert.pem")];
-  const name = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-addext", "basicConstraints=critical,CA:FALSE"];
-  spawnSync("openssl", ["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key, "-out", cert, ...name]);
-  const proxy = https.createServer({ key: readFileSync(key), cert: readFileSync(cert) }, (asked, answer) => {
-    const { host: _, ...headers } = asked.headers;
-    asked.pipe(http.request(server + asked.url!, { method: asked.method, headers }, (heard) => {
-      answer.writeHead(heard.statusCode!, heard.headers);
-      heard.pipe(answer);
-    }));
-  });
-  await new Promise<void>((resolve) => proxy.listen(0, "localhost", resolve));
-  const charge = once(function charge(customer: string) {
-    world.act(customer);
-    return "ch_1";
-  });
-  configure({ server: `https://localhost:${(proxy.address() as AddressInfo).port}`, token: TOKEN });
-  assert((await ending(charge("tls"))).error instanceof LedgerUnavailable);
-  process.env.SEMEL_SERVER_CA = cert;
-  try {
-    assert.equal(await charge("tls"), "ch_1");
-    assert.equal(await charge("tls"), "ch_1");
-  } finally {
-    delete process.env.SEMEL_SERVER_CA;
-    proxy.close().closeAllConnections();
-  }
-  assert.equal(acts("tls"), 1);
-});
-
 test("on a runtime without modules of Node, a server works, and the rest says what is missing", async () => {
   const { stdout, stderr } = await child("edge", { SERVER: server, TOKEN });
   assert.equal(stderr, "");
@@ -204,12 +158,4 @@ async function dropping(drop: (path: string, count: number) => boolean, when: "a
     address: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
     close: () => void proxy.close().closeAllConnections(),
   };
-}
-
-async function freePort(): Promise<number> {
-  const probe = http.createServer();
-  await new Promise<void>((resolve) => probe.listen(0, "127.0.0.1", resolve));
-  const { port } = probe.address() as AddressInfo;
-  await new Promise((resolve) => probe.close(resolve));
-  return port;
 }

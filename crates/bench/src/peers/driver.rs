@@ -1,7 +1,8 @@
 //! The script that drives a peer.
 //!
 //! Once the peer is warm it prints its version. Each line that it then reads is a number of calls, and it answers with
-//! how many of them it made a second; what it prints is one line of JSON each. It ends when its input does.
+//! how many of them it made a second; what it prints is one line of JSON each. It ends when its input does. A script of
+//! another bench may know other lines.
 
 use crate::child;
 use serde_json::Value;
@@ -43,11 +44,17 @@ impl PeerDriver {
     }
 
     fn ask(&mut self, line: &str) -> Result<f64> {
-        writeln!(self.input.as_mut().expect("open until the end"), "{line}")?;
+        self.tell(line)?;
         Ok(child::number(&self.answer()?, "calls_per_second"))
     }
 
-    fn answer(&mut self) -> Result<Value> {
+    /// Lets it begin something.
+    pub fn tell(&mut self, line: &str) -> Result<()> {
+        Ok(writeln!(self.input.as_mut().expect("open until the end"), "{line}")?)
+    }
+
+    /// Waits for what it has to say.
+    pub fn answer(&mut self) -> Result<Value> {
         let mut line = String::new();
         while self.output.read_line(&mut line)? > 0 {
             // Libraries may greet on the same output.

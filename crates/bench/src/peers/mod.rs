@@ -7,7 +7,7 @@
 mod agent_ledger;
 mod dbos;
 mod doors;
-mod driver;
+pub mod driver;
 mod litellm;
 mod restate;
 
@@ -149,12 +149,16 @@ fn in_turns(
 }
 
 /// What one side has left to be written would otherwise be waited for by the other.
-fn settle_disk() -> Result<()> {
+pub fn settle_disk() -> Result<()> {
     project::must(&mut Command::new("sync"))
 }
 
 /// A peer's own directory in `target/bench/peers`, filled unless it already holds these packages.
-fn installed(name: &str, packages: &[&str], install: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+pub fn installed(
+    name: &str,
+    packages: &[&str],
+    install: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
     let directory = project::scratch()?.join("peers").join(name);
     fs::create_dir_all(&directory)?;
     let (mark, wanted) = (directory.join("installed.txt"), packages.join("\n"));

@@ -1,13 +1,13 @@
 //! `semel cancel`: nothing more starts in a run.
 
 use crate::args::CancelArgs;
-use crate::change::Change;
 use crate::context::Context;
 use crate::effect_json::{self, EffectJson};
 use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::counted;
 use crate::terminal_text;
+use semel::command::Change;
 use semel_core::answer::EffectWord;
 use semel_core::ids::{Reason, Run};
 use semel_core::subject::in_short;

@@ -1,9 +1,9 @@
 //! `semel man`: a page for every command.
 
 use crate::args::{Cli, ManArgs};
-use crate::change::Change;
 use anyhow::Context as _;
 use clap::CommandFactory;
+use semel::command::Change;
 use semel_core::answer::EffectWord;
 use std::fs;
 use std::path::PathBuf;

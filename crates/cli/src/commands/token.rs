@@ -1,12 +1,13 @@
 //! `semel token`: who may use `semel serve`, and for what.
 
 use crate::args::{TokenArgs, TokenCommand, TokenCreate, TokenRevoke, TokenScope};
-use crate::change::Change;
+use crate::change;
 use crate::context::Context;
 use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use crate::{table, terminal_text};
+use semel::command::Change;
 use semel_core::answer::EffectWord;
 use semel_core::policy::duration;
 use semel_core::time::At;
@@ -19,9 +20,9 @@ use std::process::ExitCode;
 pub fn run(context: &Context, args: &TokenArgs) -> anyhow::Result<ExitCode> {
     let clock = SystemClock::start();
     match &args.command {
-        TokenCommand::Create(create) => Ok(make(context, create, &clock)?.answer(context)),
+        TokenCommand::Create(create) => Ok(context.answer(make(context, create, &clock)?)),
         TokenCommand::List => list(context, &clock).map(|()| ExitCode::SUCCESS),
-        TokenCommand::Revoke(args) => Ok(revoke(context, args, &clock)?.answer(context)),
+        TokenCommand::Revoke(args) => Ok(context.answer(revoke(context, args, &clock)?)),
     }
 }
 
@@ -84,7 +85,7 @@ fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow:
     // The same lifetime, not the same end.
     let expires = create.expires.map(duration::text).unwrap_or_default();
     let arguments = [scope.word(), tenant, name, &expires].map(str::as_bytes);
-    let made = match create.change.key(&arguments) {
+    let made = match change::key(&create.change, &arguments) {
         None => TokenOnce::Made(block_on(ledger.make_token(&new, now))?),
         Some(key) => block_on(ledger.make_token_once(&new, key, now))?,
     };
@@ -101,7 +102,7 @@ fn make(context: &Context, create: &TokenCreate, clock: &SystemClock) -> anyhow:
                  hint: semel token revoke {}",
                 made.id, made.id
             );
-            Ok(Change { hint: Some(hint), ..Change::new(EffectWord::Created, document, made.text) })
+            Ok(Change { hint: Some(hint), ..Change::created(document, made.text) })
         }
         TokenOnce::MadeBefore { id, kept } => {
             let mut document = TokenJson::document(&id, &kept, now)?;
@@ -171,7 +172,7 @@ fn revoke(context: &Context, args: &TokenRevoke, clock: &SystemClock) -> anyhow:
         true => Change::would(EffectWord::Deleted, document),
         false => {
             let text = format!("Revoked: {id}. Servers refuse it within two seconds.");
-            Change::new(EffectWord::Deleted, document, text)
+            Change::deleted(document, text)
         }
     })
 }

@@ -268,3 +268,60 @@ fn every_policy_that_a_document_shows_holds_together() {
     }
     assert!(count >= 1, "the README shows a policy");
 }
+
+/// The examples of the SDKs, as paths from the project's root.
+fn examples() -> Vec<String> {
+    let folders = ["sdk/python/examples", "sdk/typescript/examples"];
+    let mut files = Vec::new();
+    for folder in folders {
+        for entry in fs::read_dir(root().join(folder)).expect("a folder of examples") {
+            files.push(format!("{folder}/{}", entry.expect("a file").file_name().to_string_lossy()));
+        }
+    }
+    files.retain(|file| file.ends_with(".py") || file.ends_with(".ts"));
+    files
+}
+
+#[test]
+fn every_block_that_names_an_example_is_that_file_and_every_adapter_has_one() {
+    let mut shown = Vec::new();
+    for path in documents() {
+        let text = fs::read_to_string(&path).expect("a document is text");
+        for block in text.split("\n```") {
+            let (info, code) = block.split_once('\n').unwrap_or_default();
+            let Some(("python" | "ts", file)) = info.split_once(' ') else { continue };
+            let example = fs::read_to_string(root().join(file)).expect("an example");
+            assert_eq!(format!("{code}\n"), example, "{}: {file}", path.display());
+            shown.push(file.to_owned());
+        }
+    }
+    let mut wanted = examples();
+    wanted.retain(|file| !file.ends_with("/once.ts")); // of no framework
+    wanted.sort();
+    shown.sort();
+    assert_eq!(shown, wanted);
+}
+
+/// Words in the lines that an example has for semel: the guard, and the rules for retries of two frameworks.
+const OF_SEMEL: [&str; 5] = ["semel", "guard(", "Guard(", "may_be_retried", "RetryPolicy"];
+
+#[test]
+fn the_table_of_frameworks_counts_the_lines_of_each_example_and_names_tested_versions() {
+    let table = fs::read_to_string(root().join("docs/guides/README.md")).expect("the guides");
+    let tested = ["crates/xtask/src/peers.rs", "sdk/typescript/package.json"];
+    let tested = tested.map(|file| fs::read_to_string(root().join(file)).expect("versions")).concat();
+    let mut rows = 0;
+    for row in table.lines().filter(|line| line.contains("/examples/")) {
+        let cells: Vec<&str> = row.trim_matches('|').split('|').map(str::trim).collect();
+        let [_, versions, link, .., lines] = cells[..] else { panic!("a row has cells: {row}") };
+        for version in versions.split(", ") {
+            assert!(tested.contains(version), "no test has this version: {row}");
+        }
+        let file = link.split("(../../").nth(1).and_then(|rest| rest.strip_suffix(')')).expect("a link");
+        let example = fs::read_to_string(root().join(file)).expect("an example");
+        let of_semel = example.lines().filter(|line| OF_SEMEL.iter().any(|word| line.contains(word)));
+        assert_eq!(lines, of_semel.count().to_string(), "{row}");
+        rows += 1;
+    }
+    assert_eq!(rows, examples().len() - 1, "once.ts is of no framework");
+}

@@ -18,6 +18,9 @@ pub struct Annotations {
     pub destructive: Option<bool>,
 }
 
+/// The line of a command's help that is its `read_only`: true for commands, too, that hand on what is guarded elsewhere.
+pub const SAFE_TO_REPEAT: &str = "Safe to repeat.";
+
 /// The class, and because of what.
 pub fn class(action: &str, annotations: Annotations, trusted: bool) -> (Class, String) {
     let (door, name) = action.split_once(':').unwrap_or(("", action));

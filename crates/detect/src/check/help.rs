@@ -1,5 +1,6 @@
 //! Reads the help text of a command: its subcommands and its options.
 
+use semel_core::judgement::recognise::SAFE_TO_REPEAT;
 use std::ops::RangeInclusive;
 
 /// A help text, as far as it matters here.
@@ -10,6 +11,8 @@ pub struct HelpText {
     pub subcommands: Vec<String>,
     pub takes_key: bool,
     pub takes_dry_run: bool,
+    /// It says that the command is safe to repeat.
+    pub is_safe: bool,
     /// It says that `--help` is an option, so its subcommands can be expected to know it.
     pub knows_help: bool,
 }
@@ -26,6 +29,7 @@ pub fn read(text: &str) -> HelpText {
     let mut help = HelpText {
         takes_key: lists_option(text, "--idempotency-key"),
         takes_dry_run: lists_option(text, "--dry-run"),
+        is_safe: text.lines().any(|line| line.trim() == SAFE_TO_REPEAT),
         knows_help: has_word(text, "--help"),
         verb: verb(text),
         subcommands: Vec::new(),

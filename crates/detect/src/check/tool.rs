@@ -10,7 +10,7 @@
 use super::help::{self, HelpText};
 use crate::child_process::{self, Ran, command};
 use semel_core::class::Class;
-use semel_core::judgement::recognise::{Annotations, class};
+use semel_core::judgement::recognise::{Annotations, SAFE_TO_REPEAT, class};
 use serde::Serialize;
 use serde_json::Value;
 use std::io;
@@ -144,8 +144,14 @@ fn judged(tool_words: usize, words: &[String], help: &HelpText) -> CommandCheck 
     let hint = Annotations { read_only: Some(true), ..Annotations::default() };
     let changes = |verb: &str| class(&format!("fn:{verb}"), hint, false).0 != Class::Read;
     let (mut class, mut because) = hinted(None);
-    // A description is a tool's own word, which counts unless the name speaks against it.
-    if class != Class::Read && reads(&help.verb) && hinted(Some(true)).0 == Class::Read {
+    // The help is a tool's own word. A mark counts always; a description, unless the name speaks against it.
+    if help.takes_key {
+        if class == Class::Read {
+            (class, because) = (Class::Act, "it takes --idempotency-key".to_owned());
+        }
+    } else if help.is_safe {
+        (class, because) = (Class::Read, format!("its help says `{SAFE_TO_REPEAT}`"));
+    } else if class != Class::Read && reads(&help.verb) && hinted(Some(true)).0 == Class::Read {
         (class, because) = (Class::Read, format!("its help begins with the read verb `{}`", help.verb));
     } else if class == Class::Read && changes(&help.verb) {
         (class, because) = (Class::Act, format!("its help begins with the verb `{}`", help.verb));
@@ -382,4 +388,26 @@ pub fn report(ToolWalk { commands, notes }: ToolWalk) -> ToolReport {
         if proven { Vec::new() } else { names(&|check| check.tried.is_none()) },
     );
     ToolReport { score, proven, commands, advice, notes }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_stronger_than_a_name_and_a_description() {
+        let (safe, key) = ("Safe to repeat.\n", "Options:\n  --idempotency-key KEY\n");
+        for (name, help, changes) in [
+            ("export", "Print them.\n\n", true),
+            ("export", safe, false),
+            ("show", "Prints.\n\n", false),
+            ("show", key, true),
+            ("frob", "Show it.\n\nOptions:\n  --idempotency-key KEY\n", true),
+            ("export", &format!("{safe}\n{key}"), true),
+            ("export", "It is not Safe to repeat.\n", true),
+        ] {
+            let check = judged(1, &["tool".to_owned(), name.to_owned()], &help::read(help));
+            assert_eq!(check.changes_something, changes, "{name}: {help}: {}", check.because);
+        }
+    }
 }

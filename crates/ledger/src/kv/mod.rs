@@ -7,6 +7,7 @@
 
 mod codec;
 mod engine;
+#[cfg(feature = "etcd")]
 pub mod etcd;
 mod group;
 mod heartbeat;
@@ -14,11 +15,13 @@ mod layout;
 mod memory;
 mod prefetch;
 mod read;
+#[cfg(feature = "redis")]
 pub mod redis;
 mod replies;
 mod shared;
 mod writer;
 
+pub use crate::server_address::Clock;
 pub use engine::{Applied, Batch, Found, Group, Kv, Span, Template, Value, Version, Write};
 pub use memory::{KvFault, MemoryKv};
 pub use shared::FORMAT;
@@ -42,9 +45,6 @@ use std::time::Duration;
 use tokio::sync::{Mutex, mpsc};
 use writer::Writer;
 
-/// Tells the time at which an epoch begins.
-pub type Clock = Arc<dyn Fn() -> At + Send + Sync>;
-
 /// After the way to the server has broken, messages are missing for so long.
 const LISTEN_AGAIN: Duration = Duration::from_secs(1);
 
@@ -65,7 +65,7 @@ pub struct KvStore<K: Kv> {
 }
 
 /// The name of the ledger, as the parameters of an address give it.
-fn ledger_name(parameters: &str) -> Result<&str, &'static str> {
+pub fn ledger_name(parameters: &str) -> Result<&str, &'static str> {
     let name = match parameters.split_once('=') {
         Some(("ledger", name)) => name,
         None if parameters.is_empty() => "ledger",

@@ -1,8 +1,13 @@
 //! The address of a ledger on PostgreSQL, and how it is shown: never with its password.
 
 use crate::Error;
+use crate::server_address::{Clock, ServerEngine};
+use crate::store::Store;
+use async_trait::async_trait;
+use semel_core::digest::Secret;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
@@ -84,16 +89,24 @@ impl PostgresAddress {
         Ok(PostgresAddress { config, schema: schema.to_owned(), authority })
     }
 
-    pub fn has_password(&self) -> bool {
-        self.config.get_password().is_some()
-    }
-
     pub(super) fn connect_timeout(&self) -> Duration {
         self.config.get_connect_timeout().copied().unwrap_or(CONNECT_TIMEOUT)
     }
 
     pub(super) fn wants_tls(&self) -> bool {
         self.config.get_ssl_mode() != SslMode::Disable
+    }
+}
+
+#[async_trait]
+impl ServerEngine for PostgresAddress {
+    fn has_password(&self) -> bool {
+        self.config.get_password().is_some()
+    }
+
+    async fn open(&self, fresh_secret: [u8; 32], _clock: Clock) -> Result<(Arc<dyn Store>, Secret), Error> {
+        let (store, secret) = super::PostgresStore::open(self.clone(), fresh_secret).await?;
+        Ok((Arc::new(store), secret))
     }
 }
 

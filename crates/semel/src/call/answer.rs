@@ -37,6 +37,7 @@ enum RunOutcome {
 }
 
 impl ToRun {
+    /// A claim that was won.
     pub fn with(taken: &ClaimHandle) -> ToRun {
         ToRun {
             outcome: RunOutcome::Run,
@@ -51,6 +52,7 @@ impl ToRun {
         }
     }
 
+    /// Nothing is recorded: a read, or observe mode.
     pub fn unrecorded(tier: Tier) -> ToRun {
         ToRun {
             outcome: RunOutcome::Run,

@@ -13,7 +13,9 @@ use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// As long as the name of a resource may be.
 pub const RESOURCE_CHARS_MAX: usize = 1_024;
+/// As long as a model's id of a call may be.
 pub const CALL_ID_CHARS_MAX: usize = 255;
 
 /// Too random to be guessed, and no longer than that needs.
@@ -38,6 +40,7 @@ const KEYED_FOR_MAX: Duration = Duration::from_secs(3_660 * 24 * 3600);
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 #[schemars(rename = "Begin")]
+#[allow(missing_docs, reason = "a comment would be part of the schema")]
 pub struct BeginForm {
     /// What is to be done: `fn:NAME`.
     #[schemars(regex(pattern = r"^fn:[!-~]{1,252}$"))]
@@ -85,23 +88,38 @@ pub struct BeginForm {
 /// A request to begin, understood and checked.
 #[derive(Debug)]
 pub struct BeginRequest {
+    /// `fn:NAME`.
     pub action: String,
+    /// As rules see them, below `args`.
     pub arguments: Json,
+    /// The caller's own key.
     pub key: Option<IdempotencyKey>,
+    /// The run that it belongs to.
     pub run: Option<Run>,
+    /// Why once more.
     pub again: Option<Reason>,
+    /// The class that the caller asks for.
     pub class: Option<Class>,
+    /// How long the attempt may take.
     pub timeout: Option<Duration>,
+    /// How long to wait for a twin.
     pub wait: Option<Duration>,
+    /// The arguments that alone identify it.
     pub by: Vec<Path>,
+    /// How long the tool honours the key that it is given.
     pub keyed_for: Option<Duration>,
+    /// The resource on which calls take turns.
     pub serialize_by: Option<String>,
+    /// The model's id of the call.
     pub call_id: Option<String>,
+    /// The random name of this attempt.
     pub nonce: Option<String>,
+    /// Whether nothing is to be done.
     pub dry_run: bool,
 }
 
 impl BeginRequest {
+    /// Understands a form, or says what is wrong with it.
     pub fn read(wanted: BeginForm) -> Result<BeginRequest, BadCall> {
         let name = wanted.action.strip_prefix("fn:").unwrap_or_default();
         let visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -182,6 +200,7 @@ impl BeginRequest {
         Ok(rule)
     }
 
+    /// The question to the gate.
     pub fn ask<'a>(&'a self, tenant: &'a str, principal: &'a str) -> Ask<'a> {
         Ask {
             tenant,
@@ -210,6 +229,7 @@ fn span(what: &str, text: Option<&str>, max: Duration) -> Result<Option<Duration
     }
 }
 
+/// Refuses a text that is empty or too long.
 pub fn check_length(what: &str, text: Option<&String>, max: usize) -> Result<(), BadCall> {
     match text {
         Some(text) if text.is_empty() || text.chars().count() > max => {

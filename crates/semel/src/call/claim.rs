@@ -9,6 +9,7 @@ pub fn write(taken: &ClaimHandle) -> String {
     format!("cl_{}_{}_{:032x}", id.trim_start_matches("ef_"), taken.attempt, taken.nonce.0)
 }
 
+/// The parts of a claim. `None`: it is none.
 pub fn read(text: &str) -> Option<(EffectId, AttemptNo, Nonce)> {
     let mut parts = text.strip_prefix("cl_")?.split('_');
     let id = EffectId::parse(&format!("ef_{}", parts.next()?))?;

@@ -10,6 +10,7 @@ pub mod settle;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadCall {
     #[error("{0}")]
+    /// What was not understood.
     NotUnderstood(String),
     /// `by` names an argument that is not there.
     #[error("by: there is no argument {0:?}")]
@@ -20,6 +21,7 @@ pub enum BadCall {
 }
 
 impl BadCall {
+    /// What was not understood, in words.
     pub fn new(what: impl Into<String>) -> BadCall {
         BadCall::NotUnderstood(what.into())
     }

@@ -8,7 +8,7 @@ use semel_core::effect::{Evidence, NotAppliedWhy, Reply};
 use semel_core::outcome::Outcome;
 use semel_core::policy::Rule;
 use semel_gate::upstream::Sent;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// Of the outcome, as the ledger keeps it: a sentence or two.
@@ -17,12 +17,15 @@ pub const WHY_CHARS_MAX: usize = 500;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 #[schemars(rename = "Settle")]
+#[allow(missing_docs, reason = "a comment would be part of the schema")]
 pub struct SettleForm {
     /// What `begin` gave.
     #[schemars(regex(pattern = r"^cl_[0-9A-HJKMNP-TV-Z]{26}_[0-9]{1,10}_[0-9a-f]{32}$"))]
     pub claim: String,
+    #[allow(missing_docs, reason = "a comment would be part of the schema")]
     pub outcome: SettledWord,
-    /// What it answered, for whoever asks next.
+    /// What it answered, for whoever asks next. Null is an answer too.
+    #[serde(default, deserialize_with = "even_null")]
     #[schemars(with = "Option<serde_json::Value>")]
     pub reply: Option<Box<RawValue>>,
     /// What it did: created, updated, deleted, sent, noop or none.
@@ -37,6 +40,7 @@ pub struct SettleForm {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "a comment would be part of the schema")]
 pub enum SettledWord {
     /// It happened.
     Applied,
@@ -50,6 +54,7 @@ pub enum SettledWord {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[allow(missing_docs, reason = "a comment would be part of the schema")]
 pub enum DoneWord {
     Created,
     Updated,
@@ -57,6 +62,11 @@ pub enum DoneWord {
     Sent,
     Noop,
     None,
+}
+
+/// Serde would read null as no member at all.
+fn even_null<'de, D: Deserializer<'de>>(reply: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(reply).map(Some)
 }
 
 impl From<DoneWord> for EffectWord {
@@ -73,6 +83,7 @@ impl From<DoneWord> for EffectWord {
 }
 
 impl SettleForm {
+    /// What became of the attempt, as the gate takes it.
     pub fn sent(self, rule: &Rule) -> Result<Sent, BadCall> {
         let why = self.why.unwrap_or_default();
         if why.chars().count() > WHY_CHARS_MAX {

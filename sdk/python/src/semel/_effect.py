@@ -213,12 +213,11 @@ def settle_quietly(claim: str, outcome: str, error: BaseException) -> Steps:
 def recorded(call: Call, answer: dict[str, Any]) -> Steps:
     """The reply of an earlier call."""
     data = answer.get("data")
-    if data is None and answer.get("effect_id"):
-        # null is a reply, and also stands for a reply that nobody kept. The record does not tell a null from a reply
-        # that was never known, so there the annotation decides.
+    if data is None and answer.get("effect_id") and not _json.gives_only_none(call.codec):
+        # null is a reply, and also stands for a reply that nobody knows or keeps.
         _, kept = yield Ask("GET", f"/effects/{answer['effect_id']}/reply")
-        if kept.get("reply") == "unknown" and _json.takes_none(call.codec):
-            return Result(None, False, answer)
+        if kept.get("reply") == "unknown" and isinstance(call.act, Block):
+            return Result(None, False, answer)  # most blocks have no reply
         if kept.get("reply") != "kept":
             raise reply_lost(call, answer, f"Its reply is not known: {answer.get('reason')}.", None)
     try:

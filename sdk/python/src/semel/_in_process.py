@@ -72,4 +72,7 @@ def _is_of_a_call(method: str, path: str) -> bool:
 
 
 def _written(body: dict[str, Any] | None) -> bytes:
-    return json.dumps(body, allow_nan=False, separators=(",", ":")).encode()
+    return _write(body).encode()
+
+
+_write = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode

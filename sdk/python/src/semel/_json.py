@@ -133,16 +133,9 @@ class Annotated:
 _UNREAD, _UNKNOWN = object(), object()
 
 
-def takes_none(codec: Codec) -> bool:
-    """Whether None is a reply that the function may give."""
-    if not isinstance(codec, (Plain, Annotated)):
-        return False
-    if isinstance(codec, Annotated) and codec.hint() is _UNKNOWN:
-        return False
-    try:
-        return codec.load(None) is None
-    except Exception:
-        return False
+def gives_only_none(codec: Codec) -> bool:
+    """Whether the annotation leaves no other reply to know."""
+    return isinstance(codec, Annotated) and codec.hint() is type(None)
 
 
 def checked(value: Any, data: Any, load: Callable[[Any], Any]) -> Any:
@@ -219,6 +212,11 @@ def _collection(hint: Any, origin: Any, inner: tuple[Any, ...], data: Any) -> An
 
 
 def _object(hint: type[Any], data: Any) -> Any:
+    if hint is float and type(data) is int:
+        return float(data)
+    if hint in (bool, int, float, str, list, dict, type(None)):
+        _want(hint, data)
+        return data
     import dataclasses
     import enum
     import typing
@@ -235,10 +233,6 @@ def _object(hint: type[Any], data: Any) -> Any:
         return _scalars()[hint][1](data)
     if hint is tuple:
         return tuple(data)
-    if hint is float and type(data) is int:
-        return float(data)
-    if hint in (bool, int, float, str, list, dict, type(None)):
-        _want(hint, data)
     return data
 
 

@@ -90,6 +90,7 @@ def once(
                 codec=codec or _json.Annotated(fn),
                 refused=refused,
                 found=Probe(),
+                is_generator=_is_generator(fn),
             )
         )
 
@@ -113,13 +114,14 @@ class Protected(NamedTuple):
     codec: _json.Codec
     refused: Exceptions
     found: Probe
+    is_generator: bool
     again: str | None = None
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         from ._effect import Call, types
         from ._steps import Do
 
-        if _is_generator(self.fn):
+        if self.is_generator:
             raise InvalidCall(
                 f"{self.name} is a generator, so its effects come later. Nothing ran. Protect what consumes it.",
                 action=self.name,
@@ -181,11 +183,14 @@ def _protect(protected: Protected) -> Any:
         wrapper = call
 
     def again(why: str) -> Any:
+        """The function, once more and on purpose. The same reason is the same repeat."""
         if not why:
             raise InvalidCall(f"{protected.name}: a repeat on purpose needs a reason.")
         return _protect(protected._replace(again=why))
 
-    def probe(fn: Callable[..., Any] | None = None, *, quiet: Any = None) -> Any:
+    def probe(fn: Callable[..., Any] | None = None, *, quiet: float | str | timedelta | None = None) -> Any:
+        """Decorates a read that tells whether it happened: a value, None for no; if it raises, nobody knows."""
+
         def take(fn: Callable[..., Any]) -> Callable[..., Any]:
             if _is_async(fn) and not _is_async(protected.fn):
                 raise InvalidCall(f"{protected.name} is synchronous, so its probe must be.")

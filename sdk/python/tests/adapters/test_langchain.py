@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
@@ -12,6 +13,7 @@ pytest.importorskip("langchain")
 
 from conftest import World
 from failures import Act, acting, crash, example
+from langchain.agents.middleware import AgentMiddleware
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -21,6 +23,7 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
 
+import semel.adapters.langchain
 from semel.adapters.langchain import awrap_tool_call, wrap_tool_call
 from semel.testing import Ledger
 
@@ -79,7 +82,13 @@ def answers(state: dict[str, Any]) -> list[ToolMessage]:
     return [message for message in state["messages"] if isinstance(message, ToolMessage)]
 
 
+def remove_guard(replace: Callable[[Any, str, Any], None]) -> None:
+    replace(semel.adapters.langchain, "Guard", AgentMiddleware)
+
+
 def crashing() -> None:
+    if "UNGUARDED" in os.environ:
+        remove_guard(setattr)
     agent_of(acting(os.environ["WORLD"], "die"), 1).invoke(ASKED, THREAD)
 
 
@@ -204,3 +213,29 @@ def test_a_command_is_given_again_for_the_new_call(invoke: str, world: World) ->
         done = run(invoke, graph, {"messages": [says(1, before=len(world.acts()))]})
     assert [(a.content, a.tool_call_id) for a in answers(done)] == [("done", "call_1"), ("done", "call_2")]
     assert world.acts() == ["ann"]
+
+
+def test_without_semel_a_graph_that_goes_on_repeats_a_lost_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove_guard(monkeypatch.setattr)
+    agent = agent_of(acting(world.path, "lose"), 1)
+    for given in ASKED, None:
+        with pytest.raises(TimeoutError):
+            agent.invoke(given, THREAD)
+    assert world.acts() == ["ann"] * 2
+
+
+def test_without_semel_equal_calls_all_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    remove_guard(monkeypatch.setattr)
+    agent_of(acting(world.path, "answer"), 3, "Done.").invoke(ASKED, THREAD)
+    assert world.acts() == ["ann"] * 3
+
+
+def test_without_semel_a_crashed_call_runs_again(
+    world: World, env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crash("test_langchain", {**env, "UNGUARDED": "yes"})
+    remove_guard(monkeypatch.setattr)
+    agent_of(acting(world.path, "answer"), 1, "Done.").invoke(ASKED, THREAD)
+    assert world.acts() == ["ann"] * 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from conftest import World
 from failures import Act, acting, crash, effect_id_in, example
 from openai.types.responses import ResponseFunctionToolCall, ResponseOutputMessage, ResponseOutputText
 
-import semel
+import semel.adapters.openai_agents
 from semel.adapters.openai_agents import guard
 from semel.testing import Ledger
 
@@ -65,7 +66,13 @@ def outputs(result: RunResult) -> list[str]:
     return [str(item["output"]) for item in items if item.get("type") == "function_call_output"]
 
 
+def remove_guard(replace: Callable[[Any, str, Any], None]) -> None:
+    replace(semel.adapters.openai_agents, "guard", lambda tool, **_: tool)
+
+
 def crashing() -> None:
+    if "UNGUARDED" in os.environ:
+        remove_guard(setattr)
     run(agent_of(acting(os.environ["WORLD"], "die"), 1))
 
 
@@ -144,7 +151,7 @@ def test_the_own_approval_and_the_own_words_of_a_tool_stay(world: World) -> None
 
 
 def test_a_timeout_is_a_doubt(world: World) -> None:
-    @function_tool(timeout=0.01)
+    @function_tool(timeout=2)  # long enough for the claim, which comes before the tool
     async def charge(customer: str) -> str:
         world.act(customer)
         await asyncio.Event().wait()
@@ -160,3 +167,25 @@ def test_an_agent_as_a_tool_is_refused() -> None:
     inner = Agent("inner", model=Scripted("Done."))
     with pytest.raises(semel.InvalidCall):
         guard(inner.as_tool("ask", "Asks."))
+
+
+def test_without_semel_the_model_repeats_a_lost_answer(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    remove_guard(monkeypatch.setattr)
+    done = run(agent_of(acting(world.path, "lose"), 1, 1, "Done."))
+    assert ["try again" in output for output in outputs(done)] == [True] * 2  # the framework's words
+    assert world.acts() == ["ann"] * 2
+
+
+def test_without_semel_equal_calls_all_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    remove_guard(monkeypatch.setattr)
+    run(agent_of(acting(world.path, "answer"), 3, "Done."))
+    assert world.acts() == ["ann"] * 3
+
+
+def test_without_semel_a_crashed_call_runs_again(
+    world: World, env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crash("test_openai_agents", {**env, "UNGUARDED": "yes"})
+    remove_guard(monkeypatch.setattr)
+    run(agent_of(acting(world.path, "answer"), 1, "Done."))
+    assert world.acts() == ["ann"] * 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ pytest.importorskip("pydantic_ai")
 from conftest import World
 from failures import Act, acting, crash, example
 from pydantic_ai import Agent, ApprovalRequired, DeferredToolRequests, DeferredToolResults, ModelRetry, RunContext
-from pydantic_ai.capabilities import Hooks
+from pydantic_ai.capabilities import AbstractCapability, Hooks
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart, ToolReturn, ToolReturnPart
 from pydantic_ai.models.function import FunctionModel
 
+import semel.adapters.pydantic_ai
 from semel.adapters.pydantic_ai import Guard
 from semel.testing import Ledger
 
@@ -68,7 +70,13 @@ def answers(result: Any) -> list[Any]:
     return [part.content for part in parts if isinstance(part, ToolReturnPart)]
 
 
+def remove_guard(replace: Callable[[Any, str, Any], None]) -> None:
+    replace(semel.adapters.pydantic_ai, "Guard", AbstractCapability)
+
+
 def crashing() -> None:
+    if "UNGUARDED" in os.environ:
+        remove_guard(setattr)
     run(agent_of(acting(os.environ["WORLD"], "die"), 1))
 
 
@@ -168,3 +176,28 @@ def test_a_hook_that_rejects_a_result_does_not_run_it_again(world: World) -> Non
 
     assert answers(run(agent))[-1] == "done"
     assert world.acts() == ["ann"]
+
+
+def test_without_semel_a_run_that_is_tried_again_repeats_a_lost_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove_guard(monkeypatch.setattr)
+    for _ in range(2):
+        with pytest.raises(TimeoutError):
+            run(agent_of(acting(world.path, "lose"), 1))
+    assert world.acts() == ["ann"] * 2
+
+
+def test_without_semel_equal_calls_all_run(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    remove_guard(monkeypatch.setattr)
+    run(agent_of(acting(world.path, "answer"), 3, "Done."))
+    assert world.acts() == ["ann"] * 3
+
+
+def test_without_semel_a_crashed_call_runs_again(
+    world: World, env: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crash("test_pydantic_ai", {**env, "UNGUARDED": "yes"})
+    remove_guard(monkeypatch.setattr)
+    run(agent_of(acting(world.path, "answer"), 1, "Done."))
+    assert world.acts() == ["ann"] * 2

@@ -26,15 +26,52 @@ function guardOne(tool: AnyTool, { run }: GuardOptions): AnyTool {
   const runOf = (context: Record<string, unknown> = {}) =>
     typeof run === "function" ? run(context) : (run ?? (context[THREAD] as string | undefined));
   const guarded: Pick<AnyTool, "execute" | "requireApproval"> = {
-    execute: (input, context) =>
-      call(tool.id, input, () => execute.call(tool, input, context), {
-        run: runOf(Object.fromEntries(context?.requestContext?.entries() ?? [])),
-        callId: context?.agent?.toolCallId,
-        load: replyOrWords,
-      }),
+    execute: async (input, context) => {
+      const act = async () => {
+        let paused = false;
+        const result: unknown = await execute.call(tool, input, tellingOfPauses(context, () => (paused = true)));
+        if (paused) throw new Paused(result);
+        return result;
+      };
+      try {
+        return await call(tool.id, input, act, {
+          run: runOf(Object.fromEntries(context?.requestContext?.entries() ?? [])),
+          callId: context?.agent?.toolCallId,
+          pause: [Paused],
+          load: replyOrWords,
+        });
+      } catch (error) {
+        if (error instanceof Paused) return error.result;
+        throw error;
+      }
+    },
     requireApproval: async (input, context) =>
       (typeof requireApproval === "function" ? await requireApproval(input, context) : requireApproval === true) ||
       (await state(tool.id, input, { run: runOf(context?.requestContext) })) === "hold",
   };
   return Object.assign(Object.create(Object.getPrototypeOf(tool) as object) as AnyTool, tool, guarded);
+}
+
+/** The tool has suspended itself. It returns as if it had acted, so nothing else would tell. */
+class Paused extends Error {
+  constructor(readonly result: unknown) {
+    super("the tool waits to be resumed");
+  }
+}
+
+/** The context of an execution, agents' and workflows', that tells of its `suspend`. */
+function tellingOfPauses(context: any, paused: () => void): any {
+  const telling = { ...context };
+  for (const part of ["agent", "workflow"]) {
+    const suspend = context?.[part]?.suspend as ((...args: unknown[]) => unknown) | undefined;
+    if (!suspend) continue;
+    telling[part] = {
+      ...context[part],
+      suspend: (...args: unknown[]) => {
+        paused();
+        return suspend(...args);
+      },
+    };
+  }
+  return telling;
 }

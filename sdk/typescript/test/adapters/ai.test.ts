@@ -2,20 +2,22 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { ModelMessage } from "ai";
 import type { MockLanguageModelV4 } from "ai/test";
-import { turn as example } from "../../examples/ai.js";
+import * as guarded from "../../examples/ai.js";
 import { resolve } from "../../src/index.js";
 import { eachInItsWorld } from "../world.js";
-import { charge, crash, CRASHING, effectIdIn, type Ending } from "./failures.js";
+import { charge, crash, CRASHING, effectIdIn, type Ending, withoutSemel } from "./failures.js";
 import { scripted } from "./model.js";
 
-function turn(file: string, ending: Ending, model: MockLanguageModelV4, messages: ModelMessage[]) {
-  return example(model, messages, async (customer) => charge(file, customer, ending));
+function turn(file: string, ending: Ending, model: MockLanguageModelV4, messages: ModelMessage[], example = guarded) {
+  return example.turn(model, messages, async (customer) => charge(file, customer, ending));
 }
+
+const unguarded = () => withoutSemel<typeof guarded>("ai", "(tools) => ({ tools })");
 
 const ASKED: ModelMessage[] = [{ role: "user", content: "Charge Ann." }];
 
 if (CRASHING) {
-  await turn(CRASHING, "crash", scripted(1), ASKED);
+  await turn(CRASHING, "crash", scripted(1), ASKED, process.env.UNGUARDED ? await unguarded() : guarded);
 } else {
   const world = eachInItsWorld();
 
@@ -51,5 +53,16 @@ if (CRASHING) {
     const { content } = await turn(world().file, "answer", scripted(1, "Done."), ASKED);
     assert(content.some(({ type }) => type === "tool-approval-request"));
     assert.deepEqual(world().acts(), ["ann"]);
+  });
+
+  test("AI SDK without semel: the model repeats a lost answer, equal calls all run, a crashed call runs again", async () => {
+    const example = await unguarded();
+    await turn(world().file, "lose", scripted(1, 1, "Done."), ASKED, example);
+    assert.equal(world().acts().length, 2);
+    await turn(world().file, "answer", scripted(3, "Done."), ASKED, example);
+    assert.equal(world().acts().length, 2 + 3);
+    await crash(import.meta.url, world(), { UNGUARDED: "yes" });
+    await turn(world().file, "answer", scripted(1, "Done."), ASKED, example);
+    assert.equal(world().acts().length, 2 + 3 + 2);
   });
 }

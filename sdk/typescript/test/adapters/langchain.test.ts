@@ -5,10 +5,10 @@ import { AIMessage } from "@langchain/core/messages";
 import { Command, isGraphBubbleUp, MemorySaver } from "@langchain/langgraph";
 import { createAgent, tool, toolRetryMiddleware } from "langchain";
 import { z } from "zod";
-import { agentOf as example } from "../../examples/langchain.js";
+import * as guarded from "../../examples/langchain.js";
 import { guard, type Question, type Ruling } from "../../src/adapters/langchain.js";
 import { eachInItsWorld } from "../world.js";
-import { charge, crash, CRASHING, type Ending } from "./failures.js";
+import { charge, crash, CRASHING, type Ending, withoutSemel } from "./failures.js";
 
 /** A model that says these things, one after the other: tool calls for a number, text for a text. */
 class Scripted extends BaseChatModel {
@@ -35,16 +35,18 @@ class Scripted extends BaseChatModel {
   }
 }
 
-function agentOf(file: string, ending: Ending, steps: (number | string)[]) {
-  return example(new Scripted(steps), async (customer) => charge(file, customer, ending));
+function agentOf(file: string, ending: Ending, steps: (number | string)[], example = guarded) {
+  return example.agentOf(new Scripted(steps), async (customer) => charge(file, customer, ending));
 }
 
+const unguarded = () => withoutSemel<typeof guarded>("langchain", "() => ({ name: 'none' })");
 const THREAD = { configurable: { thread_id: "thread-1" } };
 const ASKED = { messages: [{ role: "user", content: "Charge Ann." }] };
 type Paused = { __interrupt__?: { value: Question }[] };
 
 if (CRASHING) {
-  await agentOf(CRASHING, "crash", [1]).invoke(ASKED, THREAD);
+  const example = process.env.UNGUARDED ? await unguarded() : guarded;
+  await agentOf(CRASHING, "crash", [1], example).invoke(ASKED, THREAD);
 } else {
   const world = eachInItsWorld();
 
@@ -102,5 +104,16 @@ if (CRASHING) {
     const paused = (await agentOf(world().file, "answer", [1, "Done."]).invoke(ASKED, THREAD)) as Paused;
     assert.equal(paused.__interrupt__!.length, 1);
     assert.deepEqual(world().acts(), ["ann"]);
+  });
+
+  test("LangChain without semel: the model repeats a lost answer, equal calls all run, a crashed call runs again", async () => {
+    const example = await unguarded();
+    await agentOf(world().file, "lose", [1, 1, "Done."], example).invoke(ASKED, THREAD);
+    assert.equal(world().acts().length, 2);
+    await agentOf(world().file, "answer", [3, "Done."], example).invoke(ASKED, THREAD);
+    assert.equal(world().acts().length, 2 + 3);
+    await crash(import.meta.url, world(), { UNGUARDED: "yes" });
+    await agentOf(world().file, "answer", [1, "Done."], example).invoke(ASKED, THREAD);
+    assert.equal(world().acts().length, 2 + 3 + 2);
   });
 }

@@ -6,16 +6,16 @@ import { type CallToolResult, ElicitRequestSchema } from "@modelcontextprotocol/
 import * as client2 from "@modelcontextprotocol/client";
 import * as server2 from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { serverOf } from "../../examples/mcp.js";
+import * as guarded from "../../examples/mcp.js";
 import { guard } from "../../src/adapters/mcp.js";
 import { resolve } from "../../src/index.js";
 import { eachInItsWorld } from "../world.js";
-import { charge, crash, CRASHING, effectIdIn, type Ending } from "./failures.js";
+import { charge, crash, CRASHING, effectIdIn, type Ending, withoutSemel } from "./failures.js";
 
 type Answer = { happened: boolean; reason: string };
 
 type Call = (customer?: string) => Promise<CallToolResult>;
-type ClientOf = (file: string, ending: Ending, answer?: Answer) => Promise<Call>;
+type ClientOf = (file: string, ending: Ending, answer?: Answer, without?: "without semel") => Promise<Call>;
 
 const tool = (file: string, ending: Ending) => async (customer: string): Promise<CallToolResult> => {
   if (customer === "nobody") return { isError: true, content: [{ type: "text", text: "no such customer" }] };
@@ -24,8 +24,11 @@ const tool = (file: string, ending: Ending) => async (customer: string): Promise
 const INFO = { name: "billing", version: "1.0.0" };
 const asked = (customer: string) => ({ name: "charge", arguments: { customer }, _meta: { "dev.semel/run-id": "order-42" } });
 
+const unguarded = () => withoutSemel<typeof guarded>("mcp", "(server) => server");
+
 /** A client of a server with the tool. With an answer, the client can ask its user. */
-const version1: ClientOf = async (file, ending, answer) => {
+const version1: ClientOf = async (file, ending, answer, without) => {
+  const { serverOf } = without ? await unguarded() : guarded;
   const client = new Client(INFO, { capabilities: answer ? { elicitation: {} } : {} });
   if (answer) client.setRequestHandler(ElicitRequestSchema, () => ({ action: "accept" as const, content: answer }));
   const [here, there] = InMemoryTransport.createLinkedPair();
@@ -33,9 +36,9 @@ const version1: ClientOf = async (file, ending, answer) => {
   return async (customer = "ann") => (await client.callTool(asked(customer))) as CallToolResult;
 };
 
-const version2: ClientOf = async (file, ending, answer) => {
+const version2: ClientOf = async (file, ending, answer, without) => {
   const act = tool(file, ending);
-  const server = guard(new server2.McpServer(INFO));
+  const server = without ? new server2.McpServer(INFO) : guard(new server2.McpServer(INFO));
   server.registerTool("charge", { inputSchema: z.object({ customer: z.string() }) }, ({ customer }) => act(customer) as Promise<server2.CallToolResult>);
   const client = new client2.Client(INFO, { capabilities: answer ? { elicitation: {} } : {} });
   if (answer) client.setRequestHandler("elicitation/create", () => ({ action: "accept" as const, content: answer }));
@@ -47,7 +50,7 @@ const version2: ClientOf = async (file, ending, answer) => {
 const textOf = ({ content }: CallToolResult) => content.map((part) => (part.type === "text" ? part.text : "")).join("\n");
 
 if (CRASHING) {
-  await (await version1(CRASHING, "crash"))();
+  await (await version1(CRASHING, "crash", undefined, process.env.UNGUARDED ? "without semel" : undefined))();
 } else {
   const world = eachInItsWorld();
 
@@ -95,6 +98,18 @@ if (CRASHING) {
       const told = await (await clientOf(world().file, "answer"))();
       assert.match(textOf(told), /may have been carried out/);
       assert.deepEqual(world().acts(), ["ann"]);
+    });
+
+    test(`${mcp} without semel: a lost answer is repeated, equal calls all run, a crashed call runs again`, async () => {
+      const losing = await clientOf(world().file, "lose", undefined, "without semel");
+      for (const told of [await losing(), await losing()]) assert.equal(told.isError, true);
+      assert.equal(world().acts().length, 2);
+      const call = await clientOf(world().file, "answer", undefined, "without semel");
+      await Promise.all([call(), call(), call()]);
+      assert.equal(world().acts().length, 2 + 3);
+      await crash(import.meta.url, world(), { UNGUARDED: "yes" });
+      await call();
+      assert.equal(world().acts().length, 2 + 3 + 2);
     });
   }
 }

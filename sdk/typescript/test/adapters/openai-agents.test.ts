@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type AgentInputItem, type Model, type ModelResponse, Runner, setTracingDisabled, Usage } from "@openai/agents";
-import { agentOf as example } from "../../examples/openai-agents.js";
+import * as guarded from "../../examples/openai-agents.js";
 import { resolve } from "../../src/index.js";
 import { eachInItsWorld } from "../world.js";
-import { charge, crash, CRASHING, effectIdIn, type Ending } from "./failures.js";
+import { charge, crash, CRASHING, effectIdIn, type Ending, withoutSemel } from "./failures.js";
 
 setTracingDisabled(true);
 
@@ -31,15 +31,17 @@ function scripted(...steps: (number | string)[]): Model {
   };
 }
 
-function agentOf(file: string, ending: Ending, model: Model) {
-  return example(model, async (customer) => charge(file, customer, ending));
+function agentOf(file: string, ending: Ending, model: Model, example = guarded) {
+  return example.agentOf(model, async (customer) => charge(file, customer, ending));
 }
 
+const unguarded = () => withoutSemel<typeof guarded>("openai-agents", "(definition) => definition");
 const runner = new Runner({ tracingDisabled: true });
 const outputs = (items: AgentInputItem[]) => items.filter(({ type }) => type === "function_call_result").map((item) => JSON.stringify(item));
 
 if (CRASHING) {
-  await runner.run(agentOf(CRASHING, "crash", scripted(1)), "Charge Ann.");
+  const example = process.env.UNGUARDED ? await unguarded() : guarded;
+  await runner.run(agentOf(CRASHING, "crash", scripted(1), example), "Charge Ann.");
 } else {
   const world = eachInItsWorld();
 
@@ -71,5 +73,17 @@ if (CRASHING) {
     const { interruptions } = await runner.run(agentOf(world().file, "answer", scripted(1, "Done.")), "Charge Ann.");
     assert.equal(interruptions.length, 1);
     assert.deepEqual(world().acts(), ["ann"]);
+  });
+
+  test("OpenAI Agents without semel: the model repeats a lost answer, equal calls all run, a crashed call runs again", async () => {
+    const example = await unguarded();
+    const { history } = await runner.run(agentOf(world().file, "lose", scripted(1, 1, "Done."), example), "Charge Ann.");
+    assert.deepEqual(outputs(history).map((output) => /try again/.test(output)), [true, true]); // the framework's words
+    assert.equal(world().acts().length, 2);
+    await runner.run(agentOf(world().file, "answer", scripted(3, "Done."), example), "Charge Ann.");
+    assert.equal(world().acts().length, 2 + 3);
+    await crash(import.meta.url, world(), { UNGUARDED: "yes" });
+    await runner.run(agentOf(world().file, "answer", scripted(1, "Done."), example), "Charge Ann.");
+    assert.equal(world().acts().length, 2 + 3 + 2);
   });
 }

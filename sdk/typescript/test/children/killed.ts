@@ -1,16 +1,16 @@
-// Charges once, and ends itself with SIGKILL at the point that KILL names. Prints how the call ended.
+// Charges an invoice, and ends itself with SIGKILL at the point that KILL names. Without KILL it only charges, all of
+// INVOICES. Prints how each call ended.
 import { appendFileSync } from "node:fs";
-import { once } from "../../src/index.js";
+import { InDoubt, once, state } from "../../src/index.js";
 
 const [wanted, delayMs] = (process.env.KILL ?? "never|0").split("|") as [string, string];
-let point = "never";
 
 function die(here: string): void {
-  if (point === here) process.kill(process.pid, "SIGKILL");
+  if (wanted === here) process.kill(process.pid, "SIGKILL");
 }
 
 function dieSoon(here: string): void {
-  if (point === here) setTimeout(() => process.kill(process.pid, "SIGKILL"), Number(delayMs));
+  if (wanted === here) setTimeout(() => process.kill(process.pid, "SIGKILL"), Number(delayMs));
 }
 
 const charge = once(
@@ -25,16 +25,16 @@ const charge = once(
 );
 
 // The sidecar runs when the point comes, so that the time to kill is not spent on its start.
-await charge("warm-up");
-point = wanted;
-const invoice = process.env.INVOICE!;
-die("before the begin");
-dieSoon("around the begin");
-try {
-  const value = await charge(invoice);
-  die("after the settlement");
-  console.log(JSON.stringify({ value }));
-} catch (error) {
-  const { name, effect_id } = error as { name: string; effect_id?: string };
-  console.log(JSON.stringify({ error: name, effect_id }));
+await state("warm", {});
+for (const invoice of process.env.INVOICES!.split(" ")) {
+  die("before the begin");
+  dieSoon("around the begin");
+  try {
+    const value = await charge(invoice);
+    die("after the settlement");
+    console.log(JSON.stringify({ value }));
+  } catch (error) {
+    if (!(error instanceof InDoubt)) throw error;
+    console.log(JSON.stringify({ doubt: error.effect_id }));
+  }
 }

@@ -26,7 +26,6 @@ mod verify;
 mod write;
 
 use crate::args::{ClientChoice, InitArgs};
-use crate::change::Change;
 use crate::context::Context;
 use crate::output::Hinted;
 use crate::terminal_text;
@@ -38,6 +37,7 @@ use names::Names;
 use outcome::FileOutcome;
 use places::Candidate;
 use plan::FoundFile;
+use semel::command::Change;
 use semel_core::answer::EffectWord;
 use std::path::Path;
 use std::process::ExitCode;

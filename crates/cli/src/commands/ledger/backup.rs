@@ -2,10 +2,11 @@
 
 use super::copy;
 use crate::args::BackupArgs;
-use crate::change::Change;
+use crate::change;
 use crate::context::Context;
 use crate::output::Hinted;
 use anyhow::bail;
+use semel::command::Change;
 use semel::ledger_address::{LedgerAddress, Purpose, sqlite_options};
 use semel_core::answer::EffectWord;
 use semel_gate::clock::{Clock, SystemClock, block_on};
@@ -27,7 +28,7 @@ pub fn run(context: &Context, args: &BackupArgs) -> anyhow::Result<Change> {
     }
     let file = context.environment.settings.cwd.join(&args.file);
     let (to, now) = (Place::at(&file), clock.now());
-    let key = args.change.key(&[b"backup", file.as_os_str().as_encoded_bytes()]);
+    let key = change::key(&args.change, &[b"backup", file.as_os_str().as_encoded_bytes()]);
     let document =
         json!({"from": from.to_string(), "file": file, "secret": to.secret_file(), "at": now.to_string()});
     if file.symlink_metadata().is_ok() {
@@ -71,7 +72,7 @@ pub fn run(context: &Context, args: &BackupArgs) -> anyhow::Result<Change> {
         copy::words(&counts),
         to.secret_file().display()
     );
-    Ok(Change::new(EffectWord::Created, document, text))
+    Ok(Change::created(document, text))
 }
 
 /// Writes all of it, and reads it again.

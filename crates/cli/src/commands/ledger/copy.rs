@@ -2,9 +2,9 @@
 
 use super::progress::ProgressLine;
 use crate::args::CopyArgs;
-use crate::change::Change;
 use crate::context::Context;
 use crate::output::Hinted;
+use semel::command::Change;
 use semel::ledger_address::{LedgerAddress, Purpose};
 use semel_core::answer::EffectWord;
 use semel_gate::clock::{Clock, SystemClock, block_on};
@@ -57,7 +57,7 @@ pub fn run(context: &Context, args: &CopyArgs) -> anyhow::Result<Change> {
         "Use one of them from now on, and not both: a call that is made with each happens twice.\nhint: point every \
          process at {to}, and move {from} out of the way"
     );
-    Ok(Change { hint: Some(hint), ..Change::new(EffectWord::Created, document, text) })
+    Ok(Change { hint: Some(hint), ..Change::created(document, text) })
 }
 
 /// Copies into a place that need not be founded yet.

@@ -55,23 +55,23 @@ pub fn run(context: &Context, args: &LedgerArgs) -> anyhow::Result<ExitCode> {
         Some(LedgerCommand::Show(name)) => show::run(context, name),
         Some(LedgerCommand::Reply(name)) => reply::run(context, name),
         Some(LedgerCommand::Tail(tail)) => tail::run(context, tail),
-        Some(LedgerCommand::Resolve(resolve)) => Ok(resolve::run(context, resolve)?.answer(context)),
-        Some(LedgerCommand::Reopen(because)) => Ok(rule::reopen(context, because)?.answer(context)),
+        Some(LedgerCommand::Resolve(resolve)) => Ok(context.answer(resolve::run(context, resolve)?)),
+        Some(LedgerCommand::Reopen(because)) => Ok(context.answer(rule::reopen(context, because)?)),
         Some(LedgerCommand::AllowRepeat(because)) => {
-            Ok(rule::allow_repeat(context, because)?.answer(context))
+            Ok(context.answer(rule::allow_repeat(context, because)?))
         }
         Some(LedgerCommand::Undo(undo)) => undo::run(context, undo),
         Some(LedgerCommand::Export { no_replies }) => export::run(context, !no_replies),
-        Some(LedgerCommand::Copy(copy)) => Ok(copy::run(context, copy)?.answer(context)),
-        Some(LedgerCommand::Backup(backup)) => Ok(backup::run(context, backup)?.answer(context)),
-        Some(LedgerCommand::Restore(restore)) => Ok(restore::run(context, restore)?.answer(context)),
-        Some(LedgerCommand::Prune(prune)) => Ok(prune::run(context, prune)?.answer(context)),
-        Some(LedgerCommand::SameServer(server)) => Ok(same_server::run(context, server)?.answer(context)),
+        Some(LedgerCommand::Copy(copy)) => Ok(context.answer(copy::run(context, copy)?)),
+        Some(LedgerCommand::Backup(backup)) => Ok(context.answer(backup::run(context, backup)?)),
+        Some(LedgerCommand::Restore(restore)) => Ok(context.answer(restore::run(context, restore)?)),
+        Some(LedgerCommand::Prune(prune)) => Ok(context.answer(prune::run(context, prune)?)),
+        Some(LedgerCommand::SameServer(server)) => Ok(context.answer(same_server::run(context, server)?)),
         Some(LedgerCommand::Quarantine) => quarantine::show(context),
         Some(LedgerCommand::MarkRestored(restored)) => {
-            Ok(quarantine::begin(context, restored)?.answer(context))
+            Ok(context.answer(quarantine::begin(context, restored)?))
         }
-        Some(LedgerCommand::EndQuarantine(end)) => Ok(quarantine::end(context, end)?.answer(context)),
-        Some(LedgerCommand::RotateSecret(rotate)) => Ok(rotate_secret::run(context, rotate)?.answer(context)),
+        Some(LedgerCommand::EndQuarantine(end)) => Ok(context.answer(quarantine::end(context, end)?)),
+        Some(LedgerCommand::RotateSecret(rotate)) => Ok(context.answer(rotate_secret::run(context, rotate)?)),
     }
 }

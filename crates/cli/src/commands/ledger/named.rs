@@ -2,11 +2,11 @@
 
 use super::scan::{self, Which};
 use crate::args::EffectName;
-use crate::change::ChangeArgs;
 use crate::context::Context;
 use crate::open::TENANT;
 use crate::output::{Hinted, counted, hint};
 use crate::terminal_text;
+use semel::command::ChangeArgs;
 use semel_core::digest::Digest;
 use semel_core::effect::Effect;
 use semel_core::identity::{IntentDigest, IntentParts, alias_key, intent_key};

@@ -1,8 +1,8 @@
 //! `semel ledger prune`: retention, now instead of by itself.
 
 use crate::args::PruneArgs;
-use crate::change::Change;
 use crate::context::Context;
+use semel::command::Change;
 use semel_core::answer::EffectWord;
 use semel_core::policy::Retention;
 use semel_gate::clock::{Clock, SystemClock, block_on};

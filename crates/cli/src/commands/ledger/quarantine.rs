@@ -1,13 +1,14 @@
 //! The quarantine of a ledger that may have forgotten claims: how it is seen, begun and ended.
 
 use crate::args::{EndQuarantineArgs, MarkRestoredArgs};
-use crate::change::Change;
+use crate::change;
 use crate::context::Context;
 use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::{counted, stderr_is_terminal};
 use crate::terminal_text;
 use anyhow::Context as _;
+use semel::command::Change;
 use semel_core::answer::EffectWord;
 use semel_core::ids::Reason;
 use semel_core::time::{At, in_words};
@@ -25,14 +26,14 @@ pub fn show(context: &Context) -> anyhow::Result<ExitCode> {
         context.output.document(&document(epoch.as_ref(), clock.now()));
         return Ok(ExitCode::SUCCESS);
     }
-    Ok(change(EffectWord::None, epoch.as_ref(), clock.now()).answer(context))
+    Ok(context.answer(change(EffectWord::None, epoch.as_ref(), clock.now())))
 }
 
 /// `semel ledger mark-restored`.
 pub fn begin(context: &Context, args: &MarkRestoredArgs) -> anyhow::Result<Change> {
     let clock = SystemClock::start();
     let (reason, now) = (Reason::parse(&args.reason).context("--reason")?, clock.now());
-    let key = args.change.key(&[b"mark-restored", reason.as_str().as_bytes()]);
+    let key = change::key(&args.change, &[b"mark-restored", reason.as_str().as_bytes()]);
     if args.change.dry_run {
         return rehearse(key, standing(context, &clock)?.as_ref(), now);
     }

@@ -3,12 +3,12 @@
 use super::named::{self, recognisable};
 use super::rule::{document, may_still_happen, rehearse, ruling};
 use crate::args::ResolveArgs;
-use crate::change::Change;
 use crate::context::Context;
 use crate::effect_json;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use anyhow::Context as _;
+use semel::command::Change;
 use semel_core::answer::EffectWord;
 use semel_core::effect::{Applied, Effect, NotApplied, Reply, State};
 use semel_core::ids::EffectId;
@@ -88,7 +88,7 @@ pub fn run(context: &Context, args: &ResolveArgs) -> anyhow::Result<Change> {
         _ => "take it back",
     };
     let hint = format!("hint: to {what}: semel ledger reopen {id} --reason TEXT");
-    let change = Change::new(EffectWord::Updated, document(&ledger, key, effect)?, text);
+    let change = Change::updated(document(&ledger, key, effect)?, text);
     Ok(Change { hint: Some(hint), ..change })
 }
 

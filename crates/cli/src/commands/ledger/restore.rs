@@ -4,12 +4,13 @@
 use super::copy;
 use super::quarantine::quarantined_until;
 use crate::args::RestoreArgs;
-use crate::change::Change;
+use crate::change;
 use crate::context::Context;
 use crate::effect_json::{self, EffectJson};
 use crate::output::{Hinted, counted};
 use crate::table;
 use anyhow::{Context as _, bail};
+use semel::command::Change;
 use semel::ledger_address::{LedgerAddress, Purpose};
 use semel_core::answer::EffectWord;
 use semel_core::digest::{Digest, Secret};
@@ -42,7 +43,7 @@ pub fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<Change> {
     }
     let from = backup.open(&environment.settings, &clock, Purpose::Reading)?;
     let name = backup.to_string();
-    let key = args.change.key(&[b"restore", name.as_bytes(), reason.as_str().as_bytes()]);
+    let key = change::key(&args.change, &[b"restore", name.as_bytes(), reason.as_str().as_bytes()]);
     let mut document = json!({"backup": name, "ledger": to.to_string()});
     let stands = match &to {
         // A server is not asked: the first connection founds a ledger there.
@@ -85,7 +86,7 @@ pub fn run(context: &Context, args: &RestoreArgs) -> anyhow::Result<Change> {
              hint: semel ledger  # what needs a person"
                 .to_owned(),
         ),
-        ..Change::new(EffectWord::Created, document, text)
+        ..Change::created(document, text)
     })
 }
 

@@ -2,10 +2,11 @@
 
 use super::quarantine::{change, rehearse};
 use crate::args::RotateSecretArgs;
-use crate::change::Change;
+use crate::change;
 use crate::context::Context;
 use crate::output::{Hinted, counted};
 use anyhow::Context as _;
+use semel::command::Change;
 use semel::ledger_address::{LedgerAddress, Purpose, sqlite_options};
 use semel_core::answer::EffectWord;
 use semel_core::ids::Reason;
@@ -19,7 +20,8 @@ use semel_ledger::{Error, Ledger};
 pub fn run(context: &Context, args: &RotateSecretArgs) -> anyhow::Result<Change> {
     let clock = SystemClock::start();
     let (reason, now) = (Reason::parse(&args.reason).context("--reason")?, clock.now());
-    let key = args.change.key(&[b"rotate-secret", reason.as_str().as_bytes(), &[u8::from(args.replace)]]);
+    let key =
+        change::key(&args.change, &[b"rotate-secret", reason.as_str().as_bytes(), &[u8::from(args.replace)]]);
     let address = context.ledger_address()?;
     let file = address.file("rotate-secret")?;
     let old = match context.existing_ledger(&clock) {

@@ -2,12 +2,12 @@
 
 use super::named::{self, recognisable};
 use crate::args::BecauseArgs;
-use crate::change::Change;
 use crate::context::Context;
 use crate::effect_json;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use anyhow::Context as _;
+use semel::command::Change;
 use semel_core::answer::EffectWord;
 use semel_core::digest::Digest;
 use semel_core::effect::{Attempt, Doubt, Effect, InDoubt, LastSend, Ruling, State};
@@ -121,7 +121,7 @@ fn rule(
     let changed = change(&ledger, &effect, ruling).map_err(refused)?;
     let effect = changed.snapshot.effect().expect("it was just changed");
     let text = format!("{id} {}.", (words.said)(effect));
-    Ok(Change::new(EffectWord::Updated, document(&ledger, key, effect)?, text))
+    Ok(Change::updated(document(&ledger, key, effect)?, text))
 }
 
 /// The effect as it stands, to answer with.

@@ -1,13 +1,13 @@
 //! `semel ledger same-server`: a server on stdio that is started otherwise than before is still the same one.
 
 use crate::args::SameServerArgs;
-use crate::change::Change;
 use crate::context::Context;
 use crate::open::TENANT;
 use crate::operator::Operator;
 use crate::output::Hinted;
 use crate::server_identity::described;
 use crate::terminal_text;
+use semel::command::Change;
 use semel_core::answer::EffectWord;
 use semel_gate::clock::{Clock, SystemClock, block_on};
 use semel_ledger::known_servers::ServerStart;
@@ -40,5 +40,5 @@ pub fn run(context: &Context, args: &SameServerArgs) -> anyhow::Result<Change> {
         anyhow::bail!("nothing was changed: {name_shown} was started otherwise once more meanwhile");
     }
     let text = format!("{name_shown} is now {now}. Its effects and doubts stay.");
-    Ok(Change::new(EffectWord::Updated, document(refused), text))
+    Ok(Change::updated(document(refused), text))
 }

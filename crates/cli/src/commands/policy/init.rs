@@ -1,11 +1,11 @@
 //! `semel policy init`: a policy to start with, for a server or an API.
 
 use crate::args::PolicyInitOf;
-use crate::change::Change;
 use crate::commands::check::{policy, read_openapi, tools};
 use crate::context::Context;
 use crate::output::{Hinted, counted};
 use anyhow::Context as _;
+use semel::command::Change;
 use semel_core::answer::EffectWord;
 use semel_core::class::Class;
 use semel_core::policy::{Policy, PolicyFile};
@@ -49,7 +49,7 @@ pub fn run(context: &Context, of: &PolicyInitOf) -> anyhow::Result<Change> {
         counted(rules, "rule", "rules"),
         counted(operations.len(), "operation", "operations"),
     );
-    Ok(Change { hint: Some(hint), ..Change::new(EffectWord::Created, document, text) })
+    Ok(Change { hint: Some(hint), ..Change::created(document, text) })
 }
 
 /// Never replaces a file: a policy that is there may be what keeps things from happening twice.

@@ -15,7 +15,7 @@ pub fn run(context: &Context, args: &PolicyArgs) -> anyhow::Result<ExitCode> {
     match &args.command {
         PolicyCommand::Lint { files } => lint::run(context, files),
         PolicyCommand::Test(args) => test::run(context, args),
-        PolicyCommand::Init(args) => init::run(context, &args.of).map(|change| change.answer(context)),
+        PolicyCommand::Init(args) => init::run(context, &args.of).map(|change| context.answer(change)),
         PolicyCommand::Explain(args) => explain::run(context, args),
         PolicyCommand::Presets { name } => presets::run(context, name.as_deref()),
         PolicyCommand::Schema => {

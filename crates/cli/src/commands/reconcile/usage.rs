@@ -1,10 +1,10 @@
 //! `--usage`: a model provider's export beside the ledger's model calls.
 
-use crate::change::Change;
 use crate::commands::ledger::scan::{self, Which};
 use crate::context::{Context, EXIT_FINDINGS};
 use crate::table;
 use anyhow::{Context as _, bail};
+use semel::command::Change;
 use semel_core::effect::Effect;
 use semel_core::time::At;
 use semel_detect::reconcile::outside::of_file;

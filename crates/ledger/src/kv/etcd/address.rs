@@ -1,8 +1,14 @@
 //! The address of a ledger on etcd, and how it is shown: never with its password.
 
 use crate::Error;
+use crate::kv::KvStore;
 use crate::kv::ledger_name;
+use crate::server_address::{Clock, ServerEngine};
+use crate::store::Store;
+use async_trait::async_trait;
+use semel_core::digest::Secret;
 use std::fmt;
+use std::sync::Arc;
 
 /// `etcd://USER:PASSWORD@HOST:PORT,HOST:PORT?ledger=NAME`. `etcds` speaks TLS.
 #[derive(Clone)]
@@ -55,13 +61,22 @@ impl EtcdAddress {
         self.endpoints.iter().any(|endpoint| endpoint.starts_with("https"))
     }
 
-    pub fn has_password(&self) -> bool {
-        self.login.is_some()
-    }
-
     /// The key of something of this ledger. `part` is one letter.
     pub(super) fn key(&self, part: u8, name: &[u8]) -> Vec<u8> {
         [b"semel/", self.ledger.as_bytes(), b"/", &[part, b'/'], name].concat()
+    }
+}
+
+#[async_trait]
+impl ServerEngine for EtcdAddress {
+    fn has_password(&self) -> bool {
+        self.login.is_some()
+    }
+
+    async fn open(&self, fresh_secret: [u8; 32], clock: Clock) -> Result<(Arc<dyn Store>, Secret), Error> {
+        let (store, secret) =
+            KvStore::open(super::EtcdKv::connect(self.clone()), fresh_secret, clock).await?;
+        Ok((Arc::new(store), secret))
     }
 }
 

@@ -1,9 +1,15 @@
 //! The address of a ledger on Redis or Valkey, and how it is shown: never with its password.
 
 use crate::Error;
+use crate::kv::KvStore;
 use crate::kv::ledger_name;
+use crate::server_address::{Clock, ServerEngine};
+use crate::store::Store;
+use async_trait::async_trait;
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo};
+use semel_core::digest::Secret;
 use std::fmt;
+use std::sync::Arc;
 
 /// `redis://USER:PASSWORD@HOST:PORT/DB?ledger=NAME`. `rediss` speaks TLS, `redis+cluster` and `rediss+cluster` may name
 /// several nodes, with commas between them, and `redis+unix:///PATH` is a socket.
@@ -40,10 +46,6 @@ impl RedisAddress {
         Ok(RedisAddress { scheme: given.to_owned(), seeds, ledger: ledger.to_owned() })
     }
 
-    pub fn has_password(&self) -> bool {
-        self.seeds.iter().any(|seed| seed.redis_settings().password().is_some())
-    }
-
     /// Everything of a ledger lies in one slot of a cluster, so that one script can write all of it.
     pub(super) fn key(&self, what: &str) -> String {
         format!("{{semel:{}}}:{what}", self.ledger)
@@ -68,6 +70,19 @@ pub(super) fn moved_to(seed: &ConnectionInfo, place: &str) -> Option<ConnectionI
         _ => return None,
     };
     Some(seed.clone().set_addr(place))
+}
+
+#[async_trait]
+impl ServerEngine for RedisAddress {
+    fn has_password(&self) -> bool {
+        self.seeds.iter().any(|seed| seed.redis_settings().password().is_some())
+    }
+
+    async fn open(&self, fresh_secret: [u8; 32], clock: Clock) -> Result<(Arc<dyn Store>, Secret), Error> {
+        let (store, secret) =
+            KvStore::open(super::RedisKv::connect(self.clone()), fresh_secret, clock).await?;
+        Ok((Arc::new(store), secret))
+    }
 }
 
 impl fmt::Display for RedisAddress {

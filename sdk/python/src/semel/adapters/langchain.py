@@ -42,6 +42,7 @@ class Guard(AgentMiddleware):
 
 
 def wrap_tool_call(request: Any, handler: Callable[[Any], Any], *, run: str | None = None) -> Any:
+    """Guards the tools of a `ToolNode` in a plain graph. The run is the thread."""
     tool = request.tool_call
     while True:
         try:
@@ -55,6 +56,7 @@ def wrap_tool_call(request: Any, handler: Callable[[Any], Any], *, run: str | No
 
 
 async def awrap_tool_call(request: Any, handler: Callable[[Any], Awaitable[Any]], *, run: str | None = None) -> Any:
+    """`wrap_tool_call` for tasks."""
     tool = request.tool_call
 
     async def act() -> Any:

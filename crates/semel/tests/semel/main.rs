@@ -1,5 +1,8 @@
 //! The facade, on ledgers of their own. Effects are counted in the world.
 
+#[cfg(feature = "command")]
+mod command;
+
 use semel::settings::Settings;
 use semel::{Failure, Semel};
 use semel_core::answer::Code;
@@ -179,4 +182,30 @@ fn an_act_of_a_process_that_ends_at_once_may_be_done_again_by_the_next_one() {
         assert_eq!(status, 200);
         semel.flush();
     }
+}
+
+#[tokio::test]
+async fn a_recorded_null_is_a_reply_and_an_unknown_reply_is_none() {
+    let house = House::new();
+    let semel = house.open();
+    let look = |key: &'static str, settle: &'static str| {
+        let begin =
+            format!(r#"{{"action":"fn:look","arguments":{{}},"key":"look:{key}","class":"consequential"}}"#);
+        let (status, begun) = semel.ask("/begin", begin.as_bytes(), || false).expect("nobody interrupts");
+        let claim = serde_json::from_str::<serde_json::Value>(&begun).unwrap()["claim"].to_string();
+        assert_eq!(status, 200, "{begun}");
+        let settle = format!(r#"{{"claim":{claim},"outcome":"applied"{settle}}}"#);
+        let (status, settled) = semel.ask("/settle", settle.as_bytes(), || false).expect("nobody interrupts");
+        assert_eq!(status, 200, "{settled}");
+    };
+    look("null", r#","reply":null"#);
+    look("unknown", "");
+    let asked = async |key: &str| -> Result<Option<u32>, Failure<String>> {
+        semel.once("look").key(key).run(|_| std::future::ready(Err("it ran again".to_owned()))).await
+    };
+    assert_eq!(asked("null").await.unwrap(), None);
+    let unknown = asked("unknown").await;
+    assert!(matches!(unknown, Err(Failure::ReplyUnknown { .. })), "{unknown:?}");
+    let nothing = semel.once("look").key("unknown");
+    nothing.run::<(), String, _>(|_| std::future::ready(Err("it ran again".to_owned()))).await.unwrap();
 }
