@@ -72,7 +72,6 @@ struct Case {
     window_over: bool,
     caller_key: bool,
     fenced: bool,
-    memory_boundary: None,
     forgotten: bool,
     offers: Offers,
     budget_left: bool,
@@ -101,7 +100,6 @@ fn every_case(mut with: impl FnMut(Case)) {
                                 window_over: bit(2),
                                 caller_key: bit(3),
                                 fenced: bit(4),
-                                memory_boundary: None,
                                 forgotten: bit(5),
                                 budget_left: bit(6),
                             });
