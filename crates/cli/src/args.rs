@@ -76,6 +76,17 @@ pub enum Command {
     Sdk(SdkArgs),
     /// Read the ledger and settle doubts. Alone: lists the effects that need a person.
     Ledger(LedgerArgs),
+    /// Guard the shell of a coding agent: answers one event of its client, read from standard input.
+    Hook(HookArgs),
+    /// Claim a planned command of a coding agent's shell; the hook writes this into its command line.
+    #[command(hide = true)]
+    Began(BracketArgs),
+    /// Say that it succeeded.
+    #[command(hide = true)]
+    Ended(BracketArgs),
+    /// Repeat a command of a coding agent's shell on purpose; the hook reads this.
+    #[command(hide = true)]
+    Again(AgainArgs),
     /// Put semel in front of the MCP servers of your clients. Alone: shows the changes.
     Init(InitArgs),
     /// Stop a run: nothing more starts in it.
@@ -112,6 +123,22 @@ pub enum Command {
     Completions(CompletionsArgs),
     /// Write man pages into a directory.
     Man(ManArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = SAFE)]
+pub struct HookArgs {}
+
+#[derive(Debug, Args)]
+pub struct BracketArgs {
+    /// The plan of the command.
+    pub id: String,
+}
+
+#[derive(Debug, Args)]
+pub struct AgainArgs {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub words: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -24,6 +24,8 @@ pub struct Environment {
     pub client_token_file: Option<PathBuf>,
     /// The effect that this process is an attempt of: it runs under `semel run`.
     pub effect_id: Option<String>,
+    /// Codex has started it in a sandbox from which nothing can leave.
+    pub sandbox_without_network: bool,
     pub failpoints: Option<String>,
     /// The token that clients of `semel serve` show, instead of the one in the state directory.
     pub serve_token: Option<String>,
@@ -55,6 +57,7 @@ impl Environment {
             gemini_home: path("GEMINI_CLI_HOME"),
             curl_home: path("CURL_HOME"),
             app_data: path("APPDATA"),
+            sandbox_without_network: text("CODEX_SANDBOX_NETWORK_DISABLED")?.as_deref() == Some("1"),
             server: address("SEMEL_SERVER")?,
             server_ca: path("SEMEL_SERVER_CA"),
             client_token: text(CLIENT_TOKEN)?,

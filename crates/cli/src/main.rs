@@ -61,6 +61,13 @@ fn main() -> ExitCode {
     let context = context::Context { global: cli.global, environment, output };
     let done = match cli.command {
         Command::Run(run) => return ExitCode::from(commands::run::run(&context, &run)),
+        Command::Hook(_) => return commands::hook::event(&context),
+        Command::Began(bracket) => return ExitCode::from(commands::hook::began(&context, &bracket.id)),
+        Command::Ended(bracket) => {
+            commands::hook::ended(&context, &bracket.id);
+            return ExitCode::SUCCESS;
+        }
+        Command::Again(_) => return ExitCode::from(commands::hook::again(&context)),
         Command::DrainOutput => {
             commands::run::drain_output();
             return ExitCode::SUCCESS;

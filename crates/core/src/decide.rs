@@ -20,6 +20,8 @@ pub struct Situation<'a> {
     pub newest_on_record: Option<At>,
     /// The intent's run was cancelled.
     pub fenced: bool,
+    /// The newest instant after which the agent of the intent's run may have forgotten the calls that it made.
+    pub memory_boundary: Option<At>,
     /// The store may have forgotten claims of this record made before this instant, and nobody has accepted that yet.
     /// A record that was claimed, or whose loss was recorded, in the epoch at hand is whole.
     pub forgotten_before: Option<At>,
@@ -151,6 +153,8 @@ pub enum Refusal {
     BudgetSpent,
     /// The rule leaves deliberate repeats to a person, or to nobody.
     AgainNotAllowed(Again),
+    /// The run has done it, and its agent may have forgotten that since.
+    Forgotten,
 }
 
 /// In this order: the answer to an attempt of this call itself; a caller's key that stands for something else; then as
@@ -492,6 +496,19 @@ fn may_resend(effect: &Effect, intent: &Intent, rule: &Rule, situation: &Situati
 /// Two clocks and a slow request may lie between us and the upstream's own count of its key's life.
 const KEY_LIFE_MARGIN: Duration = Duration::from_secs(60);
 
+/// Whether the intent's run was told of this effect before its memory boundary, so that a repeat may come from an agent
+/// that does not know of it any more.
+fn may_be_forgotten(effect: &Effect, intent: &Intent, situation: &Situation<'_>) -> bool {
+    let (Some(boundary), Some(delivered)) = (situation.memory_boundary, effect.delivered_at) else {
+        return false;
+    };
+    let is_its_run = |attempt: &Attempt| match (&attempt.run, &intent.run) {
+        (Some(made_in), Some(asked_in)) => made_in.id == asked_in.id,
+        _ => false,
+    };
+    delivered < boundary && effect.newest_attempt().is_some_and(is_its_run)
+}
+
 /// `Err` names the replay that applies unless the call has drifted.
 fn applied(
     effect: &Effect,
@@ -547,6 +564,9 @@ fn applied(
         Class::Read => Decision::Pass,
         // A key means something new once the upstream's own keys are over.
         _ if intent.named_by == NamedBy::CallerKey => next(true),
+        Class::Act if !rule.converges && !drifted && may_be_forgotten(effect, intent, situation) => {
+            Decision::Refuse(Refusal::Forgotten)
+        }
         Class::Act | Class::Consequential => next(!rule.converges),
         Class::Convergent | Class::Generate => next(false),
     })

@@ -24,6 +24,7 @@ pub mod own_tokens;
 pub mod policy;
 pub mod redact;
 pub mod retry_origin;
+pub mod shell;
 pub mod subject;
 pub mod time;
 pub mod undo;

@@ -259,8 +259,10 @@ pub fn next(effect: &Effect, event: &Event) -> Result<Transition, Illegal> {
             note(&mut next, *attempt, outcome, *at);
             if let Outcome::Applied { reply, word, .. } = outcome {
                 alarm = duplicates(&next);
-                if was.by.is_none() {
-                    // A probe or a person knew it first; now its own answer is known too.
+                let lacks_reply = was.by == Some(*attempt) && was.reply == Reply::Unknown;
+                if was.by.is_none() || lacks_reply {
+                    // A probe or a person knew it first, or its end was seen before its output; now its own answer is
+                    // known too.
                     next.state = State::Applied(Applied {
                         by: Some(*attempt),
                         reply: *reply,

@@ -306,6 +306,20 @@ pub fn unrecorded(why: &str) -> Trouble {
     }
 }
 
+/// A run did it, and its agent may have forgotten that.
+pub fn forgotten(effect: &Effect) -> Trouble {
+    trouble(
+        Code::Lookalike,
+        format!(
+            "Not run: {} was done ({}) earlier in this run, before the conversation was shortened or resumed.",
+            named(effect),
+            effect.id
+        ),
+        format!("Do not do it again. {}", way_out(effect, Again::Agent)),
+        to_show(effect.id),
+    )
+}
+
 /// So many waits of a caller are no longer a matter of seconds.
 const WAITS_TOLD: u32 = 3;
 

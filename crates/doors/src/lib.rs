@@ -17,6 +17,7 @@ pub mod delivery;
 mod delivery_batch;
 pub mod effect_json;
 pub mod finish_detached;
+pub mod hook;
 pub mod http;
 pub mod in_flight;
 pub mod known_run;

@@ -5,13 +5,19 @@ use crate::{effect_json, terminal_text};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::effect::{Effect, Evidence, NotApplied, NotAppliedWhy, State};
+use semel_core::intent::run_key;
 use semel_core::lifecycle;
 use semel_core::subject::in_short;
+use semel_ledger::record::{StoredEffect, decode};
+use semel_ledger::store::{Latest, PAGE_ROWS_MAX};
 use semel_ledger::{Error, Ledger};
 use std::fmt::Write as _;
 
 /// Of what is settled, so many of the newest are listed: a model's context was short to begin with.
 const SETTLED_MAX: usize = 100;
+
+/// For the names and meanings of the groups that follow, and what they leave out.
+const REST_CHARACTERS: usize = 1_500;
 
 /// Enough to recognise a result by.
 const RESULT_CHARACTERS: usize = 120;
@@ -61,10 +67,16 @@ pub struct RunName<'a> {
     pub run: &'a str,
 }
 
+/// The text never has more characters than this, where it is for a model whose client cuts a longer one.
+#[derive(Debug, Clone, Copy)]
+pub struct CharactersMax(pub usize);
+
+/// What was done, doubts first and then the newest first: facts, since a model takes orders from its user alone.
 pub async fn markdown(
     ledger: Option<&Ledger>,
     sorted: &SortedEffects,
     of: Option<RunName<'_>>,
+    max: Option<CharactersMax>,
 ) -> Result<String, Error> {
     let mut text = match of {
         Some(of) => format!("# Done in run {}\n", code(of.run)),
@@ -77,29 +89,27 @@ pub async fn markdown(
         if let Some(reason) = &fence.reason {
             put(&mut text, format_args!(": {}", code(reason)));
         }
-        text.push_str(". Start nothing more in it.\n");
+        text.push_str(". Nothing more starts in it.\n");
     }
     let groups = [
         (
             &sorted.twice,
             "Happened twice",
-            "duplicate_detected: these were meant once, and two attempts succeeded. Tell the user the effect id at \
-             once. Do not repeat these, and do not take one back on your own.",
+            "duplicate_detected: these were meant once, and two attempts succeeded. The user needs to know the effect id.",
         ),
-        (&sorted.applied, "Done", "These happened. Do not repeat these; use their results."),
         (
             &sorted.in_doubt,
             "In doubt",
-            "These may have happened, and nobody knows. Do not repeat these, reword them or reach the same end \
-             another way. Check by reading only, and tell the user the effect id.",
+            "These may have happened, and nobody knows. A repeat is held, in other words too. Reading may show what is there; \
+             the user decides.",
         ),
-        (&sorted.in_flight, "In flight", "These are still running. Do not repeat these; wait for them."),
+        (&sorted.in_flight, "In flight", "These are still running. A repeat waits for them."),
         (
             &sorted.refuted,
             "Refuted",
-            "These were reported as done, but a check did not find them. Do not repeat these; tell the user \
-             the effect id.",
+            "These were reported as done, but a check did not find them. A repeat is held; the user decides.",
         ),
+        (&sorted.applied, "Done", "These happened, and their results can be used. None needs to be done again."),
         (
             &sorted.unanswered,
             "Without a complete answer",
@@ -124,21 +134,46 @@ pub async fn markdown(
         text.push('\n');
     }
     let Some(ledger) = ledger else { return Ok(text) };
-    for (effects, title, instruction) in groups.into_iter().filter(|(effects, _, _)| !effects.is_empty()) {
-        put(&mut text, format_args!("\n## {title} ({})\n\n{instruction}\n\n", effects.len()));
-        let open = effects[0].1.is_open();
-        let left_out = if open { 0 } else { effects.len().saturating_sub(SETTLED_MAX) };
-        if left_out > 0 {
-            put(
-                &mut text,
-                format_args!("- {left_out} earlier ones are not listed; `semel ledger list` has them\n"),
-            );
-        }
-        for (key, effect) in &effects[left_out..] {
-            put(&mut text, format_args!("- {}\n", item(ledger, *key, effect).await?));
+    for (effects, title, meaning) in groups.into_iter().filter(|(effects, _, _)| !effects.is_empty()) {
+        put(&mut text, format_args!("\n## {title} ({})\n\n{meaning}\n\n", effects.len()));
+        let listed_max = if effects[0].1.is_open() { effects.len() } else { SETTLED_MAX };
+        for (listed, (key, effect)) in effects.iter().rev().enumerate() {
+            let line = format!("- {}\n", item(ledger, *key, effect).await?);
+            let is_full = max.is_some_and(|max| text.len() + line.len() + REST_CHARACTERS > max.0);
+            if listed >= listed_max || is_full {
+                let left_out = effects.len() - listed;
+                put(
+                    &mut text,
+                    format_args!("- {left_out} earlier ones are not listed; `semel ledger list` has them\n"),
+                );
+                break;
+            }
+            text.push_str(&line);
         }
     }
     Ok(text)
+}
+
+/// What is done in a run, where there is anything.
+pub async fn of_run(
+    ledger: &Ledger,
+    of: RunName<'_>,
+    max: CharactersMax,
+) -> Result<Option<String>, Error> {
+    let mut sorted = SortedEffects::default();
+    let key = run_key(ledger.secret(), of.tenant, of.run);
+    let page = ledger.store().latest(Latest::Run(key), None, PAGE_ROWS_MAX).await?;
+    if page.items.is_empty() {
+        return Ok(None);
+    }
+    for (_, row) in page.items.into_iter().rev() {
+        let key = row.key;
+        let StoredEffect { effect, .. } = decode(row);
+        if !effect.is_damaged() {
+            sorted.push(key, effect);
+        }
+    }
+    markdown(Some(ledger), &sorted, Some(of), Some(max)).await.map(Some)
 }
 
 async fn item(ledger: &Ledger, key: Digest, effect: &Effect) -> Result<String, Error> {

@@ -12,7 +12,7 @@ use crate::{Error, Gate};
 use semel_core::answer::OutcomeWord;
 use semel_core::class::{Class, Tier};
 use semel_core::digest::Digest;
-use semel_core::effect::{Attempt, Effect, NotApplied, NotAppliedWhy, State, Verdict};
+use semel_core::effect::{Attempt, Effect, NotApplied, NotAppliedWhy, Reply, State, Verdict};
 use semel_core::ids::{AttemptNo, EffectId, Nonce, OwnerId};
 use semel_core::intent::Intent;
 use semel_core::lifecycle::{Alarm, duplicates};
@@ -107,6 +107,10 @@ pub enum SettleAnswer {
     NoSuchClaim,
 }
 
+fn lacks_reply(effect: &Effect, attempt: AttemptNo) -> bool {
+    matches!(&effect.state, State::Applied(applied) if applied.by == Some(attempt) && applied.reply == Reply::Unknown)
+}
+
 impl Gate {
     /// Claims for a client that sends by itself. Asking again with the same nonce gets the same claim, as long as it is
     /// in flight: so a client whose answer was lost loses nothing (rule 15). Later the nonce is the id of a call: a copy
@@ -194,7 +198,7 @@ impl Gate {
             && effect.marks.fingerprint == intent.marks.fingerprint
             && self.clock.now() < attempt.deadline;
         // Nothing starts in a run that was cancelled, not even what was claimed before.
-        if !mine || self.fence(intent).await?.1 {
+        if !mine || self.fence(intent).await?.shut {
             return Ok(None);
         }
         Ok(Some(self.claim_handle(snapshot.key, effect, attempt, rule)))
@@ -244,6 +248,9 @@ impl Gate {
             (Some(Verdict::Applied), Outcome::NotApplied { .. }) => {
                 return Ok(SettleAnswer::Otherwise(Box::new(claim.effect().clone())));
             }
+            // The end of a command may be known before its output.
+            (Some(Verdict::Applied), Outcome::Applied { reply: Reply::Kept, .. })
+                if lacks_reply(claim.effect(), attempt) => {}
             (Some(Verdict::Applied), _)
             | (
                 Some(Verdict::NotApplied | Verdict::Reported),

@@ -236,5 +236,6 @@ fn why(refusal: &Refusal) -> String {
         Refusal::Refuted => "it had been reported as done and was disproved".into(),
         Refusal::BudgetSpent => "it was sent too often without a clear answer".into(),
         Refusal::AgainNotAllowed(_) => "its rule leaves repeats to a person, or to nobody".into(),
+        Refusal::Forgotten => "its run did it before the conversation was shortened or resumed".into(),
     }
 }

@@ -5,12 +5,23 @@ use crate::{Error, Gate};
 use semel_core::class::Class;
 use semel_core::digest::Digest;
 use semel_core::intent::{Intent, run_key};
+use semel_core::time::At;
 use semel_ledger::RecordSnapshot;
 use semel_ledger::store::Revision;
 
+/// The fences of some runs, as they were found.
+#[derive(Debug, Default)]
+pub(crate) struct RunFences {
+    /// Which a claim must find as they are.
+    pub(crate) cells: Vec<(Digest, Revision)>,
+    pub(crate) shut: bool,
+    /// The newest of them.
+    pub(crate) memory_boundary: Option<At>,
+}
+
 impl Gate {
-    /// The cell of its run's fence, and whether that is shut.
-    pub(crate) async fn fence(&self, intent: &Intent) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
+    /// The fence of its run.
+    pub(crate) async fn fence(&self, intent: &Intent) -> Result<RunFences, Error> {
         self.fences(intent.run_key.as_slice()).await
     }
 
@@ -20,7 +31,7 @@ impl Gate {
         &self,
         call: &GateCall<'_>,
         snapshot: &RecordSnapshot,
-    ) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
+    ) -> Result<RunFences, Error> {
         let mut runs: Vec<Digest> = call.intent.run_key.into_iter().collect();
         if let (Class::Act | Class::Consequential, Some(stored)) = (call.rule.class, &snapshot.newest) {
             let tried = stored.effect.attempts.iter().filter_map(|attempt| attempt.run.as_ref());
@@ -34,13 +45,16 @@ impl Gate {
         self.fences(&runs).await
     }
 
-    async fn fences(&self, runs: &[Digest]) -> Result<(Vec<(Digest, Revision)>, bool), Error> {
-        let (mut cells, mut shut) = (Vec::with_capacity(runs.len()), false);
+    async fn fences(&self, runs: &[Digest]) -> Result<RunFences, Error> {
+        let mut found = RunFences::default();
         for run in runs {
             let (key, revision, fence) = self.ledger.fence(*run).await?;
-            cells.push((key, revision));
-            shut |= fence.is_some_and(|fence| fence.cancelled);
+            found.cells.push((key, revision));
+            if let Some(fence) = fence {
+                found.shut |= fence.cancelled;
+                found.memory_boundary = found.memory_boundary.max(fence.memory_boundary);
+            }
         }
-        Ok((cells, shut))
+        Ok(found)
     }
 }

@@ -1,5 +1,6 @@
 //! The one path of a call through the gate.
 
+use crate::fences::RunFences;
 use crate::call::{GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX, UnresolvedSend};
 use crate::events::{AnswerEvent, GateEvent};
 use crate::look::{Look, Progress};
@@ -220,8 +221,8 @@ impl Gate {
         }
         match self.fences_of_resend(call, &survey.snapshot).await? {
             // Nothing more starts in a cancelled run, for any caller.
-            (_, true) => Ok(in_doubt(call, &survey.snapshot, None).into()),
-            (fences, false) => self.claim(call, survey.with_fences(fences), ClaimKind::Resend).await,
+            RunFences { shut: true, .. } => Ok(in_doubt(call, &survey.snapshot, None).into()),
+            RunFences { cells, .. } => self.claim(call, survey.with_fences(cells), ClaimKind::Resend).await,
         }
     }
 

@@ -97,7 +97,7 @@ impl Passed {
     /// Nothing was sent, for a reason that concerns this effect.
     pub fn refused(effect: &Effect, trouble: Trouble) -> Passed {
         let outcome = match trouble.code {
-            Code::HeldForPerson => OutcomeWord::Held,
+            Code::HeldForPerson | Code::Lookalike => OutcomeWord::Held,
             _ => OutcomeWord::Refused,
         };
         refused(Some(effect), effect.facts.tier, trouble, outcome, Value::Null)
@@ -265,6 +265,7 @@ pub(crate) fn answer_of_refusal(
         (Refusal::Refuted, Some(effect)) => wording::refuted(effect),
         (Refusal::BudgetSpent, Some(effect)) => wording::budget_spent(effect),
         (Refusal::AgainNotAllowed(again), Some(effect)) => wording::again_not_allowed(effect, again),
+        (Refusal::Forgotten, Some(effect)) => wording::forgotten(effect),
         _ => wording::cancelled(intent.run.as_ref().map_or("", |run| &run.id), effect),
     };
     let outcome = match trouble.code {

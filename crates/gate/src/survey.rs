@@ -3,6 +3,7 @@
 
 use crate::call::GateCall;
 use crate::caller_key::ResolvedKey;
+use crate::fences::RunFences;
 use crate::{Error, Gate};
 use semel_core::decide::{Past, Situation};
 use semel_core::digest::Digest;
@@ -82,12 +83,13 @@ impl Gate {
         snapshot: RecordSnapshot,
         now: At,
     ) -> Result<Survey, Error> {
-        let (fences, fenced) = self.fence(intent).await?;
+        let RunFences { cells: fences, shut: fenced, memory_boundary } = self.fence(intent).await?;
         let situation = Situation {
             now,
             uptime: self.clock.uptime(),
             newest_on_record: self.newest_on_record(&snapshot, rule).await?,
             fenced,
+            memory_boundary,
             forgotten_before: self.forgotten_before(&snapshot, now).await?,
             stands_for: self.stands_for(&key, &snapshot).await?,
             reached_by_key: snapshot.key != intent.key,

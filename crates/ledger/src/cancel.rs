@@ -143,9 +143,10 @@ impl Ledger {
         let key = self.fence_key(run_key);
         let first_line = self.newest_line().await?.map_or(Cursor(0), |(cursor, _)| cursor);
         self.update_cell(key, Durability::Durable, |fence: Option<Fence>| {
-            if fence.is_some_and(|fence| fence.cancelled == cancelled) {
+            if fence.as_ref().is_some_and(|fence| fence.cancelled == cancelled) {
                 return Ok(CellUpdate::Keep(()));
             }
+            let memory_boundary = fence.and_then(|fence| fence.memory_boundary);
             let kind = if cancelled { "run_cancelled" } else { "run_lifted" };
             let mut why = serde_json::json!({"run": run});
             if let Some(reason) = &reason {
@@ -153,7 +154,7 @@ impl Ledger {
             }
             let lines = vec![journal::note(kind, None, Some(run_key), why, now)];
             let (run, reason) = (run.to_owned(), reason.clone());
-            let value = Fence { run, cancelled, at: now, reason, journal_from: first_line };
+            let value = Fence { run, cancelled, at: now, reason, journal_from: first_line, memory_boundary };
             Ok(CellUpdate::Put { value, lines, result: () })
         })
         .await?;

@@ -26,6 +26,7 @@ pub mod kv;
 pub mod lapses;
 pub mod ledger;
 pub mod memory;
+pub mod memory_boundary;
 pub mod observed;
 pub mod outbox;
 pub mod owner;

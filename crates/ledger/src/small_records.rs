@@ -59,7 +59,7 @@ pub fn cell_value<T: DeserializeOwned>(key: Digest, cell: &Cell) -> Option<T> {
     serde_json::from_slice(json).ok()
 }
 
-/// Whether a run may still start anything.
+/// Whether a run may still start anything, and since when its agent may have forgotten what it did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fence {
     pub run: String,
@@ -69,6 +69,9 @@ pub struct Fence {
     pub reason: Option<String>,
     /// The newest line of the journal when the fence was set: calls that it prevented stand behind it.
     pub journal_from: Cursor,
+    /// Its memory boundary: what it was told before may be forgotten.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_boundary: Option<At>,
 }
 
 /// Effects that a run has tried although another run began them: cancelling the run looks at them too.

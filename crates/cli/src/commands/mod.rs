@@ -7,6 +7,7 @@ pub mod demo;
 pub mod doctor;
 pub mod eval;
 pub mod explain;
+pub mod hook;
 pub mod init;
 pub mod key;
 pub mod ledger;

@@ -326,7 +326,7 @@ fn markdown_tells_a_model_what_not_to_repeat() {
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }
-    assert!(text.contains("Do not repeat these"), "{text}");
+    assert!(text.contains("None needs to be done again"), "{text}");
     assert!(text.contains("result: `'issue' 812`"), "{text}");
     assert!(!text.contains("elsewhere"), "{text}");
     assert!(home.semel(["ledger", "--markdown"]).stdout.contains("elsewhere"));

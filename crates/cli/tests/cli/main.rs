@@ -15,6 +15,7 @@ mod elsewhere;
 mod engines;
 mod epoch;
 mod eval;
+mod hook;
 mod init;
 mod ledger;
 mod links;

@@ -1,5 +1,6 @@
 //! Packs: rules that ship with semel, for services and programs that many people use.
 
+use super::Policy;
 use super::compile::{self, Choices, RuleEntry};
 use super::diagnostic::{DiagnosticCode, Diagnostics, SourceText};
 use super::file::{PackServerTable, Spot};
@@ -7,6 +8,7 @@ use super::nearest::nearest;
 use super::read;
 use super::rule::RuleOrigin;
 use super::upstreams::Preset;
+use crate::class::Class;
 use std::path::Path;
 
 #[derive(Debug)]
@@ -56,6 +58,7 @@ pub const PACKS: &[Pack] = packs![
     "razorpay",
     "resend",
     "sendgrid",
+    "shell",
     "shopify",
     "slack",
     "square",
@@ -101,6 +104,34 @@ impl Pack {
             compile::rule(compile::Input { source, whole }, origin, table, defaults, found)
         });
         rules.collect()
+    }
+}
+
+impl Policy {
+    /// The same for commands that are typed into a shell: `pack:shell` comes last. Other packs say that a program's
+    /// commands are *act* where no other rule of theirs is about them, which is said of any command: here such a rule
+    /// would guard `git add`.
+    #[must_use]
+    pub fn for_shell(mut self) -> Policy {
+        self.rules.retain(|entry| !entry.is_default_of_program());
+        let is_included = self
+            .rules
+            .iter()
+            .any(|entry| matches!(&entry.rule.origin, RuleOrigin::Pack { name, .. } if name == "shell"));
+        if let Some(pack) = named("shell").filter(|_| !is_included) {
+            // The tests see to it that a pack has no findings.
+            self.rules.extend(pack.rules(&self.defaults, &mut Diagnostics::default()));
+        }
+        self
+    }
+}
+
+impl RuleEntry {
+    /// Whether a pack says by it no more than that a whole program is *act*.
+    fn is_default_of_program(&self) -> bool {
+        let is_of_pack = matches!(self.rule.origin, RuleOrigin::Pack { .. });
+        let text = self.pattern.text();
+        is_of_pack && self.class == Some(Class::Act) && text.starts_with("cli:") && !text.contains(' ')
     }
 }
 

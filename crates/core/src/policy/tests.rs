@@ -687,7 +687,7 @@ error[unknown_pack]: there is no pack \"pack:weather\"
           pack:gh, pack:git, pack:github, pack:google, pack:jira, pack:kubectl, pack:kubernetes, pack:linear, \
           pack:mercadopago, pack:mollie, pack:msgraph, pack:notion, pack:openai, pack:paypal, pack:plaid, \
           pack:playwright, pack:postgres, pack:postmark, pack:razorpay, pack:resend, pack:sendgrid, \
-          pack:shopify, pack:slack, pack:square, pack:stripe, pack:twilio, pack:zendesk"
+          pack:shell, pack:shopify, pack:slack, pack:square, pack:stripe, pack:twilio, pack:zendesk"
     );
 }
 

@@ -39,6 +39,7 @@ fn decided(effect: &Effect, after_claims: Duration) -> Decision {
         uptime: None,
         newest_on_record: None,
         fenced: false,
+        memory_boundary: None,
         forgotten_before: None,
         stands_for: None,
         reached_by_key: false,

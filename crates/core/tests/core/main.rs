@@ -12,5 +12,6 @@ mod packs_http;
 mod page;
 mod policy_page;
 mod scene;
+mod shell;
 mod tools;
 mod vectors;

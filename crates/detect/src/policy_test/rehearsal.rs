@@ -103,6 +103,7 @@ impl<'j> Rehearsal<'j> {
             uptime: None,
             newest_on_record: None,
             fenced: false,
+            memory_boundary: None,
             forgotten_before: None,
             stands_for: None,
             reached_by_key: own != intent.key,

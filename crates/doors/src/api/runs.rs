@@ -214,7 +214,7 @@ async fn markdown(
         sorted.push(key, effect);
     }
     let mut text =
-        run_summary::markdown(Some(&api.gate()?.ledger), &sorted, Some(RunName { tenant: &who.tenant, run }))
+        run_summary::markdown(Some(&api.gate()?.ledger), &sorted, Some(RunName { tenant: &who.tenant, run }), None)
             .await?;
     if damaged > 0 {
         text.push_str(&format!("\nRecords of this run that cannot be read, and are left out: {damaged}\n"));

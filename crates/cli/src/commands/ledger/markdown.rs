@@ -20,7 +20,7 @@ pub fn run(context: &Context, run: Option<&str>) -> anyhow::Result<ExitCode> {
         scan::say_left_out(context.output, damaged);
     }
     let of = run.map(|run| RunName { tenant: TENANT, run });
-    let text = block_on(run_summary::markdown(ledger.as_ref(), &sorted, of))?;
+    let text = block_on(run_summary::markdown(ledger.as_ref(), &sorted, of, None))?;
     if context.output.json {
         context.output.document(&serde_json::json!({"schema_version": 1, "run": run, "markdown": text}));
     } else {

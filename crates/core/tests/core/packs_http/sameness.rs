@@ -555,6 +555,7 @@ fn repeat(api: &Api, (line, body): (&str, &str), key: Option<&str>, after: Durat
         uptime: None,
         newest_on_record: None,
         fenced: false,
+        memory_boundary: None,
         forgotten_before: None,
         stands_for: None,
         reached_by_key: false,
