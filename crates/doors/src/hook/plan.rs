@@ -73,10 +73,13 @@ impl Plans {
         digest.chars().filter(char::is_ascii_alphanumeric).take(ID_CHARACTERS).collect()
     }
 
+    pub fn is_id(text: &str) -> bool {
+        text.len() == ID_CHARACTERS && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    }
+
     /// `None`: there is none, or it is not readable any more.
     pub fn read(&self, id: &str) -> Option<Plan> {
-        let is_name = id.len() == ID_CHARACTERS && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let bytes = is_name.then(|| fs::read(self.path(id)).ok())??;
+        let bytes = Plans::is_id(id).then(|| fs::read(self.path(id)).ok())??;
         serde_json::from_slice(&bytes).ok()
     }
 

@@ -1,5 +1,6 @@
 //! Answers an event of a client.
 
+use super::client::Client;
 use super::ending;
 use super::event::{EventKind, HookEvent, SessionSource, ToolCall};
 use super::plan::{FoundFrom, Plan, Plans, Stage};
@@ -33,6 +34,8 @@ pub struct HookDoor<'a> {
     pub named_run: Option<String>,
     /// Where the ledger and the policy were found, for `semel began`: it may run in another directory.
     pub found: FoundFrom,
+    /// The path of this program, as a word of a shell.
+    pub program: String,
     pub now: At,
 }
 
@@ -82,7 +85,9 @@ impl HookDoor<'_> {
         let plan = self.plan(event, call, &line, &guarded, again);
         match self.decide(plan, &guarded, &line, cwd) {
             Ok(Decided::Run(plan)) => {
-                let (before, behind) = (format!("semel began {}", plan.id), format!("semel ended {}", plan.id));
+                // A login shell, which Codex starts, may not find it by its name.
+                let semel = if event.client == Client::Codex { &self.program } else { "semel" };
+                let (before, behind) = (format!("{semel} began {}", plan.id), format!("{semel} ended {}", plan.id));
                 let command = guarded.bracketed(&line, &before, &behind);
                 Some(match self.plans.write(&plan) {
                     Ok(()) => render::rewritten(event.client, call.input.clone(), command),
@@ -193,17 +198,16 @@ fn repeated(line: &str) -> Option<(&str, &str)> {
 
 /// Some clients show their model the changed line, and it may come back.
 fn without_brackets(line: &str) -> String {
-    let mut text = line.to_owned();
-    while let Some(start) = text.find("semel began ") {
-        let Some(end) = text[start..].find(" && ") else { break };
-        text.replace_range(start..start + end + " && ".len(), "");
-    }
-    while let Some(start) = text.find(" && semel ended ") {
-        let word = start + " && semel ended ".len();
-        let end = text[word..].find(|c: char| !c.is_ascii_alphanumeric()).map_or(text.len(), |at| word + at);
-        text.replace_range(start..end, "");
-    }
-    text
+    let mut parts: Vec<&str> = line.split(" && ").collect();
+    parts.retain(|part| !is_bracket(part));
+    parts.join(" && ")
+}
+
+/// `semel began ID` or `semel ended ID`, the program perhaps with its path.
+fn is_bracket(command: &str) -> bool {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    matches!(words.as_slice(), [program, "began" | "ended", id]
+        if program.trim_end_matches('\'').ends_with("semel") && Plans::is_id(id))
 }
 
 /// Whether the commands before it may change the directory. `semel began` knows where it is.

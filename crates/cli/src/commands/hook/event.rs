@@ -7,6 +7,7 @@ use semel_doors::hook::plan::FoundFrom;
 use semel_doors::hook::serve::HookDoor;
 use semel_gate::clock::{Clock, SystemClock};
 use std::io::Read as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Every client takes it for a refusal, and shows its model what stands on standard error.
@@ -54,7 +55,12 @@ fn answer(context: &Context) -> Result<Option<serde_json::Value>, String> {
         open: &open,
         named_run,
         found,
+        program: std::env::current_exe().ok().and_then(quoted).unwrap_or_else(|| "semel".to_owned()),
         now: SystemClock::start().now(),
     };
     Ok(door.answer(event))
+}
+
+fn quoted(program: PathBuf) -> Option<String> {
+    shlex::try_quote(program.to_str()?).ok().map(Into::into)
 }
