@@ -516,6 +516,30 @@ fn an_intent_that_is_younger_than_the_epoch_was_not_forgotten() {
 }
 
 #[test]
+fn an_act_of_a_run_is_held_behind_its_memory_boundary_and_nothing_else_is() {
+    let with = |class: Class, boundary: Option<At>, made_in: &str, asked_in: &str| {
+        one(|scene, situation| {
+            let run = |name| Some(Run::named(name).expect("a name"));
+            scene.rule.class = class;
+            scene.effect.state = applied(Evidence::Reported, Some(1));
+            scene.effect.delivered_at = Some(DELIVERED);
+            scene.effect.marks = Arc::clone(&scene.intent.marks);
+            scene.effect.attempts[0].run = run(made_in);
+            scene.intent.run = run(asked_in);
+            situation.memory_boundary = boundary;
+            true
+        })
+    };
+    let behind = Some(DELIVERED.plus(Duration::from_secs(1)));
+    let next = Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat: true });
+    assert_eq!(with(Class::Act, behind, "r1", "r1"), Decision::Refuse(Refusal::Forgotten));
+    assert_eq!(with(Class::Act, None, "r1", "r1"), next, "without a boundary between");
+    assert_eq!(with(Class::Act, Some(DELIVERED), "r1", "r1"), next, "it was told at the boundary, not before");
+    assert_eq!(with(Class::Act, behind, "r1", "r2"), next, "another run has forgotten nothing");
+    assert!(matches!(with(Class::Convergent, behind, "r1", "r1"), Decision::Claim(_)));
+}
+
+#[test]
 fn a_callers_key_that_is_a_version_7_uuid_tells_when_the_intent_was_born() {
     let rule = Scene::set().rule;
     let key = IdempotencyKey::parse("01890a5d-ac96-774b-bcce-b302099a8057").unwrap();
