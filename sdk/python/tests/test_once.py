@@ -451,3 +451,134 @@ def test_functions_of_one_name_in_two_modules_are_refused(world: World) -> None:
 def test_a_template_without_its_name_is_refused() -> None:
     with pytest.raises(semel.InvalidCall, match="key="):
         semel.once("invoice-{invoice}")  # type: ignore[call-overload]
+
+
+def test_a_refusal_of_an_inner_call_says_nothing_about_the_outer(world: World, semel_ledger: Ledger) -> None:
+    @semel.once(key="{n}")
+    def inner(n: str) -> None:
+        raise semel.Refused("declined")
+
+    @semel.once(key="{n}")
+    def outer(n: str) -> None:
+        world.act(n)
+        inner(n)
+
+    for _ in range(2):
+        with pytest.raises(semel.InDoubt):
+            outer("a")
+    assert world.acts() == ["a"]
+
+
+def test_an_inner_doubt_is_no_refusal_of_the_outer_whatever_is_listed(world: World) -> None:
+    @semel.once
+    def inner() -> None:
+        raise TimeoutError
+
+    @semel.once(refused=RuntimeError)
+    def outer() -> None:
+        world.act("outer")
+        inner()
+
+    for _ in range(2):
+        with pytest.raises(semel.InDoubt):
+            outer()
+    assert world.acts() == ["outer"]
+
+
+def test_a_no_about_other_arguments_does_not_count(world: World) -> None:
+    @semel.once(by="invoice")
+    def charge(invoice: str, amount: int) -> None:
+        world.act(amount)
+        raise TimeoutError
+
+    @charge.probe(quiet=0)
+    def look(invoice: str, amount: int) -> None:
+        return None
+
+    for amount in 100, 200:
+        with pytest.raises(semel.InDoubt):
+            charge("1", amount)
+    assert world.acts() == ["100"]
+
+
+def test_a_function_that_gives_a_coroutine_is_a_doubt_and_no_success(world: World, semel_ledger: Ledger) -> None:
+    async def send() -> None:
+        world.act("sent")
+
+    @semel.once
+    def call() -> object:
+        return send()
+
+    with pytest.raises(semel.InDoubt) as caught:
+        call()
+    assert world.acts() == []
+    assert "acts later" in str(caught.value.__cause__)
+
+
+def test_an_odd_error_or_reply_leaves_a_doubt_or_a_success_and_no_bad_call(world: World) -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError
+
+    @semel.once
+    def fail(error: int) -> None:
+        raise [TimeoutError("lost \ud800"), Mute()][error]
+
+    @semel.once
+    def reply(n: int) -> str:
+        world.act(n)
+        return "\ud800"
+
+    for error in 0, 1:
+        with pytest.raises(semel.InDoubt):
+            fail(error)
+    for _ in range(2):
+        with pytest.raises(semel.ReplyLost):
+            reply(1)
+    assert world.acts() == ["1"]
+
+
+def test_arguments_that_share_a_name_stay_apart(world: World) -> None:
+    @semel.once
+    def act(a: int, /, **more: int) -> None:
+        world.act(f"{a}{sorted(more.items())}".replace(" ", ""))
+
+    act(1, a=2)
+    act(3, a=2)
+    act(1, a=4)
+    assert len(world.acts()) == 3
+
+
+def test_a_process_that_still_acts_keeps_its_lock(world: World, semel_ledger: Ledger) -> None:
+    @semel.once
+    def charge(n: int) -> None:
+        world.act(n)
+        from semel import _transport
+
+        settings = _transport.chosen()
+        _transport.use(settings)  # configure() in the middle of a call
+
+    charge(1)
+    charge(1)
+    assert world.acts() == ["1"]
+    assert [effect["state"] for effect in semel_ledger.effects()] == ["applied"]
+
+
+def test_a_run_in_two_threads(world: World) -> None:
+    import threading
+
+    shared, names, both = semel.run("a"), [], threading.Barrier(2)
+
+    def work(own: str) -> None:
+        from semel._run import run_name
+
+        with semel.run(own):
+            both.wait()
+            with shared:
+                both.wait()
+            names.append((own, run_name()))
+
+    threads = [threading.Thread(target=work, args=(own,)) for own in ("x", "y")]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    assert sorted(names) == [("x", "x"), ("y", "y")]

@@ -1,4 +1,4 @@
-import { type Answer, errorOf, InDoubt, isAbort, LedgerUnavailable, Refused, UnstorableReply } from "./errors.js";
+import { type Answer, errorOf, InDoubt, isAbort, LedgerUnavailable, Refused, SemelError, UnstorableReply } from "./errors.js";
 import { type JsonObject, jsonObject, span, wireAction, wireKey } from "./key.js";
 import { type Effect, identities, runOf, within } from "./run.js";
 import { connection, type Response, type Transport, Unreachable } from "./transport.js";
@@ -41,6 +41,8 @@ export interface Means<T> {
   /** A value: it happened. Null or undefined: it did not. An error: not known. */
   look?: (() => unknown) | undefined;
   quiet?: string | number | undefined;
+  /** False: equal calls may differ in arguments that `look` goes by, so its no says nothing about the doubt. */
+  looksAtAll?: boolean | undefined;
   dump?: ((value: T) => unknown) | undefined;
   load?: ((reply: any, answer: Answer) => T) | undefined;
 }
@@ -84,7 +86,7 @@ export async function perform<T>(intent: Intent, means: Means<T>): Promise<T> {
     const ended = await attempt(link, begin, means);
     if (!(ended instanceof Doubt)) return ended.value;
     if (!look) throw ended.error;
-    const seen = await lookOnce(link, ended.error, look, means.quiet);
+    const seen = await lookOnce(link, ended.error, look, means);
     if (seen) return seen.value as T;
     look = undefined;
   }
@@ -132,7 +134,7 @@ async function beginOf(intent: Intent): Promise<Begin> {
 /** The same call inside of itself would wait for its own end. Most often, one tool was guarded twice. */
 function refuseInsideItself(begin: Begin): void {
   if (!identities().includes(identityOf(begin))) return;
-  throw new Refused(`[semel] ${begin.action} is called inside of itself with the same arguments. Nothing was run. Guard it once: with once() or with an adapter.`);
+  throw told(new Refused(`[semel] ${begin.action} is called inside of itself with the same arguments. Nothing was run. Guard it once: with once() or with an adapter.`));
 }
 
 function identityOf({ action, arguments: args, key, run, again }: Begin): string {
@@ -151,7 +153,7 @@ async function attempt<T>(link: Transport, begin: Begin, means: Means<T>): Promi
   const { status, body } = await ask(link, { ...begin, nonce: crypto.randomUUID() });
   if (status === 200 && body.outcome === "run") return act(link, begin, body, means);
   if (status === 200 && body.ok) return { value: load(means, body) };
-  if (body.code === "upstream_refused") throw refusedElsewhere(body);
+  if (body.code === "upstream_refused") throw told(refusedElsewhere(body));
   const error = errorOf(status, body, { action });
   // A doubt about a call that only looks like this one: this call's question would ask for another thing.
   if (error instanceof InDoubt && error.effect_id && !body.differing?.length) return new Doubt(error);
@@ -214,9 +216,11 @@ async function failed<T>(link: Transport, claim: Claim, error: unknown, means: M
     await settle(link, claim, { outcome: "awaiting_input", why }, { cause: error });
     throw error;
   }
-  if (error instanceof Refused || (means.refused && matches(means.refused, error))) {
+  // The refusal of another guarded call inside of this one says nothing about this one.
+  const isOwn = !(error instanceof SemelError) && !endings.has(error as object);
+  if (isOwn && (error instanceof Refused || (means.refused && matches(means.refused, error)))) {
     await settle(link, claim, { outcome: "not_applied", why }, { cause: error });
-    throw error;
+    throw told(error);
   }
   if (isAbort(error)) {
     // The caller is going away. It is recorded all the same, and the abort goes on as it is.
@@ -231,8 +235,16 @@ async function failed<T>(link: Transport, claim: Claim, error: unknown, means: M
   throw known;
 }
 
+/** The errors by which calls of semel have ended. */
+const endings = new WeakSet<object>();
+
+function told<T>(error: T): T {
+  if (typeof error === "object" && error !== null) endings.add(error);
+  return error;
+}
+
 /** Undefined: it certainly did not happen, and may run. */
-async function lookOnce(link: Transport, doubt: InDoubt, look: () => unknown, quiet: string | number | undefined): Promise<{ value: unknown } | undefined> {
+async function lookOnce(link: Transport, doubt: InDoubt, look: () => unknown, { quiet, looksAtAll }: Pick<Means<unknown>, "quiet" | "looksAtAll">): Promise<{ value: unknown } | undefined> {
   const path = `/effects/${encodeURIComponent(doubt.effect_id ?? "")}/probe`;
   const asked = performance.now();
   let response: Response;
@@ -241,6 +253,8 @@ async function lookOnce(link: Transport, doubt: InDoubt, look: () => unknown, qu
     if (value !== null && value !== undefined) {
       response = await link.request("POST", path, { found: "yes", reply: value });
       if (response.status === 200) return { value };
+    } else if (looksAtAll === false) {
+      throw doubt; // the doubt may be about other arguments than those that were looked for
     } else {
       const asked_ms_ago = Math.ceil(performance.now() - asked);
       const told = { found: "no", asked_ms_ago, quiet: quiet === undefined ? undefined : span("quiet", quiet) };

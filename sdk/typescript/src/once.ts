@@ -60,6 +60,7 @@ export function once<F extends (...args: any[]) => unknown>(fn: F, options: Once
         refused: options.refused,
         look: look && (() => look!.apply(this, args)),
         quiet,
+        looksAtAll: !options.by,
       });
     };
 

@@ -6,7 +6,7 @@ use semel_core::decide::{Claiming, Decision, Past, Refusal, Replay, SentBefore, 
 use semel_core::effect::{
     CallMark, Doubt, Effect, Evidence, InDoubt, NotAppliedWhy, PreviousSuccess, Reply, State, Verdict,
 };
-use semel_core::ids::{AttemptNo, IdempotencyKey};
+use semel_core::ids::{AttemptNo, IdempotencyKey, Run};
 use semel_core::intent::{Ask, AskedBy, Intent, NamedBy};
 use semel_core::json::Json;
 use semel_core::policy::rule::{Again, Inject, InjectInto, Probe, Rule, RuleCall};

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,8 @@ from ._transport import Lost, before_close, transport
 BEGIN_TRIES = 3  # one, and two more with the same nonce
 SETTLE_SECONDS = 5  # how long a settlement is sent again
 _LATER = "The probe did not find it, and it may still be carried out. Make the same call again later: it looks again."
-_REPLY_REFUSED = (400, 413)  # what the ledger says of a reply that it cannot keep
+_BAD_REQUEST = 400
+_REPLY_REFUSED = (_BAD_REQUEST, 413)  # what the ledger says of a reply that it cannot keep
 _WHY_MAX = 500  # characters; the API's limit
 _LEAVE_SECONDS = 1  # at exit, for begins whose caller went away
 
@@ -103,7 +105,7 @@ def begin(call: Call) -> Steps:
         return answer
     if answer.get("code") == "upstream_refused":
         said = answer.get("data")
-        raise Refused(said if isinstance(said, str) else answer.get("what_happened") or "an equal call was refused")
+        raise _told(Refused(said if isinstance(said, str) else answer.get("what_happened") or "an equal call was refused"))
     raise error_from(status, answer, call.name)
 
 
@@ -135,6 +137,8 @@ def _wait_for_leaving() -> None:
 
 def attempt(call: Call, begun: dict[str, Any]) -> Steps:
     claim, holder = begun.get("claim"), os.getpid()
+    # A claim in process is its ledger's. Another one may be in use when it is settled.
+    begun["way"] = transport() if transport().in_process else None
     if isinstance(call.act, Block):
         call.act.begun = begun
     outer = enter(
@@ -143,6 +147,9 @@ def attempt(call: Call, begun: dict[str, Any]) -> Steps:
     try:
         try:
             value = yield call.act
+            if hasattr(value, "__await__") or isinstance(value, Generator):
+                getattr(value, "close", lambda: None)()
+                raise TypeError(f"{call.name} gave a {type(value).__name__}, which acts later: protect what does that")
             if after_act is not None:
                 after_act(call.name)
         finally:
@@ -153,8 +160,16 @@ def attempt(call: Call, begun: dict[str, Any]) -> Steps:
         if isinstance(error, call.pause):
             yield from settle_quietly(claim, "awaiting_input", error)
             raise
-        if isinstance(error, (Refused, *call.refused)):
+        if isinstance(error, GeneratorExit):
+            # Nothing can be waited for any more: this very generator is being closed.
+            why = "the caller went away while it ran"
+            with contextlib.suppress(Lost, SemelError):
+                transport().ask("POST", "/settle", {"claim": claim, "outcome": "in_doubt", "why": why})
+            raise
+        # The refusal of another guarded call inside of this one says nothing about this one.
+        if isinstance(error, (Refused, *call.refused)) and not _is_told(error):
             yield from settle(call, begun, {"outcome": "not_applied", "why": describe(error)}, error)
+            _told(error)
             raise
         if not isinstance(error, Exception):
             yield from settle_quietly(claim, "in_doubt", error)
@@ -166,13 +181,14 @@ def attempt(call: Call, begun: dict[str, Any]) -> Steps:
     if claim is None or os.getpid() != holder:
         return Result(value, True, begun)
     try:
-        reply = {"reply": call.codec.dump(value)}
+        reply = {"reply": _json.checked_text(call.codec.dump(value))}
         lost: Exception | None = None
     except Exception as error:
         reply, lost = {}, error
     status, answer = yield from settle(call, begun, {"outcome": "applied", **reply})
     if status in _REPLY_REFUSED and reply:
-        lost = lost or _json.NotJson(str(answer.get("detail") or "it is too large"))
+        if status == _BAD_REQUEST:
+            lost = _json.NotJson(str(answer.get("detail")))
         status, answer = yield from settle(call, begun, {"outcome": "applied"})
     if not answer.get("ok"):
         raise error_from(status, answer, call.name)
@@ -181,12 +197,23 @@ def attempt(call: Call, begun: dict[str, Any]) -> Steps:
     return Result(value, True, answer)
 
 
+def _told(error: BaseException) -> BaseException:
+    """Marks an exception by which a call of semel has ended."""
+    with contextlib.suppress(Exception):
+        error._semel_told = True  # type: ignore[attr-defined]
+    return error
+
+
+def _is_told(error: BaseException) -> bool:
+    return isinstance(error, SemelError) or getattr(error, "_semel_told", False)
+
+
 def settle(call: Call, begun: dict[str, Any], what: dict[str, Any], cause: BaseException | None = None) -> Steps:
     """Records how the attempt ended. Sends it again while the ledger does not take it."""
     until = time.monotonic() + SETTLE_SECONDS
     while True:
         try:
-            status, answer = yield Ask("POST", "/settle", {"claim": begun["claim"], **what})
+            status, answer = yield Ask("POST", "/settle", {"claim": begun["claim"], **what}, begun.get("way"))
             trouble = str(answer.get("detail") or status)
             code = answer.get("code")
             if status < 400 or code not in (None, "ledger_unavailable") or status in _REPLY_REFUSED and "reply" in what:
@@ -244,6 +271,8 @@ def look(call: Call, probe: Callable[[], Any], doubt: InDoubt) -> Steps:
         raise doubt from doubt.__cause__
     body: dict[str, Any]
     lost: Exception | None = None
+    if value is None and call.options.get("by"):
+        raise doubt from doubt.__cause__  # the doubt may be about other arguments than those that were looked for
     if value is None:
         body = {"found": "no", "asked_ms_ago": int((time.monotonic() - asked) * 1000) + 1}
         if call.quiet is not None:

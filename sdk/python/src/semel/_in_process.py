@@ -25,13 +25,21 @@ class InProcess:
         except RuntimeError as error:
             code, said, hint = error.args
             raise error_from(503, {"code": code, "what_happened": f"Nothing ran: {said}", "next_step": hint}) from None
+        self._under_way = 0
         self._beside = Sidecar(settings, opening)  # answers what is asked seldom; it starts when it is
 
     def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Answer:
         if not _is_of_a_call(method, path):
             return self._beside.ask(method, path, body)
         status, text = self._ledger.ask(path, _written(body))
-        return status, json.loads(text)
+        return self._counted(path, status, json.loads(text))
+
+    def _counted(self, path: str, status: int, answer: dict[str, Any]) -> Answer:
+        if path == "/begin" and status == 200 and answer.get("claim"):
+            self._under_way += 1
+        elif path == "/settle" and status == 200:
+            self._under_way -= 1
+        return status, answer
 
     async def aask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Answer:
         if not _is_of_a_call(method, path):
@@ -39,16 +47,18 @@ class InProcess:
         slot = AsyncSlot()
 
         def answered(status: int, text: str) -> bool:
-            slot.set((status, json.loads(text)))
+            slot.set(self._counted(path, status, json.loads(text)))
             return True
 
         self._ledger.ask_then(path, _written(body), answered)
         return await slot.wait_async()
 
-    def close(self) -> None:
+    def close(self, dies: bool = False) -> None:
         self._beside.close()
         self._ledger.flush()
-        del self._ledger
+        # While a call acts, it keeps the ledger: its lock says that this process lives, and may still act.
+        if dies or not self._under_way:
+            del self._ledger
 
     def abandon(self) -> None:
         self._beside.abandon()

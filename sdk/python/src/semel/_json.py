@@ -91,6 +91,14 @@ def _scalars() -> dict[Any, tuple[Callable[[Any], str], Callable[[Any], Any]]]:
     }
 
 
+def checked_text(data: Any) -> Any:
+    """What a codec made, if it can be written as JSON."""
+    import json
+
+    json.dumps(data, allow_nan=False, ensure_ascii=False).encode()
+    return data
+
+
 class Plain:
     """Replies without an annotation: JSON as it is."""
 

@@ -60,6 +60,8 @@ class Template:
         try:
             for field in self._fields:
                 value, _ = self._formatter.get_field(field, (), values)
+                if isinstance(value, (dict, list, tuple, set)):
+                    raise ValueError(f"{field!r} is a {type(value).__name__}, which has many spellings")
                 if value is None or value == "":  # all such calls would have one key
                     raise ValueError(f"{field!r} has no value")
                 _json.dump(value)  # the words for an object are often its place in memory
@@ -97,8 +99,9 @@ class Parameters:
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
         values = dict(bound.arguments)
-        if self._rest is not None:
-            values.update(values.pop(self._rest, {}))
+        rest = values.pop(self._rest, {}) if self._rest is not None else {}
+        # One that has the name of a positional parameter is another argument.
+        values.update({f"{self._rest}.{name}" if name in values else name: value for name, value in rest.items()})
         arguments = {}
         for parameter, value in values.items():
             try:

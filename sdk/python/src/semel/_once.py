@@ -87,7 +87,7 @@ def once(
             Protected(
                 fn=fn,
                 name=own,
-                module=fn.__module__ if name is None else None,
+                place=f"{fn.__module__}.{fn.__qualname__}" if name is None else None,
                 parameters=_key.Parameters(own, fn, key, by),
                 keyed_for=None if keyed_for is None else _key.duration(keyed_for),
                 codec=codec or _json.Annotated(fn),
@@ -112,7 +112,7 @@ class Protected(NamedTuple):
 
     fn: Callable[..., Any]
     name: str
-    module: str | None  # where its name comes from; None if the name was given
+    place: str | None  # where its name comes from; None if the name was given
     parameters: _key.Parameters
     keyed_for: str | None
     codec: _json.Codec
@@ -153,13 +153,12 @@ class Protected(NamedTuple):
 
     def refuse_namesake(self) -> None:
         """Two functions of one name are one action: an equal call of the second would get the reply of the first."""
-        from ._transport import modules
+        from ._transport import places
 
-        known = self.module and modules.setdefault(self.name, self.module)
-        if known != self.module:
+        known = self.place and places.setdefault(self.name, self.place)
+        if known != self.place:
             raise InvalidCall(
-                f"{self.name} of {self.module} did not run: {known} has a function of that name, and the two would be one "
-                "effect. Give one of them name=.",
+                f"{self.place} did not run: {known} has its name, and the two would be one effect. Give one of them name=.",
                 action=self.name,
             )
 

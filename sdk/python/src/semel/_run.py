@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ._errors import InvalidCall
 
-_run: ContextVar[str | None] = ContextVar("semel_run", default=None)
+_runs: ContextVar[tuple[str, ...]] = ContextVar("semel_runs", default=())
 _current: ContextVar[Current | None] = ContextVar("semel_current", default=None)
 
 
@@ -37,19 +37,17 @@ class run:
         if not name:
             raise InvalidCall("The run has no name.")
         self.name = name
-        self._outer: list[str | None] = []
 
     def __enter__(self) -> run:
-        self._outer.append(_run.get())
-        _run.set(self.name)
+        _runs.set((*_runs.get(), self.name))  # of this thread or task alone
         return self
 
     def __exit__(self, *_: object) -> None:
-        _run.set(self._outer.pop())
+        _runs.set(_runs.get()[:-1])
 
 
 def run_name() -> str | None:
-    return _run.get() or os.environ.get("SEMEL_RUN_ID") or None
+    return next(reversed(_runs.get()), None) or os.environ.get("SEMEL_RUN_ID") or None
 
 
 def enter(now: Current | None) -> Current | None:

@@ -65,7 +65,7 @@ class Server:
         work = asyncio.get_running_loop().run_in_executor(self._lane(path), self.ask, method, path, body)
         return await asyncio.shield(work)
 
-    def close(self) -> None:
+    def close(self, dies: bool = False) -> None:
         for lane in self._lanes.values():
             lane.shutdown(wait=False)
         self._drop_idle()

@@ -39,7 +39,7 @@ class Sidecar:
         self._send(slot, method, path, body)
         return await slot.wait_async()
 
-    def close(self) -> None:
+    def close(self, dies: bool = False) -> None:
         process, self._process = self._process, None
         if process is not None:
             process.end()

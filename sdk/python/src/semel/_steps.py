@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ._transport import transport
+from ._transport import Transport, transport
 
 Steps = Generator["Step", Any, Any]
 
@@ -27,14 +27,16 @@ class Step:
 class Ask(Step):
     """A request to semel; gives (status, answer)."""
 
-    def __init__(self, method: str, path: str, body: dict[str, Any] | None = None) -> None:
-        self._request = method, path, body
+    def __init__(
+        self, method: str, path: str, body: dict[str, Any] | None = None, way: Transport | None = None
+    ) -> None:
+        self._request, self._way = (method, path, body), way
 
     def run(self) -> Any:
-        return transport().ask(*self._request)
+        return (self._way or transport()).ask(*self._request)
 
     async def arun(self) -> Any:
-        return await transport().aask(*self._request)
+        return await (self._way or transport()).aask(*self._request)
 
 
 class Do(Step):

@@ -27,8 +27,8 @@ class Transport(Protocol):
 
     async def aask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Answer: ...
 
-    def close(self) -> None:
-        """Ends it. Claims that were not settled become doubts."""
+    def close(self, dies: bool = False) -> None:
+        """Ends it. Claims that were not settled become doubts: at once if the process dies with it, as in tests."""
 
     def abandon(self) -> None:
         """Drops what a forked child inherited, and writes nothing."""
@@ -41,7 +41,7 @@ _watching = False
 _inherits = False  # a parent of this process had a ledger open in process
 _opening = threading.RLock()  # also held while pipes are made, so that no fork sees half of them
 _at_close: list[Callable[[], None]] = []
-modules: dict[str, str] = {}  # of the functions that were called on this ledger, by name
+places: dict[str, str] = {}  # of the functions that were called on this ledger, by name
 
 
 def transport() -> Transport:
@@ -97,14 +97,14 @@ def before_close(work: Callable[[], None]) -> None:
         _at_close.append(work)
 
 
-def close() -> None:
+def close(dies: bool = False) -> None:
     global _open
-    modules.clear()
+    places.clear()
     if _open is not None and _pid == os.getpid():
         for work in _at_close:
             work()
         way, _open = _open, None
-        way.close()
+        way.close(dies)
 
 
 def _watch() -> None:

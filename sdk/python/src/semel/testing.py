@@ -80,7 +80,7 @@ class Ledger:
 
         def crash(ran: str) -> None:
             if name is None or ran == name:
-                _transport.close()  # what was claimed through it is left behind
+                _transport.close(dies=True)  # what was claimed through it is left behind
                 raise Crash(ran)
 
         with _after_act(crash):

@@ -1,4 +1,4 @@
-import { Command, interrupt, isGraphBubbleUp } from "@langchain/langgraph";
+import { Command, interrupt, isGraphInterrupt } from "@langchain/langgraph";
 import { createMiddleware, ToolMessage } from "langchain";
 import { call, replyOrWords, unlessDecided } from "../call.js";
 import { resolve } from "../effect.js";
@@ -37,7 +37,7 @@ export function guard({ run }: { run?: string } = {}) {
           return await call<ToolMessage | Command>(name, args, () => handler(request), {
             run: run ?? request.runtime.configurable?.thread_id,
             callId: id,
-            pause: isGraphBubbleUp,
+            pause: isGraphInterrupt,
             // The framework found the arguments wrong, so the tool was not called.
             refused: (error) => (error as Error)?.name === "ToolInvocationError",
             load: (reply, answer) => revived(replyOrWords(reply, answer), name, id),

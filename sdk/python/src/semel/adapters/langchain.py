@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from langchain_core.messages import BaseMessage, ToolMessage, message_to_dict, messages_from_dict
-from langgraph.errors import GraphBubbleUp
+from langgraph.errors import GraphInterrupt
 from langgraph.types import Command, interrupt
 
 from .._adapt import acall, aresolve, call, resolve
@@ -78,7 +78,7 @@ def _how(request: Any, run: str | None) -> dict[str, Any]:
     return {
         "run": run or (None if thread is None else str(thread)),
         "call_id": request.tool_call["id"],
-        "pause": GraphBubbleUp,
+        "pause": GraphInterrupt,
         "dump": _dump,
         "load": lambda data: _load(data, request.tool_call),
     }
