@@ -16,7 +16,7 @@ from ._errors import Crash, InDoubt, InvalidCall, LedgerUnavailable, Refused, Re
 from ._key import visible
 from ._run import Current, enter, run_name
 from ._steps import Ask, Block, Do, Step, Steps, Wait
-from ._transport import Lost, before_close, transport
+from ._transport import Holder, Lost, before_close, transport
 
 BEGIN_TRIES = 3  # one, and two more with the same nonce
 SETTLE_SECONDS = 5  # how long a settlement is sent again
@@ -136,9 +136,20 @@ def _wait_for_leaving() -> None:
 
 
 def attempt(call: Call, begun: dict[str, Any]) -> Steps:
-    claim, holder = begun.get("claim"), os.getpid()
+    way = transport()
+    if not isinstance(way, Holder):
+        return (yield from attempt_on(call, begun))
     # A claim in process is its ledger's. Another one may be in use when it is settled.
-    begun["way"] = transport() if transport().in_process else None
+    begun["way"] = way
+    way.acting += 1
+    try:
+        return (yield from attempt_on(call, begun))
+    finally:
+        way.acting -= 1
+
+
+def attempt_on(call: Call, begun: dict[str, Any]) -> Steps:
+    claim, holder = begun.get("claim"), os.getpid()
     if isinstance(call.act, Block):
         call.act.begun = begun
     outer = enter(

@@ -25,21 +25,14 @@ class InProcess:
         except RuntimeError as error:
             code, said, hint = error.args
             raise error_from(503, {"code": code, "what_happened": f"Nothing ran: {said}", "next_step": hint}) from None
-        self._under_way = 0
+        self.acting = 0  # calls whose function is running
         self._beside = Sidecar(settings, opening)  # answers what is asked seldom; it starts when it is
 
     def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Answer:
         if not _is_of_a_call(method, path):
             return self._beside.ask(method, path, body)
         status, text = self._ledger.ask(path, _written(body))
-        return self._counted(path, status, json.loads(text))
-
-    def _counted(self, path: str, status: int, answer: dict[str, Any]) -> Answer:
-        if path == "/begin" and status == 200 and answer.get("claim"):
-            self._under_way += 1
-        elif path == "/settle" and status == 200:
-            self._under_way -= 1
-        return status, answer
+        return status, json.loads(text)
 
     async def aask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Answer:
         if not _is_of_a_call(method, path):
@@ -47,7 +40,7 @@ class InProcess:
         slot = AsyncSlot()
 
         def answered(status: int, text: str) -> bool:
-            slot.set(self._counted(path, status, json.loads(text)))
+            slot.set((status, json.loads(text)))
             return True
 
         self._ledger.ask_then(path, _written(body), answered)
@@ -56,8 +49,8 @@ class InProcess:
     def close(self, dies: bool = False) -> None:
         self._beside.close()
         self._ledger.flush()
-        # While a call acts, it keeps the ledger: its lock says that this process lives, and may still act.
-        if dies or not self._under_way:
+        # While a call acts, it keeps the ledger: the lock says that this process lives, and may still act.
+        if dies or not self.acting:
             del self._ledger
 
     def abandon(self) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Generator
 from typing import Any
 
-from ._transport import Transport, transport
+from ._transport import Holder, transport
 
 Steps = Generator["Step", Any, Any]
 
@@ -28,7 +28,7 @@ class Ask(Step):
     """A request to semel; gives (status, answer)."""
 
     def __init__(
-        self, method: str, path: str, body: dict[str, Any] | None = None, way: Transport | None = None
+        self, method: str, path: str, body: dict[str, Any] | None = None, way: Holder | None = None
     ) -> None:
         self._request, self._way = (method, path, body), way
 

@@ -9,7 +9,7 @@ import atexit
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from ._settings import Settings
 
@@ -32,6 +32,17 @@ class Transport(Protocol):
 
     def abandon(self) -> None:
         """Drops what a forked child inherited, and writes nothing."""
+
+
+@runtime_checkable
+class Holder(Protocol):
+    """A transport that holds the ledger in this process, and keeps it while a call acts."""
+
+    acting: int
+
+    def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Answer: ...
+
+    async def aask(self, method: str, path: str, body: dict[str, Any] | None = None) -> Answer: ...
 
 
 _settings = Settings()
