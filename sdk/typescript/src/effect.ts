@@ -1,5 +1,5 @@
 import { type Answer, errorOf, InDoubt, isAbort, LedgerUnavailable, Refused, SemelError, UnstorableReply } from "./errors.js";
-import { type JsonObject, jsonObject, span, wireAction, wireKey } from "./key.js";
+import { type JsonObject, jsonObject, namedRun, span, wireAction, wireKey } from "./key.js";
 import { type Effect, identities, runOf, within } from "./run.js";
 import { connection, type Response, type Transport, Unreachable } from "./transport.js";
 

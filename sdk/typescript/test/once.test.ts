@@ -226,17 +226,39 @@ test("a block is an effect too", async () => {
   assert.equal(world().acts().length, 2);
 });
 
-test("a call inside of itself is refused, and not waited for", async () => {
+test("a call inside of itself is not waited for, and leaves the outer call in doubt", async () => {
   const charge = once(async function charge(customer: string, inside?: () => Promise<unknown>): Promise<string> {
-    if (inside) await inside();
     world().act(customer);
+    if (inside) await inside();
     return "ch_1";
   }, { key: (customer) => customer });
-  const { error } = await ending(charge("ann", () => charge("ann")));
-  assert(error instanceof Refused);
-  assert.match(error.message, /inside of itself/);
   assert.equal(await charge("ann", () => charge("bob")), "ch_1");
-  assert.deepEqual(world().acts(), ["bob", "ann"]);
+  for (let times = 0; times < 2; times++) {
+    const { error } = await ending(charge("eve", () => charge("eve")));
+    assert(error instanceof InDoubt);
+    if (times === 0) assert.match(String(error.cause), /inside of itself/);
+  }
+  assert.deepEqual(world().acts(), ["ann", "bob", "eve"]);
+});
+
+test("the refusal of an inner call says nothing about the outer one", async () => {
+  const inner = once(async function inner() {
+    throw new Refused("declined");
+  });
+  const outer = once(async function outer(customer: string) {
+    world().act(customer);
+    await inner();
+  }, { refused: [Error] });
+  for (let times = 0; times < 2; times++) assert((await ending(outer("ann"))).error instanceof InDoubt);
+  assert.deepEqual(world().acts(), ["ann"]);
+});
+
+test("with `by`, a no about other arguments does not count", async () => {
+  const charge = once(function charge(invoice: string, amount: number) {
+    return lose(String(amount));
+  }, { by: (invoice: string) => ({ invoice }) }).probe(() => undefined, { quiet: 0 });
+  for (const amount of [100, 200]) assert((await ending(charge("1", amount))).error instanceof InDoubt);
+  assert.deepEqual(world().acts(), ["100"]);
 });
 
 test("a probe that finds it gives the reply", async () => {
