@@ -21,7 +21,8 @@ fn main() {
     let is_gnu = variable("CARGO_CFG_TARGET_OS") == "linux" && variable("CARGO_CFG_TARGET_ENV") == "gnu";
     let runs_here = variable("HOST") == variable("TARGET");
     let is_for_old_systems = !variable(FOR_OLD_SYSTEMS).is_empty();
-    if is_gnu && runs_here && !is_for_old_systems && loader().is_some_and(|version| version >= LOADER_NEEDED) {
+    if is_gnu && runs_here && !is_for_old_systems && loader().is_some_and(|version| version >= LOADER_NEEDED)
+    {
         println!("cargo:rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
 }

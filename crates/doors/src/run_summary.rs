@@ -109,7 +109,11 @@ pub async fn markdown(
             "Refuted",
             "These were reported as done, but a check did not find them. A repeat is held; the user decides.",
         ),
-        (&sorted.applied, "Done", "These happened, and their results can be used. None needs to be done again."),
+        (
+            &sorted.applied,
+            "Done",
+            "These happened, and their results can be used. None needs to be done again.",
+        ),
         (
             &sorted.unanswered,
             "Without a complete answer",
@@ -155,11 +159,7 @@ pub async fn markdown(
 }
 
 /// What is done in a run, where there is anything.
-pub async fn of_run(
-    ledger: &Ledger,
-    of: RunName<'_>,
-    max: CharactersMax,
-) -> Result<Option<String>, Error> {
+pub async fn of_run(ledger: &Ledger, of: RunName<'_>, max: CharactersMax) -> Result<Option<String>, Error> {
     let mut sorted = SortedEffects::default();
     let key = run_key(ledger.secret(), of.tenant, of.run);
     let page = ledger.store().latest(Latest::Run(key), None, PAGE_ROWS_MAX).await?;

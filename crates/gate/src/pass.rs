@@ -1,8 +1,8 @@
 //! The one path of a call through the gate.
 
-use crate::fences::RunFences;
 use crate::call::{GateCall, LOOK_AGAIN_FIRST, LOOK_AGAIN_MAX, UnresolvedSend};
 use crate::events::{AnswerEvent, GateEvent};
+use crate::fences::RunFences;
 use crate::look::{Look, Progress};
 use crate::reply::{
     Passed, answer_of_record, answer_of_refusal, answer_of_refused, answer_ran, held, in_doubt, joined_answer,

@@ -189,7 +189,9 @@ pub fn answer<E: Display>(change: Result<Change, Failure<E>>, json: bool) -> Exi
         Err(failure) => failure,
     };
     let document = match &failure {
-        Failure::InDoubt { answer, .. } | Failure::Held(answer) | Failure::Unrecorded(answer) => json!(answer),
+        Failure::InDoubt { answer, .. } | Failure::Held(answer) | Failure::Unrecorded(answer) => {
+            json!(answer)
+        }
         Failure::Refused(error) => json!({"ok": false, "effect": "none", "error": error.to_string()}),
         other => json!({"ok": false, "effect": "unknown", "error": other.to_string()}),
     };

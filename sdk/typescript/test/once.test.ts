@@ -254,7 +254,7 @@ test("the refusal of an inner call says nothing about the outer one", async () =
 });
 
 test("with `by`, a no about other arguments does not count", async () => {
-  const charge = once(function charge(invoice: string, amount: number) {
+  const charge = once(function charge(_invoice: string, amount: number) {
     return lose(String(amount));
   }, { by: (invoice: string) => ({ invoice }) }).probe(() => undefined, { quiet: 0 });
   for (const amount of [100, 200]) assert((await ending(charge("1", amount))).error instanceof InDoubt);

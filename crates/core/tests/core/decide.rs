@@ -534,7 +534,11 @@ fn an_act_of_a_run_is_held_behind_its_memory_boundary_and_nothing_else_is() {
     let next = Decision::Claim(Claiming::NextEffect { reason: None, possible_repeat: true });
     assert_eq!(with(Class::Act, behind, "r1", "r1"), Decision::Refuse(Refusal::Forgotten));
     assert_eq!(with(Class::Act, None, "r1", "r1"), next, "without a boundary between");
-    assert_eq!(with(Class::Act, Some(DELIVERED), "r1", "r1"), next, "it was told at the boundary, not before");
+    assert_eq!(
+        with(Class::Act, Some(DELIVERED), "r1", "r1"),
+        next,
+        "it was told at the boundary, not before"
+    );
     assert_eq!(with(Class::Act, behind, "r1", "r2"), next, "another run has forgotten nothing");
     assert!(matches!(with(Class::Convergent, behind, "r1", "r1"), Decision::Claim(_)));
 }

@@ -213,9 +213,13 @@ async fn markdown(
     for (key, effect) in newest_first.into_iter().rev() {
         sorted.push(key, effect);
     }
-    let mut text =
-        run_summary::markdown(Some(&api.gate()?.ledger), &sorted, Some(RunName { tenant: &who.tenant, run }), None)
-            .await?;
+    let mut text = run_summary::markdown(
+        Some(&api.gate()?.ledger),
+        &sorted,
+        Some(RunName { tenant: &who.tenant, run }),
+        None,
+    )
+    .await?;
     if damaged > 0 {
         text.push_str(&format!("\nRecords of this run that cannot be read, and are left out: {damaged}\n"));
     }

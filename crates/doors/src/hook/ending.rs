@@ -30,7 +30,12 @@ pub struct ClientReport {
 }
 
 /// A tool has answered. Its output is recorded, and the answer counts as delivered.
-pub(super) fn after(door: &HookDoor<'_>, event: &HookEvent, call: &ToolCall, response: &Value) -> Option<Value> {
+pub(super) fn after(
+    door: &HookDoor<'_>,
+    event: &HookEvent,
+    call: &ToolCall,
+    response: &Value,
+) -> Option<Value> {
     let plan = plan_of(door, event, call)?;
     let goes_on = ["backgroundTaskId", "timedOutAfterMs"].iter().any(|name| response.get(name).is_some());
     match &plan.stage {
@@ -50,7 +55,9 @@ pub(super) fn after(door: &HookDoor<'_>, event: &HookEvent, call: &ToolCall, res
         }
         Stage::Planned if goes_on => None,
         // Another hook has put its own command in the place of ours.
-        Stage::Planned if !call.line().is_some_and(|line| line.contains(&format!("semel began {}", plan.id))) => {
+        Stage::Planned
+            if !call.line().is_some_and(|line| line.contains(&format!("semel began {}", plan.id))) =>
+        {
             unguarded(door, event, &plan, &report_in(event.client, response))
         }
         Stage::Planned => {
@@ -61,7 +68,13 @@ pub(super) fn after(door: &HookDoor<'_>, event: &HookEvent, call: &ToolCall, res
 }
 
 /// A tool has failed, or was stopped.
-pub(super) fn failed(door: &HookDoor<'_>, event: &HookEvent, call: &ToolCall, error: &str, interrupted: bool) {
+pub(super) fn failed(
+    door: &HookDoor<'_>,
+    event: &HookEvent,
+    call: &ToolCall,
+    error: &str,
+    interrupted: bool,
+) {
     let Some(plan) = plan_of(door, event, call) else { return };
     match &plan.stage {
         Stage::Began { .. } | Stage::Ended { .. } => match exit_code_in(error) {
@@ -138,7 +151,8 @@ fn unguarded(door: &HookDoor<'_>, event: &HookEvent, plan: &Plan, said: &ClientR
         }
     });
     door.plans.forget(&plan.id);
-    let text = "semel: this command ran without its guard, because another hook changed it. It is on record now.";
+    let text =
+        "semel: this command ran without its guard, because another hook changed it. It is on record now.";
     Some(render::told_after(event.client, text))
 }
 
@@ -165,9 +179,7 @@ fn sent(call: &ShellCall<'_>, said: &ClientReport) -> Sent {
         None => Reply::TooLarge((said.stdout.len() + said.stderr.len()) as u64),
     };
     let outcome = match reading.meaning {
-        ExitMeaning::Succeeded => {
-            Outcome::Applied { evidence: Evidence::Reported, word: word(call), reply }
-        }
+        ExitMeaning::Succeeded => Outcome::Applied { evidence: Evidence::Reported, word: word(call), reply },
         ExitMeaning::NeverSent | ExitMeaning::Refused => {
             Outcome::NotApplied { why: NotAppliedWhy::Refused(reading.line), reply }
         }
@@ -185,7 +197,9 @@ pub fn word(call: &ShellCall<'_>) -> EffectWord {
 /// `Exit code 3`, as the first line has it.
 fn exit_code_in(error: &str) -> Option<i32> {
     let line = error.lines().find_map(|line| {
-        ["Exit code ", "Exit Code: ", "Process exited with code "].iter().find_map(|words| line.strip_prefix(words))
+        ["Exit code ", "Exit Code: ", "Process exited with code "]
+            .iter()
+            .find_map(|words| line.strip_prefix(words))
     })?;
     line.trim().parse().ok()
 }
@@ -194,16 +208,22 @@ fn exit_code_in(error: &str) -> Option<i32> {
 fn report_in(client: Client, response: &Value) -> ClientReport {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     match client {
-        Client::ClaudeCode | Client::Qwen if response.is_object() => {
-            ClientReport { exit_code: 0, stdout: text(&response["stdout"]), stderr: text(&response["stderr"]) }
-        }
+        Client::ClaudeCode | Client::Qwen if response.is_object() => ClientReport {
+            exit_code: 0,
+            stdout: text(&response["stdout"]),
+            stderr: text(&response["stderr"]),
+        },
         Client::Gemini => {
             let said = text(&response["llmContent"]);
             ClientReport { exit_code: exit_code_in(&said).unwrap_or(0), stdout: said, stderr: String::new() }
         }
         Client::OpenCode => {
             let code = response["metadata"]["exit"].as_i64().and_then(|code| i32::try_from(code).ok());
-            ClientReport { exit_code: code.unwrap_or(0), stdout: text(&response["output"]), stderr: String::new() }
+            ClientReport {
+                exit_code: code.unwrap_or(0),
+                stdout: text(&response["output"]),
+                stderr: String::new(),
+            }
         }
         _ => ClientReport { exit_code: 0, stdout: text(response), stderr: String::new() },
     }

@@ -127,7 +127,9 @@ impl HookEvent {
 impl Form {
     fn guess_client(&self) -> Client {
         match self.hook_event_name.as_str() {
-            "BeforeTool" | "AfterTool" | "BeforeAgent" | "AfterAgent" | "PreCompress" | "BeforeModel" => Client::Gemini,
+            "BeforeTool" | "AfterTool" | "BeforeAgent" | "AfterAgent" | "PreCompress" | "BeforeModel" => {
+                Client::Gemini
+            }
             _ if self.turn_id.is_some() => Client::Codex,
             _ if self.tool_name == "run_shell_command" => Client::Qwen,
             _ => Client::ClaudeCode,

@@ -51,11 +51,18 @@ pub struct FoundFrom {
 pub enum Stage {
     Planned,
     /// Nothing is to run: the client shows this record instead.
-    Recorded { stdout: String, stderr: String },
+    Recorded {
+        stdout: String,
+        stderr: String,
+    },
     /// `semel began` holds this claim.
-    Began { claim: String },
+    Began {
+        claim: String,
+    },
     /// `semel ended` has settled it.
-    Ended { claim: String },
+    Ended {
+        claim: String,
+    },
 }
 
 /// The directory of all plans of this user.
@@ -86,7 +93,8 @@ impl Plans {
     pub fn write(&self, plan: &Plan) -> io::Result<()> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.0)?;
         let new = self.0.join(format!("{}.{}", plan.id, std::process::id()));
-        let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
+        let mut file =
+            fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&new)?;
         file.write_all(&serde_json::to_vec(plan)?)?;
         fs::rename(new, self.path(&plan.id))
     }

@@ -98,7 +98,8 @@ pub fn held(answer: &Answer, line: &str) -> String {
 /// A command that was done before.
 pub fn done(passed: &Passed, recorded: Option<&CommandOutput>, line: &str) -> String {
     let effect = passed.answer.effect_id.map_or_else(String::new, |id| id.to_string());
-    let when = passed.answer.reason.as_deref().and_then(|reason| reason.split(';').next()).unwrap_or("done before");
+    let when =
+        passed.answer.reason.as_deref().and_then(|reason| reason.split(';').next()).unwrap_or("done before");
     let output = match recorded {
         Some(output) => format!("Its recorded output:\n{}", in_short(&streams(output))),
         None => "Its output was not recorded.".to_owned(),
@@ -125,7 +126,11 @@ fn to_repeat(effect: &str, line: &str) -> String {
 
 fn streams(output: &CommandOutput) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
-    [text(&output.stdout), text(&output.stderr)].into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n")
+    [text(&output.stdout), text(&output.stderr)]
+        .into_iter()
+        .filter(|text| !text.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn in_short(text: &str) -> String {

@@ -10,8 +10,8 @@ use crate::reply::CommandOutput;
 use crate::run_summary::{self, CharactersMax, RunName};
 use semel_core::class::Class;
 use semel_core::policy::{Mode, Policy};
-use semel_core::time::At;
 use semel_core::shell::{Guarded, Judgement, judge};
+use semel_core::time::At;
 use semel_gate::Gate;
 use semel_gate::clock::block_on;
 use semel_ledger::memory_boundary::ForgottenBy;
@@ -87,7 +87,8 @@ impl HookDoor<'_> {
             Ok(Decided::Run(plan)) => {
                 // A login shell, which Codex starts, may not find it by its name.
                 let semel = if event.client == Client::Codex { &self.program } else { "semel" };
-                let (before, behind) = (format!("{semel} began {}", plan.id), format!("{semel} ended {}", plan.id));
+                let (before, behind) =
+                    (format!("{semel} began {}", plan.id), format!("{semel} ended {}", plan.id));
                 let command = guarded.bracketed(&line, &before, &behind);
                 Some(match self.plans.write(&plan) {
                     Ok(()) => render::rewritten(event.client, call.input.clone(), command),
@@ -216,6 +217,7 @@ fn moves(before: &str) -> bool {
 }
 
 fn unavailable(why: &str) -> String {
-    format!("Not run: semel's ledger is not available ({why}). Safe to retry: yes. Tell the user to run `semel doctor`.")
+    format!(
+        "Not run: semel's ledger is not available ({why}). Safe to retry: yes. Tell the user to run `semel doctor`."
+    )
 }
-

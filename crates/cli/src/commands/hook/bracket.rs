@@ -26,7 +26,9 @@ pub fn began(context: &Context, id: &str) -> u8 {
 
 fn take(context: &Context, id: &str) -> Result<u8, String> {
     let plans = plans(context)?;
-    let plan = plans.read(id).ok_or("the plan of this command is gone; run the command again without `semel began`")?;
+    let plan = plans
+        .read(id)
+        .ok_or("the plan of this command is gone; run the command again without `semel began`")?;
     let place = place(context, &plan)?;
     let gate = place.gate(context)?;
     let call = ShellCall::of(&plan, &place.policy, Some(&context.environment.settings.cwd))?;
@@ -35,7 +37,11 @@ fn take(context: &Context, id: &str) -> Result<u8, String> {
         Begun::Run(claim) => {
             let began = Plan { stage: Stage::Began { claim: claim.clone() }, ..plan.clone() };
             if let Err(error) = plans.write(&began) {
-                let _lapses = block_on(settle(&gate, &claim, semel_doors::hook::shell::never_sent("its plan was not written")));
+                let _lapses = block_on(settle(
+                    &gate,
+                    &claim,
+                    semel_doors::hook::shell::never_sent("its plan was not written"),
+                ));
                 return Err(error.to_string());
             }
             0
@@ -47,7 +53,9 @@ fn take(context: &Context, id: &str) -> Result<u8, String> {
         }
         Begun::Done(passed) => {
             let output = semel_doors::hook::shell::recorded(&passed).and_then(CommandOutput::decode);
-            context.output.warn(format_args!("semel: {}", render::done(&passed, output.as_ref(), &plan.line)));
+            context
+                .output
+                .warn(format_args!("semel: {}", render::done(&passed, output.as_ref(), &plan.line)));
             Code::Lookalike.exit().unwrap_or(EXIT_SEMEL_FAILED)
         }
     })

@@ -43,7 +43,12 @@ fn answer(context: &Context) -> Result<Option<serde_json::Value>, String> {
     }
     let found = FoundFrom {
         cwd: settings.cwd.clone(),
-        ledger: context.global.ledger.as_ref().map(|ledger| ledger.display().to_string()).or(settings.ledger.clone()),
+        ledger: context
+            .global
+            .ledger
+            .as_ref()
+            .map(|ledger| ledger.display().to_string())
+            .or(settings.ledger.clone()),
         policy: context.global.policy.clone().or(settings.policy.clone()),
     };
     let named_run = settings.run_id(None);

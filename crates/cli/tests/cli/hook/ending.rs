@@ -68,7 +68,11 @@ fn the_transcript_tells_an_end_that_no_event_told() {
     let transcript = session.home.file("transcript.jsonl", &format!("{entry}\n"));
     let told = session.tell(json!({"hook_event_name": "Stop", "transcript_path": transcript}));
     assert_eq!(told.code, Some(0), "{told:?}");
-    assert_eq!(session.states(), ["in_doubt"], "an exit code of its own proves nothing of a consequential command");
+    assert_eq!(
+        session.states(),
+        ["in_doubt"],
+        "an exit code of its own proves nothing of a consequential command"
+    );
 }
 
 #[test]

@@ -21,7 +21,10 @@ fn a_line_with_nothing_to_guard_passes_and_opens_no_ledger() {
 fn a_guarded_command_runs_once_and_its_repeat_shows_the_record() {
     let session = Session::start();
     let (line, ran, after) = session.shell(ISSUE).ran();
-    assert!(line.starts_with("semel began ") && line.contains(&format!(" && {ISSUE} && semel ended ")), "{line}");
+    assert!(
+        line.starts_with("semel began ") && line.contains(&format!(" && {ISSUE} && semel ended ")),
+        "{line}"
+    );
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "https://example.com/issue/1\n"));
     assert!(after.is_null());
 
@@ -41,7 +44,10 @@ fn semel_again_repeats_on_purpose_and_the_same_again_does_not() {
     let id = list["items"][0]["effect_id"].as_str().unwrap();
     let again = format!("semel again {id} -- {ISSUE}");
     let (line, ran, _) = session.shell(&again).ran();
-    assert!(!line.contains("semel again") && line.contains(ISSUE), "the client's permission check sees the command: {line}");
+    assert!(
+        !line.contains("semel again") && line.contains(ISSUE),
+        "the client's permission check sees the command: {line}"
+    );
     assert_eq!(ran.code, Some(0));
     assert_eq!(session.world().len(), 2);
     session.shell(&again);
@@ -77,8 +83,11 @@ fn one_directory_is_not_another() {
 #[test]
 fn a_line_that_hides_the_end_of_a_command_is_denied_with_the_way_out() {
     let session = Session::start();
-    let lines =
-        ["gh issue create --title a | tail -1", "gh issue create --title a; echo done", "for i in 1 2; do gh issue create -t $i; done"];
+    let lines = [
+        "gh issue create --title a | tail -1",
+        "gh issue create --title a; echo done",
+        "for i in 1 2; do gh issue create -t $i; done",
+    ];
     for line in lines {
         let reason = session.shell(line).denied();
         assert!(reason.contains("Not run.") && reason.contains("by itself"), "{line}: {reason}");
@@ -111,7 +120,8 @@ fn a_convergent_command_runs_as_often_as_it_is_wanted_and_is_listed() {
 fn two_at_the_same_moment_meet_at_the_claim() {
     let session = Session::start();
     session.ends("sleep 1");
-    let lines = ["toolu_a", "toolu_b"].map(|call| session.ask(call, ISSUE).expect("nothing speaks against it"));
+    let lines =
+        ["toolu_a", "toolu_b"].map(|call| session.ask(call, ISSUE).expect("nothing speaks against it"));
     let children = lines.map(|line| session.spawn(&line));
     let codes = children.map(|child| child.wait_with_output().expect("it ends").status.code());
     assert_eq!(session.world().len(), 1, "{codes:?}");

@@ -26,7 +26,11 @@ pub struct Session {
 #[derive(Debug)]
 pub enum Told {
     /// The client ran this instead.
-    Ran { line: String, ran: Ran, after: Value },
+    Ran {
+        line: String,
+        ran: Ran,
+        after: Value,
+    },
     Denied(String),
 }
 
@@ -106,7 +110,8 @@ impl Session {
     pub fn bash(&self, line: &str) -> Command {
         let mut bash = Command::new("bash");
         let semel = PathBuf::from(env!("CARGO_BIN_EXE_semel"));
-        let path = format!("{}:{}:/usr/bin:/bin", self.home.work().display(), semel.parent().unwrap().display());
+        let path =
+            format!("{}:{}:/usr/bin:/bin", self.home.work().display(), semel.parent().unwrap().display());
         bash.args(["-c", line]).env_clear().env("PATH", path).env("HOME", self.home.path());
         bash.env("SEMEL_STATE_DIR", self.home.state()).env("WORLD", self.world_file());
         bash.current_dir(self.home.work()).stdin(Stdio::null());
