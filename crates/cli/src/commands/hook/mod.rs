@@ -35,10 +35,9 @@ impl Place {
         let clock = SystemClock::start();
         let global = &context.global;
         let address = LedgerAddress::of(&self.settings, global.ledger.as_deref(), global.policy.as_deref());
-        let ledger = address
-            .and_then(|address| Ok(address.open(&self.settings, &clock, Purpose::Command)))
-            .map_err(|error| error.to_string())?
-            .map_err(|error| error.to_string())?;
+        let address = address.map_err(|error| error.to_string())?;
+        let ledger =
+            address.open(&self.settings, &clock, Purpose::Command).map_err(|error| error.to_string())?;
         Ok(Gate::new(ledger, clock, self.mode()))
     }
 
