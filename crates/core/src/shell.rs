@@ -42,7 +42,7 @@ impl Default for Word {
     }
 }
 
-/// What a command reads.
+/// The input of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Input {
     None,

@@ -51,7 +51,7 @@ fn collect(commands: Vec<Command>, depth: usize, found: &mut Vec<ShellCall>) {
 /// Scripts within scripts: `sudo bash -c "bash -c '…'"`. Each level is read again.
 pub(super) const SCRIPTS_MAX: usize = 4;
 
-/// What stands behind the wrappers of a command.
+/// The words behind the wrappers of a command.
 #[derive(Debug)]
 pub(super) enum Behind {
     /// Assignments alone.

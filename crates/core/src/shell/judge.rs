@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What becomes of a command line.
+/// The judgement of a command line.
 #[derive(Debug, Clone)]
 pub enum Judgement {
     /// Nothing in it is guarded: it runs as it is, and no ledger is opened.

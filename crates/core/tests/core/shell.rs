@@ -150,7 +150,7 @@ fn a_bracket_stands_around_the_pipeline_and_before_its_document() {
     assert_eq!(bracketed("bash -c 'cd x && git push'"), "began 1 && bash -c 'cd x && git push' && ended 1");
 }
 
-/// What takes more than linear time, or recurses without bound, does not come to its end here.
+/// A line that took more than linear time, or recursed without bound, would not come to its end here.
 #[test]
 fn a_hostile_line_is_read_in_one_go() {
     let policy = policy("version = 1");

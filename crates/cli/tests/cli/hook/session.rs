@@ -22,7 +22,7 @@ pub struct Session {
     calls: std::cell::Cell<u32>,
 }
 
-/// What became of a line.
+/// The end of a line.
 #[derive(Debug)]
 pub enum Told {
     /// The client ran this instead.
@@ -77,7 +77,7 @@ impl Session {
         format!("toolu_{}_{}", self.name, self.calls.get())
     }
 
-    /// What the hook makes of a line.
+    /// The line as the hook changes it, or the reason of a denial.
     pub fn ask(&self, call: &str, line: &str) -> Result<String, String> {
         let told = self.tell(json!({
             "hook_event_name": "PreToolUse", "tool_name": self.tool(), "tool_use_id": call,
