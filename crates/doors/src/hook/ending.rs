@@ -118,7 +118,7 @@ fn report(door: &HookDoor<'_>, plan: &Plan, said: &ClientReport) {
         Stage::Planned | Stage::Recorded { .. } => return,
     };
     let Ok(call) = ShellCall::of(plan, door.policy, None) else { return };
-    // What stands behind the command in its line may have failed after it.
+    // A command behind it in its line may have failed afterwards.
     let exit_code = if has_ended { 0 } else { said.exit_code };
     let sent = sent(&call, &ClientReport { exit_code, ..said.clone() });
     let Ok(gate) = (door.open)() else { return };

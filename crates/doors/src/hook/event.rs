@@ -24,7 +24,7 @@ pub enum EventKind {
     BeforeTool(ToolCall),
     AfterTool {
         call: ToolCall,
-        /// What the tool answered, in its own form.
+        /// The answer of the tool, in its own form.
         response: Value,
     },
     ToolFailed {

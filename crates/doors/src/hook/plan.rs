@@ -37,7 +37,7 @@ pub struct Plan {
     pub stage: Stage,
 }
 
-/// What led the hook to its ledger and its policy. The command may run in another directory, with another environment.
+/// The way by which the hook found its ledger and its policy. The command may run in another directory, with another environment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FoundFrom {
     pub cwd: PathBuf,

@@ -105,7 +105,7 @@ pub fn done(passed: &Passed, recorded: Option<&CommandOutput>, line: &str) -> St
         None => "Its output was not recorded.".to_owned(),
     };
     format!(
-        "Not run again: it was {when} ({effect}). This is a success; use its result. {} {output}",
+        "Not run again: it was {when} ({effect}). This is a success; use its result. {output}\n{}",
         to_repeat(&effect, line)
     )
 }

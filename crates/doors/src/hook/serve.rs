@@ -40,7 +40,7 @@ pub struct HookDoor<'a> {
 }
 
 impl HookDoor<'_> {
-    /// What the client is to do; nothing for most events.
+    /// The client's instructions; none for most events.
     pub fn answer(&self, event: HookEvent) -> Option<Value> {
         let HookEvent { client, kind, .. } = &event;
         let client = *client;
@@ -182,7 +182,7 @@ impl HookDoor<'_> {
     }
 }
 
-/// What becomes of a guarded command.
+/// The decision about a guarded command.
 enum Decided {
     Run(Plan),
     AsItIs,

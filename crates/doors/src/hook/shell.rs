@@ -105,7 +105,7 @@ impl<'a> ShellCall<'a> {
 
     /// Looks whether the command may run, and claims nothing.
     pub async fn look(&mut self, gate: &Gate) -> Result<Begun, semel_gate::Error> {
-        // Whoever waits here holds up the client.
+        // A wait here would hold up the client.
         self.rule.wait = Duration::ZERO;
         let mut upstream = Shell { is_ready: false };
         Ok(match self.ask(gate, &mut upstream).await? {
